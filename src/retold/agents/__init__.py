@@ -1,0 +1,1 @@
+"""One folder per agent, each a module with the same files; strangers to each other."""

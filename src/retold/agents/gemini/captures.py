@@ -1,0 +1,197 @@
+"""What a script caught of a headless run: `--output-format json`, and `stream-json` with stray lines between."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from retold.agents.gemini.calls import STATUSES, built
+from retold.agents.gemini.histories import status_of_timeline
+from retold.agents.gemini.notes import Notes
+from retold.agents.gemini.places import Origin
+from retold.agents.gemini.raw import Record
+from retold.agents.gemini.results import Result
+from retold.agents.gemini.sessions import source_file
+from retold.agents.protocol import Reading
+from retold.model.assemble import Draft
+from retold.model.entries import Entry, Event, Message
+from retold.model.parts import Opaque, Part, Text
+from retold.model.project import Project
+from retold.model.session import Coverage
+from retold.model.usage import Totals
+from retold.reading.lines import Line
+
+
+class Captured(msgspec.Struct, frozen=True):
+    """The objects of a captured output, with their lines; `-o json` is one object."""
+
+    origin: Origin
+    objects: tuple[Line, ...]
+    is_stream: bool
+
+
+def is_captured(value: Any) -> bool:
+    """Tell whether a document is what `-o json` prints: an answer with statistics, or an error."""
+    if type(value) is not dict or "messages" in value or "history" in value:
+        return False
+    return ("response" in value and "stats" in value) or ("session_id" in value and type(value.get("error")) is dict)
+
+
+def capture_draft(reading: Reading) -> Draft:
+    """Return the draft of a captured run."""
+    found: Captured = reading.state
+    notes = Notes(str(reading.source.path))
+    timeline = tuple(_stream(found, notes) if found.is_stream else _answer(found.objects[0].value))
+    times = [entry.at for entry in timeline if entry.at is not None]
+    derived = found.origin.named_at or reading.modified_at
+    last = found.objects[-1].value if found.objects else {}
+    stats = last.get("stats") if type(last) is dict else None
+    return Draft(
+        key=f"gemini:{found.origin.stem}",
+        agent="gemini",
+        native_id=reading.native_id,
+        kind="capture",
+        project=Project(None, None, None, "none"),
+        started_at=times[0] if times else derived,
+        ended_at=times[-1] if times else derived,
+        are_times_derived=not times,
+        status=status_of_timeline(timeline),
+        usage=_usage(stats) if type(stats) is dict else None,
+        sources=(source_file(reading),),
+        coverage=Coverage(len(found.objects), notes.opaque),
+        problems=(*reading.problems, *notes.problems),
+        extra={"stats": stats} if stats is not None else {},
+        full=timeline,
+        active=timeline,
+    )
+
+
+def _answer(value: Record) -> Iterator[Entry]:
+    response, error = value.get("response"), value.get("error")
+    if type(response) is str:
+        yield Message(None, "assistant", None, "live", None, None, None, (Text(response),))
+    if error is not None:
+        yield Event(None, "error", None, "live", _error_text(error), Opaque(error))
+    warnings = value.get("warnings")
+    for warning in warnings if type(warnings) is list else ():
+        yield Event(None, "warning", None, "live", warning if type(warning) is str else str(warning))
+
+
+def _stream(found: Captured, notes: Notes) -> Iterator[Entry]:
+    """Yield the entries of a stream: an answer is the text up to the next prompt, with the calls made in it."""
+    results = {
+        line.value["tool_id"]: line.value
+        for line in found.objects
+        if _kind(line.value) == "tool_result" and type(line.value.get("tool_id")) is str
+    }
+    model: str | None = None
+    answer: list[Line] = []
+    for line in found.objects:
+        notes.line = line.number
+        match line.value:
+            case {"type": "init"}:
+                model = line.value.get("model") if type(line.value.get("model")) is str else None
+            case {"type": "message", "role": "assistant"} | {"type": "tool_use"}:
+                if answer and _kind(line.value) == "message" and _kind(answer[-1].value) == "tool_use":
+                    yield _answered(answer, results, model, notes)
+                    answer = []
+                answer.append(line)
+            case {"type": "tool_result"}:
+                if line.value.get("tool_id") not in {held.value.get("tool_id") for held in answer}:
+                    continue
+            case _:
+                if answer:
+                    yield _answered(answer, results, model, notes)
+                    answer = []
+                yield from _other(line.value, notes)
+    if answer:
+        yield _answered(answer, results, model, notes)
+
+
+def _kind(value: Any) -> Any:
+    return value.get("type") if type(value) is dict else None
+
+
+def _other(value: Any, notes: Notes) -> Iterator[Entry]:
+    match value:
+        case {"type": "message", "role": "user", "content": str(text)}:
+            at = notes.time(value.get("timestamp"))
+            yield Message(None, "user", at, "live", text.strip() or None, None, None, (Text(text),))
+        case {"type": "error", "message": str(text)}:
+            kind = "warning" if value.get("severity") == "warning" else "error"
+            yield Event(None, kind, notes.time(value.get("timestamp")), "live", text)
+        case {"type": "result"}:
+            if value.get("error") is not None:
+                at = notes.time(value.get("timestamp"))
+                yield Event(None, "error", at, "live", _error_text(value["error"]), Opaque(value["error"]))
+        case _:
+            notes.kept("unknown-record", "no event of a known type")
+            yield Event(None, "notice", None, "live", "", Opaque(value))
+
+
+def _answered(lines: list[Line], results: dict[str, Record], model: str | None, notes: Notes) -> Message:
+    parts: list[Part] = []
+    text = "".join(line.value["content"] for line in lines if type(line.value.get("content")) is str)
+    if text:
+        parts.append(Text(text))
+    for line in lines:
+        if _kind(line.value) == "tool_use":
+            parts.append(_call(line.value, results.get(str(line.value.get("tool_id"))), notes))
+    at = notes.time(lines[0].value.get("timestamp"))
+    return Message(None, "assistant", at, "live", None, model, None, tuple(parts))
+
+
+def _call(value: Record, ended: Record | None, notes: Notes) -> Part:
+    name, arguments = value.get("tool_name"), value.get("parameters")
+    if type(name) is not str:
+        notes.kept("unexpected-shape", "a tool_use without a name")
+        return Opaque(value)
+    output = ended.get("output") if ended else None
+    error = ended.get("error") if ended else None
+    status = ended.get("status") if ended else None
+    return built(
+        str(value.get("tool_id")),
+        name,
+        arguments if type(arguments) is dict else {},
+        Result(output if type(output) is str else None, _error_text(error) if error is not None else None),
+        STATUSES.get(status, "unknown"),
+        native_status=status if type(status) is str else None,
+        at=notes.time(ended.get("timestamp")) if ended else None,
+    )
+
+
+def _error_text(error: Any) -> str:
+    message = error.get("message") if type(error) is dict else error
+    return message if type(message) is str else str(error)
+
+
+def _usage(stats: Record) -> Totals | None:
+    """Return the totals that the CLI printed: per model in `-o json`, summed in a stream."""
+    models = stats.get("models")
+    if type(models) is dict and models and all(type(model) is dict for model in models.values()):
+        counted = [model["tokens"] for model in models.values() if type(model.get("tokens")) is dict]
+        if counted:
+            requests = sum(_number(model.get("api"), "totalRequests") or 0 for model in models.values())
+            figures = {name: _sum(counted, key) for name, key in _JSON_FIGURES.items()}
+            return Totals(**figures, cache_write=0, requests=requests, estimated=False)
+    if "input_tokens" in stats:
+        figures = {name: _number(stats, key) for name, key in _STREAM_FIGURES.items()}
+        return Totals(**figures, cache_write=0, reasoning=None, tool=None, requests=0, estimated=False)
+    return None
+
+
+_JSON_FIGURES = {
+    "input": "prompt", "cached": "cached", "output": "candidates", "reasoning": "thoughts", "tool": "tool",
+    "total": "total",
+}  # fmt: skip
+_STREAM_FIGURES = {"input": "input_tokens", "cached": "cached", "output": "output_tokens", "total": "total_tokens"}
+
+
+def _number(holder: Any, key: str) -> int | None:
+    value = holder.get(key) if type(holder) is dict else None
+    return value if type(value) is int else None
+
+
+def _sum(holders: list[Record], key: str) -> int | None:
+    numbers = [number for number in (_number(holder, key) for holder in holders) if number is not None]
+    return sum(numbers) if numbers else None

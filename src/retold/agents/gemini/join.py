@@ -1,0 +1,46 @@
+"""Readings of one conversation to one Session."""
+
+import re
+from collections.abc import Callable, Sequence
+
+from retold.agents.gemini.captures import Captured, capture_draft
+from retold.agents.gemini.histories import History, history_draft
+from retold.agents.gemini.prompts import Typed, prompts_draft
+from retold.agents.gemini.raw import ENVIRONMENT_ID
+from retold.agents.gemini.sessions import Recorded, recorded_draft
+from retold.agents.protocol import Reading
+from retold.model.assemble import Draft, assembled
+from retold.model.session import Session, View
+
+_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+
+
+def group(reading: Reading) -> str:
+    """Return what all readings of one conversation share: project and session id.
+
+    Ids that are no UUIDs (`a2a-server` names hundreds of sessions) count only together with the first message's id.
+    """
+    found = reading.state
+    if not isinstance(found, Recorded) or reading.native_id is None:
+        return f"{reading.format}:{reading.source.path}:{reading.native_id or ''}"
+    project = found.state.metadata.get("projectHash") or found.origin.project_key
+    key = f"session:{project}:{reading.native_id}"
+    if found.origin.parent_id or _UUID.fullmatch(reading.native_id):
+        return key
+    first = next((name for name in found.state.ever if type(name) is str and name != ENVIRONMENT_ID), None)
+    return f"{key}:{first or reading.source.path}"
+
+
+def join(readings: Sequence[Reading], view: View = "full") -> Session:
+    """Return the Session of a conversation that lies in one file."""
+    (reading,) = readings
+    draft = _DRAFTS[type(reading.state)]
+    return assembled(draft(reading, view), view)
+
+
+_DRAFTS: dict[type, Callable[[Reading, View], Draft]] = {
+    Recorded: recorded_draft,
+    History: lambda reading, _: history_draft(reading),
+    Captured: lambda reading, _: capture_draft(reading),
+    Typed: lambda reading, _: prompts_draft(reading),
+}

@@ -1,0 +1,193 @@
+"""Records to entries: raw in, model out."""
+
+from typing import Any
+
+import msgspec
+
+from retold.agents.gemini.calls import built, merged_calls, tool_calls
+from retold.agents.gemini.notes import Notes
+from retold.agents.gemini.outputs import Outputs
+from retold.agents.gemini.raw import ENVIRONMENT_ID, MESSAGE_KEYS, NOTICES, Record, plain_text, text_parts
+from retold.agents.gemini.replay import Version
+from retold.agents.gemini.results import NOTHING
+from retold.agents.gemini.tokens import usage
+from retold.agents.gemini.words import ACKNOWLEDGEMENTS, as_task, other_part, prompt_of, said_by_user
+from retold.model.entries import Entry, Event, Fate, Message
+from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
+
+
+class Setting(msgspec.Struct, frozen=True):
+    """What a record cannot say of itself: whose it is, and what lies beside it."""
+
+    notes: Notes
+    native_id: str
+    is_subagent: bool = False
+    outputs: Outputs = Outputs()
+
+
+def entry(record: Any, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()) -> Entry:
+    """Return the entry that a record makes; `versions` are all its versions, where it has several."""
+    if type(record) is not dict:
+        setting.notes.kept("unexpected-shape", f"a message that is a {type(record).__name__}")
+        return Event(None, "notice", None, fate, "", Opaque(record))
+    kind = record.get("type")
+    if kind == "gemini":
+        return answer(record, fate, setting, versions)
+    if kind == "user":
+        return question(record, fate, setting)
+    if kind in NOTICES:
+        return notice(record, fate, setting)
+    setting.notes.kept("unknown-type", f"{kind!r:.60}")
+    at = setting.notes.time(record.get("timestamp"))
+    return Message(_id(record), "system", at, fate, None, None, None, (Opaque(record),))
+
+
+def answer(record: Record, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()) -> Message:
+    """Return what the model thought, said and did."""
+    notes, message_id = setting.notes, record.get("id")
+    parts: list[Part] = []
+    thoughts = record.get("thoughts")
+    if thoughts:
+        parts.extend(_thinking(thoughts, notes))
+    if len(versions) > 1:
+        calls = merged_calls(
+            tool_calls(version["toolCalls"], notes, setting.outputs)
+            for version, _ in versions
+            if version.get("toolCalls")
+        )
+    else:
+        recorded = record.get("toolCalls")
+        calls = tool_calls(recorded, notes, setting.outputs) if recorded else []
+    content = record.get("content")
+    model = record.get("model")
+    if type(content) is str:
+        if content:
+            parts.append(_spoken(content, model))
+    elif content is not None:
+        parts.extend(_content(content, parts, calls, setting, model))
+    parts.extend(calls)
+    if not record.keys() <= MESSAGE_KEYS or "displayContent" in record:
+        parts.append(_unknown_keys(record, notes, MESSAGE_KEYS - {"displayContent"}))
+    tokens = record.get("tokens")
+    return Message(
+        message_id if type(message_id) is str else None,
+        "assistant",
+        notes.time(record.get("timestamp")),
+        fate,
+        None,
+        model if type(model) is str else None,
+        usage(tokens, f"{setting.native_id}/{message_id}", notes) if tokens is not None else None,
+        tuple(parts),
+    )
+
+
+def question(record: Record, fate: Fate, setting: Setting) -> Entry:
+    """Return what a person said, or what the CLI said in a person's place."""
+    notes = setting.notes
+    at = notes.time(record.get("timestamp"))
+    if record.get("id") == ENVIRONMENT_ID:
+        return Event(None, "notice", at, fate, plain_text(record.get("content")))
+    parts = said_by_user(record.get("content"), notes)
+    prompt = prompt_of(parts)
+    shown = record.get("displayContent")
+    if shown and prompt is not None:
+        prompt = prompt_of(said_by_user(shown, notes)) or prompt
+    if setting.is_subagent:
+        parts, prompt = as_task(parts), None
+    if not record.keys() <= MESSAGE_KEYS:
+        parts = (*parts, _unknown_keys(record, notes, MESSAGE_KEYS))
+    return Message(_id(record), "user", at, fate, prompt, None, None, parts)
+
+
+def notice(record: Record, fate: Fate, setting: Setting) -> Event:
+    """Return what the CLI told its user; an empty `info` marks a compaction."""
+    content = record.get("content")
+    text = plain_text(content)
+    at = setting.notes.time(record.get("timestamp"))
+    kind = "compaction" if record["type"] == "info" and content == "" else record["type"]
+    rest = {key: value for key, value in record.items() if key not in ("id", "timestamp", "type", "content")}
+    if any(type(part) is dict and "text" not in part for part in text_parts(content)):
+        rest["content"] = content  # 0.44 and later: a notice may hold data
+    elif rest:
+        setting.notes.kept("unknown-part", "unknown keys in a notice: " + ", ".join(sorted(rest)))
+    return Event(_id(record), kind, at, fate, text, Opaque(rest) if rest else None)
+
+
+def _thinking(thoughts: Any, notes: Notes) -> list[Part]:
+    if type(thoughts) is not list:
+        notes.kept("unexpected-shape", "thoughts is no list")
+        return [Opaque(thoughts)]
+    parts: list[Part] = []
+    for thought in thoughts:
+        if type(thought) is dict and type(thought.get("description")) is str:
+            subject = thought.get("subject")
+            parts.append(
+                Thinking(
+                    subject if type(subject) is str else None,
+                    thought["description"],
+                    notes.time(thought.get("timestamp")),
+                )
+            )
+        else:
+            notes.kept("unexpected-shape", "a thought without a description")
+            parts.append(Opaque(thought))
+    return parts
+
+
+def _spoken(text: str, model: Any) -> Part:
+    """Nobody said the words with which the CLI lets its model accept a context."""
+    return Context("acknowledgement", text) if not model and text in ACKNOWLEDGEMENTS else Text(text)
+
+
+def _content(
+    content: Any, thinking: list[Part], calls: list[ToolCall | Opaque], setting: Setting, model: Any
+) -> list[Part]:
+    """Return the parts of content in list form, without what thoughts and tool calls say already."""
+    rendered = {f"**{part.subject or ''}** {part.text}" for part in thinking if isinstance(part, Thinking)}
+    called = {call.id for call in calls if isinstance(call, ToolCall)}
+    parts: list[Part] = []
+    for item in text_parts(content):
+        if type(item) is str:
+            parts.append(_spoken(item, model))
+        elif type(item) is dict and type(item.get("functionCall")) is dict:
+            parts.extend(_function_call(item, called, len(parts)))
+        elif type(item) is dict and item.get("thought") is True and item.get("text") in rendered:
+            continue
+        elif type(item) is dict and item.keys() == {"text"} and type(item["text"]) is str:
+            if item["text"]:
+                parts.append(_spoken(item["text"], model))
+        else:
+            parts.append(other_part(item, setting.notes))
+    return parts
+
+
+def _function_call(item: Record, called: set[str], place: int) -> list[Part]:
+    """Return a call that stands in content only; its result comes later, in a user record."""
+    call = item["functionCall"]
+    call_id, name, arguments = call.get("id"), call.get("name"), call.get("args")
+    if type(call_id) is str and call_id in called:
+        return []
+    if type(name) is not str:
+        return [Opaque(item)]
+    signature = item.get("thoughtSignature")
+    return [
+        built(
+            call_id if type(call_id) is str else f"{name}-{place + 1}",
+            name,
+            arguments if type(arguments) is dict else {},
+            NOTHING,
+            "unknown",
+            signature=signature if type(signature) is str else None,
+        )
+    ]
+
+
+def _unknown_keys(record: Record, notes: Notes, known: frozenset[str]) -> Opaque:
+    unknown = {key: value for key, value in record.items() if key not in known}
+    notes.kept("unknown-part", "unknown keys in a message: " + ", ".join(sorted(unknown)))
+    return Opaque(unknown)
+
+
+def _id(record: Record) -> str | None:
+    message_id = record.get("id")
+    return message_id if type(message_id) is str else None

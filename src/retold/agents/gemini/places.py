@@ -1,0 +1,124 @@
+"""Where Gemini CLI keeps its sessions, and what a path says about a file.
+
+Evidence: `docs/formats/gemini.md`, sections 2, 4.1 and 13.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from retold.agents.protocol import Home, Source
+from retold.model.problem import Problem, problem
+
+NOT_PROJECTS = frozenset(("bin", "background-processes"))
+_NAME_TIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{2})-(\d{2})(?:-(\d{2}))?")
+_ENDING = re.compile(r"\.(?:json|jsonl|md|out|txt)(?:\..*)?$")
+_SESSION_MATERIAL = re.compile(r"session-.+\.jsonl?(?:\.unreadable-\d+)?|.+\.jsonl?")
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What a file's path says about it."""
+
+    stem: str
+    project_key: str | None
+    parent_id: str | None
+    """The session whose subagent this is, by the folder it lies in (0.37 and later)."""
+    parent_stem: str | None
+    named_at: datetime | None
+
+
+def homes(env: Mapping[str, str]) -> Iterator[Home]:
+    """Yield the folder that holds `tmp`; `GEMINI_CLI_HOME` may name it or, as the CLI means it, its parent."""
+    if sessions := env.get("GEMINI_SESSIONS_DIR"):
+        yield Home(Path(sessions).parent)
+        return
+    base = Path(env.get("GEMINI_CLI_HOME") or env.get("HOME") or env.get("USERPROFILE") or Path.home())
+    yield Home(base if (base / "tmp").is_dir() and base.name.endswith("gemini") else base / ".gemini")
+
+
+def find(home: Home) -> Iterator[Source | Problem]:
+    """Yield every file of a home that may hold conversations, in a steady order."""
+    for project in _entries(home.path / "tmp"):
+        if isinstance(project, Problem):
+            yield project
+        elif project.is_dir(follow_symlinks=False) and project.name not in NOT_PROJECTS:
+            yield from _sources(Path(project.path), home)
+
+
+def _sources(project: Path, home: Home) -> Iterator[Source | Problem]:
+    for entry in _entries(project):
+        if isinstance(entry, Problem):
+            yield entry
+        elif entry.is_file(follow_symlinks=False):
+            if entry.name == "logs.json" or re.fullmatch(r"checkpoint.*\.json", entry.name):
+                yield Source(Path(entry.path), home)
+        elif entry.name == "checkpoints" and entry.is_dir(follow_symlinks=False):
+            yield from _files(Path(entry.path), home)
+        elif entry.name == "chats" and entry.is_dir(follow_symlinks=False):
+            yield from _chats(Path(entry.path), home)
+
+
+def _chats(chats: Path, home: Home) -> Iterator[Source | Problem]:
+    yield from _files(chats, home)
+    for entry in _entries(chats):
+        if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
+            yield from _files(Path(entry.path), home)
+
+
+def _files(folder: Path, home: Home) -> Iterator[Source | Problem]:
+    for entry in _entries(folder):
+        if isinstance(entry, Problem):
+            yield entry
+        elif entry.is_file(follow_symlinks=False) and _SESSION_MATERIAL.fullmatch(entry.name):
+            yield Source(Path(entry.path), home)
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str] | Problem]:
+    try:
+        with os.scandir(folder) as entries:
+            yield from sorted(entries, key=lambda entry: entry.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        yield problem("unreadable-file", error.strerror or str(error), str(folder))
+
+
+def origin(path: Path) -> Origin:
+    """Return what the path says: names only, but for the look at which file a subagent's parent is."""
+    folder = path.parent
+    parent_id = folder.name if folder.parent.name == "chats" else None
+    chats = folder.parent if parent_id else folder
+    in_project = chats.name in ("chats", "checkpoints")
+    return Origin(
+        stem=stem(path.name),
+        project_key=(chats.parent.name if in_project else folder.name) or None,
+        parent_id=parent_id,
+        parent_stem=_parent_stem(chats, parent_id) if parent_id else None,
+        named_at=_named_at(path.name),
+    )
+
+
+def stem(name: str) -> str:
+    """Return a file's name without its ending, whatever was appended behind that."""
+    return _ENDING.sub("", name) or name
+
+
+def _parent_stem(chats: Path, parent_id: str) -> str | None:
+    short = re.sub(r"[^A-Za-z0-9_-]", "_", parent_id)[:8]
+    names = (entry.name for entry in _entries(chats) if not isinstance(entry, Problem))
+    stems = sorted(stem(name) for name in names if name.startswith("session-") and f"-{short}.json" in name)
+    return stems[0] if stems else None
+
+
+def _named_at(name: str) -> datetime | None:
+    match = _NAME_TIME.search(name)
+    if match is None:
+        return None
+    try:
+        return datetime(*(int(digits or 0) for digits in match.groups()), tzinfo=UTC)  # type: ignore[arg-type, misc]
+    except ValueError:
+        return None

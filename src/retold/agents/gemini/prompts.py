@@ -1,0 +1,67 @@
+"""`logs.json`: every prompt typed in a project, by session. Where the session is gone, they are all that is left."""
+
+from typing import Any
+
+import msgspec
+
+from retold.agents.gemini.notes import Notes
+from retold.agents.gemini.places import Origin
+from retold.agents.gemini.raw import Record
+from retold.agents.gemini.sessions import source_file
+from retold.agents.protocol import Reading
+from retold.model.assemble import Draft
+from retold.model.entries import Entry, Message
+from retold.model.parts import Opaque, Part, Text
+from retold.model.project import Project
+from retold.model.session import Coverage
+
+LOG_KEYS = frozenset(("sessionId", "messageId", "type", "message", "timestamp"))
+
+
+class Typed(msgspec.Struct, frozen=True):
+    """The prompts of one session, each with its place in the file."""
+
+    origin: Origin
+    prompts: tuple[tuple[int, Record], ...]
+
+
+def is_logged(value: Any) -> bool:
+    """Tell whether this is an entry of `logs.json`."""
+    return type(value) is dict and type(value.get("sessionId")) is str and "messageId" in value and "message" in value
+
+
+def prompts_draft(reading: Reading) -> Draft:
+    """Return the draft of a session of which only the prompts are known."""
+    found: Typed = reading.state
+    notes = Notes(str(reading.source.path))
+    timeline = tuple(_entry(place, record, notes) for place, record in found.prompts)
+    times = [entry.at for entry in timeline if entry.at is not None] or [reading.modified_at]
+    return Draft(
+        key=f"gemini:lost-{reading.native_id}",
+        agent="gemini",
+        native_id=reading.native_id,
+        kind="prompts-only",
+        project=Project(None, found.origin.project_key, None, "none"),
+        started_at=min(times),
+        ended_at=max(times),
+        status="interrupted",
+        sources=(source_file(reading),),
+        coverage=Coverage(len(timeline), notes.opaque),
+        problems=(*reading.problems, *notes.problems),
+        full=timeline,
+        active=timeline,
+    )
+
+
+def _entry(place: int, record: Record, notes: Notes) -> Entry:
+    notes.line, notes.pointer = None, f"/{place}"
+    at = notes.time(record.get("timestamp"))
+    text = record["message"]
+    parts: tuple[Part, ...] = (Text(text),) if type(text) is str else (Opaque(text),)
+    if not record.keys() <= LOG_KEYS:
+        unknown = {key: value for key, value in record.items() if key not in LOG_KEYS}
+        notes.kept("unknown-part", "unknown keys in a logged prompt: " + ", ".join(sorted(unknown)))
+        parts = (*parts, Opaque(unknown))
+    is_typed = record.get("type") == "user" and type(text) is str
+    role = "user" if record.get("type") == "user" else "assistant"
+    return Message(None, role, at, "live", text.strip() or None if is_typed else None, None, None, parts)

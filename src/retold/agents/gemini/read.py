@@ -1,0 +1,172 @@
+"""A file to readings: its shape found, its records folded."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from retold.agents.gemini.captures import Captured, is_captured
+from retold.agents.gemini.histories import History, is_turn
+from retold.agents.gemini.outputs import find_outputs
+from retold.agents.gemini.places import Origin, origin
+from retold.agents.gemini.prompts import Typed, is_logged
+from retold.agents.gemini.raw import Record, looks_said
+from retold.agents.gemini.replay import State, document, replay
+from retold.agents.gemini.sessions import Recorded
+from retold.agents.gemini.shape import Document, Lines, Markdown, Stream, is_qwen, shape
+from retold.agents.gemini.shares import turns
+from retold.agents.protocol import Reading, Source
+from retold.model.problem import Problem, problem
+from retold.model.session import Kind
+from retold.reading.files import FileBytes, read_bytes
+from retold.reading.lines import Line, decode_lines
+
+_SEAL_SAMPLE = 4096
+
+
+def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
+    """Read a file; given what an earlier call returned, only what was appended since."""
+    file = read_bytes(source.path)
+    if isinstance(file, Problem):
+        return file
+    if len(earlier) == 1 and _only_grew(earlier[0], file.data):
+        return (_read_on(earlier[0].state, source, file),)
+    path = str(source.path)
+    match shape(file.data, path):
+        case Problem() as refused:
+            return refused
+        case Lines():
+            place = origin(source.path)
+            empty = Recorded(place, State(path), State(path))
+            return (_read_on(empty, source, file),)
+        case Stream():
+            return (_stream(source, file),)
+        case Markdown(text):
+            history = History(origin(source.path), "capture", tuple(turns(text)))
+            return (_reading(source, file, "gemini-share-markdown", None, history),)
+        case Document() as found:
+            return _document(found, source, file)
+
+
+def _reading(  # noqa: PLR0913 - a Reading has as many fields
+    source: Source, file: FileBytes, form: str, native_id: str | None, state: Any, problems: Sequence[Problem] = ()
+) -> Reading:
+    told = (*file.problems, *problems)
+    return Reading(source, form, native_id, len(file.data), file.modified_at, state, told)
+
+
+def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
+    """Fold what stands behind `found.offset` into its settled state."""
+    data, path = file.data, str(source.path)
+    settled_end = data.rfind(b"\n") + 1
+    if settled_end > found.offset:
+        lines = decode_lines(data[:settled_end], path, found.offset, found.settled.lines)
+        settled = replay(found.settled, lines)
+    else:
+        settled_end, settled = found.offset, found.settled
+    rest = decode_lines(data, path, settled_end, settled.lines)
+    state = replay(settled, rest) if settled_end < len(data) else settled
+    native_id = state.metadata.get("sessionId")
+    native_id = native_id if type(native_id) is str and native_id else None
+    outputs = find_outputs(source.path, native_id)
+    recorded = Recorded(found.origin, state, settled, settled_end, _seal(data, settled_end), outputs)
+    return _reading(source, file, "gemini-jsonl", native_id, recorded)
+
+
+def _seal(data: bytes, end: int) -> bytes:
+    sample = data[: min(_SEAL_SAMPLE, end)] + data[max(end - _SEAL_SAMPLE, 0) : end]
+    return hashlib.blake2b(sample, digest_size=16).digest()
+
+
+def _only_grew(earlier: Reading, data: bytes) -> bool:
+    found = earlier.state
+    if not isinstance(found, Recorded) or not 0 < found.offset <= len(data):
+        return False
+    return _seal(data, found.offset) == found.seal
+
+
+def _stream(source: Source, file: FileBytes) -> Reading:
+    objects: list[Line] = []
+    problems: list[Problem] = []
+    for line in decode_lines(file.data, str(source.path)):
+        if isinstance(line, Problem):
+            problems.append(line)
+        else:
+            objects.append(line)
+    ids = [line.value.get("session_id") for line in objects if type(line.value) is dict]
+    native_id = next((found for found in ids if type(found) is str), None)
+    captured = Captured(origin(source.path), tuple(objects), is_stream=True)
+    return _reading(source, file, "gemini-stream-json", native_id, captured, problems)
+
+
+def _document(found: Document, source: Source, file: FileBytes) -> Sequence[Reading] | Problem:
+    value, path = found.value, str(source.path)
+    place = origin(source.path)
+    if type(value) is dict:
+        if _is_session(value):
+            return (_session(found, source, file, place),)
+        if is_captured(value):
+            native_id = value.get("session_id")
+            captured = Captured(place, (Line(1, value),), is_stream=False)
+            known = native_id if type(native_id) is str else None
+            return (_reading(source, file, "gemini-json-output", known, captured, found.problems),)
+        turns_key = "clientHistory" if "clientHistory" in value else "history"
+        if _is_list_of(value.get(turns_key), is_turn):
+            form = "gemini-restore-point" if turns_key == "clientHistory" else "gemini-checkpoint"
+            beside = {key: kept for key, kept in value.items() if key != turns_key}
+            history = History(place, "checkpoint", tuple(value[turns_key]), beside)
+            return (_reading(source, file, form, None, history, found.problems),)
+    if type(value) is list and value:
+        if _is_list_of(value, is_turn):
+            kind: Kind = "checkpoint" if place.stem.startswith("checkpoint") else "capture"
+            history = History(place, kind, tuple(value))
+            form = "gemini-checkpoint" if kind == "checkpoint" else "gemini-share-json"
+            return (_reading(source, file, form, None, history, found.problems),)
+        if _is_list_of(value, is_logged):
+            return _logs(value, source, file, place, found.problems)
+        if is_qwen(value[0]):
+            return problem("foreign-format", "a session of Qwen Code", path)
+    if is_qwen(value):
+        return problem("foreign-format", "a session of Qwen Code", path)
+    return problem("not-a-session", "JSON, but no conversation in a known form", path)
+
+
+def _is_session(value: Record) -> bool:
+    messages = value.get("messages")
+    if "sessionId" in value and "projectHash" in value:
+        return True
+    return type(messages) is list and ("sessionId" in value or any(map(looks_said, messages)))
+
+
+def _is_list_of(value: Any, is_kind: Any) -> bool:
+    """Tell whether a list is of this kind: what its first element is, a damaged one further on may be not."""
+    return type(value) is list and (not value or is_kind(value[0]))
+
+
+def _session(found: Document, source: Source, file: FileBytes, place: Origin) -> Reading:
+    path, record = str(source.path), found.value
+    is_one_line = b"\n" not in file.data.strip()
+    if is_one_line and found.strict and record.get("sessionId") and record.get("projectHash"):
+        state = replay(State(path), [Line(1, record)])
+    else:
+        state = document(path, record, is_strict=found.strict)
+    native_id = record.get("sessionId")
+    known = native_id if type(native_id) is str and native_id else None
+    recorded = Recorded(place, state, state, outputs=find_outputs(source.path, known))
+    return _reading(source, file, "gemini-json", known, recorded, found.problems)
+
+
+def _logs(
+    value: list[Any], source: Source, file: FileBytes, place: Origin, problems: Sequence[Problem]
+) -> Sequence[Reading]:
+    by_session: dict[str, list[tuple[int, Record]]] = defaultdict(list)
+    told = list(problems)
+    for number, record in enumerate(value):
+        if is_logged(record):
+            by_session[record["sessionId"]].append((number, record))
+        else:
+            told.append(problem("unexpected-shape", "no logged prompt", str(source.path), pointer=f"/{number}"))
+    return tuple(
+        _reading(source, file, "gemini-logs", session_id, Typed(place, tuple(prompts)), told)
+        for session_id, prompts in by_session.items()
+    )

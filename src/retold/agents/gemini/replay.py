@@ -1,0 +1,255 @@
+"""The operations in a session file, folded: what the CLI would hold now, and everything it ever held.
+
+The fold can be continued: `replay(replay(start, first_lines), later_lines)` is `replay(start, all_lines)`. So a file
+that grew, a file that is being watched and a file read whole take one path.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+
+from retold.agents.gemini.copies import copied_from
+from retold.agents.gemini.raw import (
+    SNAPSHOT,
+    Record,
+    is_message,
+    is_resumable,
+    loader_takes,
+    loader_text,
+    plain_text,
+)
+from retold.model.entries import Fate
+from retold.model.problem import Problem, problem
+from retold.reading.lines import Line
+
+Place = tuple[int, int]
+"""Where a record stands: its line, and its place in a list on that line (0 where it is the line)."""
+Version = tuple[Any, Place]
+"""A record as it was at one time."""
+
+
+class State(msgspec.Struct, frozen=True):
+    """What a file's records amount to. A value: the fold copies it before it goes on."""
+
+    path: str
+    metadata: Record = {}
+    starts: tuple[Any, ...] = ()
+    live: dict[str, Record] = {}
+    """What the CLI holds: by id, in the place where the id came first."""
+    verbatim: tuple[Any, ...] | None = None
+    """The list of a whole-file JSON, which the CLI takes as it is, ids or none."""
+    ever: dict[str | Place, tuple[Version, ...]] = {}
+    """Every version of every message by id, in order of first appearance; what has no id, by its place."""
+    gone: dict[str, Fate] = {}
+    """Why an id is no longer live."""
+    copies: dict[str, str] = {}
+    """Ids that only repeat an earlier message, and that message's id."""
+    is_damaged: bool = False
+    """True for a whole-file JSON that a strict parser rejects."""
+    seen_by_loader: frozenset[str] = frozenset()
+    """Which of `sessionId` and `projectHash` the loader has met: without both it gives the file up."""
+    lines: int = 0
+    records: int = 0
+    problems: tuple[Problem, ...] = ()
+
+
+def replay(state: State, lines: Iterable[Line | Problem]) -> State:
+    """Fold more lines into the state."""
+    fold = _Fold(state)
+    for line in lines:
+        if isinstance(line, Problem):
+            fold.problems.append(line)
+            fold.lines = max(fold.lines, line.line or 0)
+        else:
+            fold.take(line)
+    return fold.state()
+
+
+def document(path: str, record: Record, *, is_strict: bool = True) -> State:
+    """Return the state of a whole-file JSON: its list is what the CLI holds, and all there ever was.
+
+    One that only we could read is nothing to the CLI.
+    """
+    fold = _Fold(State(path))
+    fold.metadata = {key: value for key, value in record.items() if key != "messages"}
+    fold.starts = (record.get("startTime"),)
+    messages = record.get("messages", [])
+    if type(messages) is not list:
+        fold.problems.append(problem("unexpected-shape", "messages is no list", path, pointer="/messages"))
+        fold.see(messages, (0, 0))
+        return fold.state()
+    fold.records = len(messages) + 1
+    for place, message in enumerate(messages):
+        fold.see(message, (0, place))
+    return msgspec.structs.replace(fold.state(), verbatim=tuple(messages), is_damaged=not is_strict)
+
+
+class _Fold:
+    """The state while it is being folded."""
+
+    def __init__(self, state: State) -> None:
+        self.path = state.path
+        self.metadata = dict(state.metadata)
+        self.starts = state.starts
+        self.live = dict(state.live)
+        self.ever = dict(state.ever)
+        self.gone = dict(state.gone)
+        self.copies = dict(state.copies)
+        self.seen_by_loader = set(state.seen_by_loader)
+        self.lines = state.lines
+        self.records = state.records
+        self.problems = list(state.problems)
+
+    def state(self) -> State:
+        return State(
+            path=self.path,
+            metadata=self.metadata,
+            starts=self.starts,
+            live=self.live,
+            ever=self.ever,
+            gone=self.gone,
+            copies=self.copies,
+            seen_by_loader=frozenset(self.seen_by_loader),
+            lines=self.lines,
+            records=self.records,
+            problems=tuple(self.problems),
+        )
+
+    def take(self, line: Line) -> None:
+        """Classify one record in the CLI's own order, and apply it."""
+        self.lines = line.number
+        self.records += 1
+        record = line.value
+        if type(record) is not dict:
+            self.keep_unknown(record, line.number)
+        elif type(record.get("$rewindTo")) is str:
+            self.rewind(record["$rewindTo"], line.number)
+        elif type(record.get("id")) is str:
+            self.see(record, (line.number, 0))
+            if line.strict and loader_takes(record):
+                self.live[record["id"]] = record
+                self.gone.pop(record["id"], None)
+        elif type(record.get("$set")) is dict:
+            self.update(record["$set"], line)
+        elif type(record.get("sessionId")) is str and "message" not in record:
+            self.begin(record, line)
+        else:
+            self.keep_unknown(record, line.number)
+
+    def see(self, record: Any, place: Place) -> None:
+        """Remember this version of the message, unless it says the same as the one before."""
+        key = record["id"] if is_message(record) else place
+        versions = self.ever.get(key)
+        if versions is None:
+            self.ever[key] = ((record, place),)
+        elif versions[-1][0] != record:
+            self.ever[key] = (*versions, (record, place))
+
+    def keep_unknown(self, record: Any, number: int) -> None:
+        """Keep what is no known record where it stands."""
+        self.see(record, (number, 0))
+        self.problems.append(problem("unknown-record", _shape(record), self.path, number))
+
+    def rewind(self, target: str, number: int) -> None:
+        """Drop the target and everything after it; everything, if it is not there."""
+        if target not in self.live:
+            self.problems.append(problem("rewind-target-missing", target, self.path, number))
+        dropped = None
+        while self.live and dropped != target:
+            dropped, _ = self.live.popitem()
+            self.gone[dropped] = "rewound"
+
+    def update(self, changes: Record, line: Line) -> None:
+        """Apply a `$set`: a list of messages replaces the live ones, other keys are merged."""
+        messages = changes.get("messages")
+        is_merged = self.replace(messages, line) if type(messages) is list else line.strict
+        self.merge(changes, is_loaded=is_merged)
+
+    def replace(self, messages: list[Any], line: Line) -> bool:
+        """Make these the live messages; return whether the loader gets to the end of the list."""
+        survives = line.strict
+        if survives:
+            before = self.live
+            taken = _taken(messages)
+            survives = len(taken) == sum(map(is_message, messages))
+            self.copies |= copied_from(taken, (key for key in reversed(self.ever) if type(key) is str), before)
+            self.live = {message["id"]: message for message in taken}
+            self.retire(before, "compacted" if any(map(_is_snapshot, taken)) else "superseded")
+        for place, message in enumerate(messages):
+            self.see(message, (line.number, place))
+        return survives
+
+    def retire(self, before: dict[str, Record], fate: Fate) -> None:
+        """Remember why the messages that are not live any more went."""
+        for message_id in before:
+            if message_id not in self.live:
+                self.gone[message_id] = fate
+        for message_id in self.live:
+            self.gone.pop(message_id, None)
+
+    def begin(self, record: Record, line: Line) -> None:
+        """Apply a metadata line; it may be a whole session on one line."""
+        is_loaded = line.strict and type(record.get("projectHash")) is str
+        self.merge(record, is_loaded=is_loaded)
+        self.starts = (*self.starts, record.get("startTime"))
+        messages = record.get("messages")
+        if type(messages) is not list:
+            return
+        self.records += len(messages)
+        for place, message in enumerate(messages):
+            self.see(message, (line.number, place))
+        if is_loaded:
+            self.live |= {message["id"]: message for message in _taken(messages)}
+
+    def merge(self, changes: Record, *, is_loaded: bool) -> None:
+        """Merge metadata, and note what of it the CLI's loader gets to see."""
+        self.metadata |= {key: value for key, value in changes.items() if key != "messages"}
+        if not is_loaded:
+            return
+        for key in ("sessionId", "projectHash"):
+            if key in changes:
+                (self.seen_by_loader.add if changes[key] else self.seen_by_loader.discard)(key)
+
+
+def _taken(messages: Sequence[Any]) -> list[Record]:
+    """Return the messages of a list that the loader gets to store: it stops at the first that makes it throw."""
+    return list(takewhile(loader_takes, filter(is_message, messages)))
+
+
+def _is_snapshot(message: Record) -> bool:
+    return plain_text(message.get("content")).lstrip().startswith(SNAPSHOT)
+
+
+def is_loadable(state: State) -> bool:
+    """Tell whether the CLI's loader can open the file at all."""
+    if state.verbatim is not None:
+        return not state.is_damaged and "sessionId" in state.metadata and _survives_fallback(state.verbatim)
+    return {"sessionId", "projectHash"} <= state.seen_by_loader
+
+
+def _survives_fallback(messages: Sequence[Any]) -> bool:
+    """For a whole-file JSON the CLI asks each message for its type, then for its text until one is resumable."""
+    if None in messages:
+        return False
+    for message in messages:
+        if type(message) is dict:
+            if loader_text(message.get("content"), message.get("type")) is None:
+                return False
+            if is_resumable(message):
+                return True
+    return True
+
+
+def active_records(state: State) -> tuple[Any, ...]:
+    """Return exactly what the CLI's loader returns for the file, in its order."""
+    if not is_loadable(state):
+        return ()
+    return tuple(state.live.values()) if state.verbatim is None else state.verbatim
+
+
+def _shape(record: Any) -> str:
+    if type(record) is dict:
+        return "an object with " + (", ".join(sorted(record)[:8]) or "nothing")
+    return f"a {type(record).__name__} on a line of its own"

@@ -1,0 +1,132 @@
+"""Which of Gemini CLI's file shapes some content has: found by content, never by name."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from retold.agents.gemini.raw import looks_said
+from retold.model.problem import Problem, problem
+from retold.reading.decoding import BOM, Decoded, Undecodable, decode
+from retold.reading.lines import Line, decode_lines
+from retold.reading.salvage import Salvage, salvage
+
+_SHARE_HEADING = re.compile(r"\A\ufeff?\s*(?:## (?:USER|MODEL) \S+|\S+ ## (?:USER|MODEL))\s*$", re.MULTILINE)
+STREAM_TYPES = frozenset(("init", "message", "tool_use", "tool_result", "error", "result"))
+_BLANK = re.compile(rb"[ \t\r\n\x00]*")
+_PROBE_LINES = 64
+"""How many lines are looked at before a file counts as something else: captured output has stray lines."""
+
+
+class Lines(msgspec.Struct, frozen=True):
+    """JSON lines of a session."""
+
+
+class Stream(msgspec.Struct, frozen=True):
+    """JSON lines of `--output-format stream-json`."""
+
+
+class Document(msgspec.Struct, frozen=True):
+    """One JSON value, mended or not."""
+
+    value: Any
+    strict: bool
+    problems: tuple[Problem, ...] = ()
+
+
+class Markdown(msgspec.Struct, frozen=True):
+    """What `/chat share` writes as Markdown."""
+
+    text: str
+
+
+def shape(data: bytes, path: str) -> Lines | Stream | Document | Markdown | Problem:
+    """Return the shape of a file's content, or the Problem that it has none."""
+    start = _BLANK.match(data).end()  # type: ignore[union-attr] - it matches everywhere
+    if start == len(data):
+        return problem("not-a-session", "the file is empty", path)
+    end = data.find(b"\n", start)
+    is_one_line = end < 0 or _BLANK.match(data, end).end() == len(data)  # type: ignore[union-attr]
+    view = memoryview(data)
+    head = decode(view[start:] if end < 0 else view[start:end])
+    if isinstance(head, Decoded) and not is_one_line:
+        return _lines(data, path) or problem("not-a-session", "JSON lines of no known kind", path)
+    whole = head if is_one_line else decode(data)
+    if isinstance(whole, Decoded):
+        if is_one_line and _is_record(whole.value):
+            return Lines()
+        problems = tuple(problem(code, message, path) for code, message in whole.mended)
+        return Document(whole.value, whole.strict, problems)
+    return _lines(data, path) or _markdown(data) or _salvaged(data, path, whole)
+
+
+def _lines(data: bytes, path: str) -> Lines | Stream | Problem | None:
+    """Look at the first lines: one that is surely Gemini's decides."""
+    probed = 0
+    for line in decode_lines(data, path):
+        probed += 1
+        if probed > _PROBE_LINES:
+            break
+        if isinstance(line, Line) and type(line.value) is dict:
+            if _is_record(line.value):
+                return Lines()
+            if _is_streamed(line.value):
+                return Stream()
+            if is_qwen(line.value):
+                return problem("foreign-format", "a session of Qwen Code", path, line.number)
+    return None
+
+
+def _is_record(value: Any) -> bool:
+    """Tell whether a line is surely a record of a session."""
+    if type(value) is not dict or "message" in value:
+        return False
+    return (
+        type(value.get("$rewindTo")) is str
+        or type(value.get("$set")) is dict
+        or (type(value.get("id")) is str and looks_said(value))
+        or (type(value.get("sessionId")) is str and ("projectHash" in value or "startTime" in value))
+    )
+
+
+def _is_streamed(value: dict[str, Any]) -> bool:
+    kind = value.get("type")
+    return kind in STREAM_TYPES and (
+        (kind == "init" and type(value.get("session_id")) is str)
+        or (kind == "message" and "role" in value and type(value.get("content")) is str)
+        or (kind in ("tool_use", "tool_result") and type(value.get("tool_id")) is str)
+        or (kind == "result" and "status" in value)
+    )
+
+
+def is_qwen(value: Any) -> bool:
+    """Tell whether this is a record of Qwen Code, which grew out of Gemini CLI and keeps its parts."""
+    return (
+        type(value) is dict
+        and "sessionId" in value
+        and type(value.get("message")) is dict
+        and type(value["message"].get("parts")) is list
+    )
+
+
+def _markdown(data: bytes) -> Markdown | None:
+    text = data.decode(errors="replace")
+    return Markdown(text) if _SHARE_HEADING.match(text) else None
+
+
+def _salvaged(data: bytes, path: str, failure: Undecodable) -> Document | Problem:
+    """Return what is whole of a JSON document that is cut or damaged."""
+    text = data.removeprefix(BOM).decode(errors="replace")
+    for key in ("messages", "history", None):
+        found = salvage(text, key, looks_said)
+        if found is not None and (found.elements or _is_begun(found)):
+            line = text.count("\n", 0, found.broken_at) + 1
+            code = "truncated-tail" if found.is_cut else failure.code
+            told = f"{failure.message}; {len(found.elements)} whole elements"
+            value = found.elements if key is None else {**found.fields, key: found.elements}
+            return Document(value, strict=False, problems=(problem(code, told, path, line),))
+    return problem("not-a-session", f"neither JSON nor a transcript: {failure.message}", path)
+
+
+def _is_begun(found: Salvage) -> bool:
+    return type(found.fields.get("sessionId")) is str

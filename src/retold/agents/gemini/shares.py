@@ -1,0 +1,45 @@
+"""`/chat share` as Markdown, read back into turns.
+
+Blocks open with a heading (`## USER 🧑‍💻`; up to 0.20 `🧑‍💻 ## USER`) and are separated by a rule; tool parts are fenced
+JSON behind a bold label. A text that itself contains such a heading behind a rule cannot be told from a block.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from retold.reading.decoding import Decoded, decode
+
+_BLOCK = re.compile(r"(?:\A\ufeff?\s*|\n\n---\n\n)(?:## (USER|MODEL) \S+|\S+ ## (USER|MODEL))\n\n")
+_TOOL = re.compile(r"\*\*Tool (Command|Response)\*\*:\n```json\n(.*?)\n```", re.DOTALL)
+
+
+def turns(text: str) -> list[dict[str, Any]]:
+    """Return the turns that were shared."""
+    heads = list(_BLOCK.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [len(text)]
+    return [
+        {"role": (head[1] or head[2]).lower(), "parts": list(_parts(text[head.end() : end]))}
+        for head, end in zip(heads, ends, strict=True)
+    ]
+
+
+def _parts(block: str) -> Iterator[dict[str, Any]]:
+    position = 0
+    for match in _TOOL.finditer(block):
+        yield from _text(block[position : match.start()])
+        yield _tool(match)
+        position = match.end()
+    yield from _text(block[position:])
+
+
+def _text(text: str) -> Iterator[dict[str, Any]]:
+    if text.strip():
+        yield {"text": text.strip("\n")}
+
+
+def _tool(match: re.Match[str]) -> dict[str, Any]:
+    decoded = decode(match[2].encode(errors="replace"))
+    if isinstance(decoded, Decoded) and type(decoded.value) is dict:
+        return {"functionCall" if match[1] == "Command" else "functionResponse": decoded.value}
+    return {"text": match[0]}

@@ -1,0 +1,84 @@
+"""`tokens` of a message to Usage; estimates where a session recorded none."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from retold.agents.gemini.notes import Notes
+from retold.agents.gemini.raw import TOKEN_KEYS, Record
+from retold.model.entries import Entry, Message
+from retold.model.parts import ToolCall
+from retold.model.usage import Usage
+
+BYTES_PER_TOKEN = 4
+"""The usual rule of thumb for text and code."""
+
+
+def usage(tokens: Any, request: str, notes: Notes) -> Usage | None:
+    """Return the tokens of one response: `input` includes what was cached, `output` excludes thoughts."""
+    if type(tokens) is not dict:
+        if tokens is not None:
+            notes.kept("unexpected-shape", "tokens is no object")
+        return None
+    counts = [tokens.get(key) for key in TOKEN_KEYS]
+    if not all(type(count) is int for count in counts):
+        return _partial(tokens, request, notes)
+    given, cached, output, thoughts, tool, total = counts
+    if total != given + output + thoughts + tool:
+        notes.add("token-total-mismatch", f"{total} recorded, {given + output + thoughts + tool} counted")
+    # The API caches by itself and bills no write, so there were none.
+    return Usage(request, given, cached, 0, output, thoughts, tool, total)
+
+
+def _partial(tokens: Record, request: str, notes: Notes) -> Usage | None:
+    """Return what is recorded of an incomplete count; what is missing stays unknown."""
+    wrong = [key for key in TOKEN_KEYS if type(tokens.get(key)) not in (int, type(None))]
+    if wrong:
+        notes.kept("unexpected-shape", "tokens that are no whole numbers: " + ", ".join(wrong))
+    counts = {key: tokens[key] for key in TOKEN_KEYS if type(tokens.get(key)) is int}
+    if not counts:
+        return None
+    return Usage(
+        request,
+        counts.get("input"),
+        counts.get("cached"),
+        0,
+        counts.get("output"),
+        counts.get("thoughts"),
+        counts.get("tool"),
+        counts.get("total"),
+    )
+
+
+def estimated(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
+    """Return the timeline with a guess for each answer: what was said before is its prompt."""
+    entries: list[Entry] = []
+    said = 0
+    for place, entry in enumerate(timeline):
+        if not isinstance(entry, Message):
+            entries.append(entry)
+            continue
+        size = _size(entry)
+        if entry.role == "assistant":
+            given, output = _tokens(said), _tokens(size)
+            request = f"{native_id}/{entry.id or place}"
+            guess = Usage(request, given, None, 0, output, None, None, given + output, estimated=True)
+            entry = msgspec.structs.replace(entry, usage=guess)  # noqa: PLW2901
+        entries.append(entry)
+        said += size
+    return tuple(entries)
+
+
+def _size(message: Message) -> int:
+    texts: list[str] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            texts.extend((part.name, str(part.arguments), part.result or "", part.error or ""))
+        else:
+            texts.append(getattr(part, "text", None) or "")
+    return sum(len(text.encode(errors="replace")) for text in texts)
+
+
+def _tokens(size: int) -> int:
+    return -(-size // BYTES_PER_TOKEN)

@@ -1,0 +1,72 @@
+"""One message, several versions: the richest one, and what the others say that it does not.
+
+A message is written when the response ends and again when its tools are done; a resume writes it once more with its
+content in another form, a cancel may write it poorer. What is shown is the richest version at the first version's time.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from retold.agents.gemini.raw import Record, text_parts
+from retold.agents.gemini.replay import Version
+
+_RICH = ("toolCalls", "thoughts", "tokens", "model", "displayContent")
+
+
+def richest(versions: Sequence[Version]) -> tuple[Record, tuple[Version, ...]]:
+    """Return the message at its richest, and the versions whose words it does not hold."""
+    if len(versions) == 1:
+        return versions[0][0], ()
+    whole = dict(_best([record for record, _ in versions]))
+    for record, _ in versions:
+        for key in _RICH:
+            if not whole.get(key) and record.get(key):
+                whole[key] = record[key]
+        if not whole.get("content") and not whole.get("toolCalls"):
+            whole["content"] = record.get("content")
+    if "timestamp" in versions[0][0]:
+        whole["timestamp"] = versions[0][0]["timestamp"]
+    return whole, tuple(version for version in versions if not _holds(whole, version[0]))
+
+
+def _best(records: Sequence[Record]) -> Record:
+    """Return the richest; of equals the last, unless it only says the same in a form made for the model."""
+    best = records[0]
+    for record in records[1:]:
+        more = _richness(record) - _richness(best)
+        if more > 0 or (more == 0 and not _holds(best, record)):
+            best = record
+    return best
+
+
+def _richness(record: Record) -> int:
+    return sum(bool(record.get(key)) for key in _RICH)
+
+
+def _holds(whole: Record, other: Record) -> bool:
+    """Tell whether every word of `other` is in `whole`."""
+    held = {*_words(whole), *_rendered_thoughts(whole)}
+    return all(word in held or any(word in text for text in held) for word in _words(other))
+
+
+def _words(record: Record) -> Iterator[str]:
+    for key in ("content", "displayContent"):
+        for part in text_parts(record.get(key)):
+            text = part.get("text") if type(part) is dict else part
+            if type(text) is str and text:
+                yield text
+    for thought in _thoughts(record):
+        for key in ("subject", "description"):
+            if type(thought.get(key)) is str and thought[key]:
+                yield thought[key]
+
+
+def _rendered_thoughts(record: Record) -> Iterator[str]:
+    """Thoughts as a resume writes them into content: `**subject** description`."""
+    for thought in _thoughts(record):
+        yield f"**{thought.get('subject', '')}** {thought.get('description', '')}"
+
+
+def _thoughts(record: Record) -> list[Any]:
+    thoughts = record.get("thoughts")
+    return [thought for thought in thoughts if type(thought) is dict] if type(thoughts) is list else []

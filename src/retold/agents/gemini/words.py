@@ -1,0 +1,184 @@
+"""The human's own words, told apart from what the CLI put around them.
+
+Evidence: `docs/formats/gemini.md`, section 9. A user record is cut into parts: `Text` is what a person typed,
+`Context` what the CLI added, `Attachment` what a person referred to. Nothing is dropped.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from retold.agents.gemini.notes import Notes
+from retold.agents.gemini.raw import Record, text_parts
+from retold.agents.gemini.results import attachment, response
+from retold.model.parts import Attachment, Context, ContextKind, Opaque, Part, Text, Thinking
+
+FILES_OPEN = "--- Content from referenced files ---"
+FILES_END = "--- End of content ---"
+
+_WHOLE: tuple[tuple[str, ContextKind], ...] = (
+    ("This is the Gemini CLI. We are setting up the context for our chat.", "environment"),
+    ("Here is the user's editor context as a JSON object.", "ide"),
+    ("Here is a summary of changes in the user's editor context", "ide"),
+    ("<state_snapshot>", "snapshot"),
+    ("System: Potential loop detected", "continuation"),
+    ("Background execution update:", "background"),
+    ("I ran the following shell command:\n", "shell"),
+    ("[Function Response: ", "tool_result"),  # 0.12 to 0.20 wrote results of MCP tools so
+    ("Your task is to do a deep investigation of the codebase", "task"),
+)
+"""How texts begin that nobody typed: the whole text is context."""
+_CONTINUE = "Please continue."
+_WRAPPED = re.compile(
+    r"(?P<environment>\A\s*<session_context>.*?</session_context>)"
+    r"|(?P<hook><hook_context>.*?</hook_context>)"
+    r"|(?P<steering>User (?:steering update|hints):\s*<user_input>\n?)(?P<words>.*?)(?P<after>\n?</user_input>.*\Z)",
+    re.DOTALL,
+)
+_MAYBE_WRAPPED = ("<session_context>", "<hook_context>", "<user_input>")
+_REFERENCE = re.compile(r"^Content from @(.+?):$", re.MULTILINE)
+ACKNOWLEDGEMENTS = ("Got it. Thanks for the context!", "Got it. Thanks for the additional context!")
+
+
+def prompt_of(parts: Iterable[Part]) -> str | None:
+    """Return what a person typed in these parts, or None."""
+    words = "".join(part.text for part in parts if type(part) is Text).strip()
+    return words or None
+
+
+def said_by_user(content: Any, notes: Notes) -> tuple[Part, ...]:
+    """Return the parts of a user record."""
+    if type(content) is str:
+        return tuple(_text(content)) if content else ()
+    parts: list[Part] = []
+    block: list[str] | None = None
+    for item in text_parts(content):
+        text = item if type(item) is str else item.get("text") if type(item) is dict and len(item) == 1 else None
+        if type(text) is not str:
+            if block:
+                parts.extend(_files("".join(block)))
+                block = None
+            parts.extend(_unlike_text(item, notes))
+        elif block is not None:
+            block.append(text)
+            if text.strip() == FILES_END:
+                parts.extend(_files("".join(block)))
+                block = None
+        elif text.strip() == FILES_OPEN:
+            block = [text]
+        else:
+            parts.extend(_text(text))
+    if block:
+        parts.extend(_files("".join(block)))
+    return tuple(parts)
+
+
+def as_task(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Return the parts of a message that an agent wrote to its subagent: nobody typed them."""
+    return tuple(Context("task", part.text) if type(part) is Text else part for part in parts)
+
+
+def _text(text: str) -> Iterator[Part]:
+    """Cut a text into what was typed and what was added."""
+    opens = text.find(FILES_OPEN)
+    if opens >= 0:
+        opens -= text[:opens].endswith("\n")
+        ends = text.find(FILES_END, opens)
+        ends = len(text) if ends < 0 else ends + len(FILES_END)
+        yield from _text(text[:opens])
+        yield from _files(text[opens:ends])
+        yield from _text(text[ends:])
+        return
+    kind = _kind(text)
+    if kind is not None:
+        yield Context(kind, text)
+    elif any(mark in text for mark in _MAYBE_WRAPPED):
+        yield from _unwrapped(text)
+    elif text:
+        yield Text(text)
+
+
+def _kind(text: str) -> ContextKind | None:
+    start = text.lstrip() if text[:1].isspace() else text
+    for opening, kind in _WHOLE:
+        if start.startswith(opening):
+            return kind
+    return "continuation" if start.startswith(_CONTINUE) and start.rstrip() == _CONTINUE else None
+
+
+def _unwrapped(text: str) -> Iterator[Part]:
+    position = 0
+    for match in _WRAPPED.finditer(text):
+        yield from _typed(text[position : match.start()])
+        if match["steering"]:
+            yield Context("steering", match["steering"])
+            yield from _typed(match["words"])
+            yield Context("steering", match["after"])
+        else:
+            yield Context("environment" if match["environment"] else "hook", match[0])
+        position = match.end()
+    yield from _typed(text[position:])
+
+
+def _typed(text: str) -> Iterator[Part]:
+    if text:
+        kind = _kind(text)
+        yield Text(text) if kind is None else Context(kind, text)
+
+
+def _files(block: str) -> Iterator[Part]:
+    """Yield the expansion of `@` references: the paths as attachments, the content as context."""
+    for path in _REFERENCE.findall(block):
+        yield Attachment(path=path)
+    yield Context("referenced_files", block)
+
+
+def other_part(item: Any, notes: Notes) -> Part:
+    """Return a part that is not plain text."""
+    match item:
+        case {"text": str(text), "thought": True}:
+            return Thinking(None, text, None, _signature(item))
+        case {"text": str(text)} if item.keys() <= {"text", "thought", "thoughtSignature"}:
+            return Text(text, _signature(item))
+        case {"functionResponse": dict(found)}:
+            return tool_result(found)
+        case {"inlineData": dict()} | {"fileData": dict()}:
+            return attachment(item)
+        case {"executableCode": {"code": str(code)}}:
+            return Context("code", code)
+        case {"codeExecutionResult": {"output": str(output)}}:
+            return Context("code_result", output)
+        case _:
+            notes.kept("unknown-part", _shape(item))
+            return Opaque(item)
+
+
+def _unlike_text(item: Any, notes: Notes) -> Iterator[Part]:
+    yield other_part(item, notes)
+    match item:
+        case {"functionResponse": dict(found)} if not found.keys() <= {"id", "name", "response", "parts"}:
+            notes.kept("unknown-part", "unknown keys in a functionResponse: " + ", ".join(sorted(found)))
+            yield Opaque(item)
+
+
+def tool_result(found: Record) -> Context:
+    """Return a tool's result that stands in a user record of its own (0.44 and later)."""
+    outcome = response(found)
+    texts = [text for text in (outcome.text, outcome.error) if text is not None]
+    call_id = found.get("id")
+    return Context(
+        "tool_result",
+        "\n".join(texts) if texts else None,
+        call_id if type(call_id) is str else None,
+        outcome.error is not None,
+        outcome.attachments,
+    )
+
+
+def _signature(item: Record) -> str | None:
+    signature = item.get("thoughtSignature")
+    return signature if type(signature) is str else None
+
+
+def _shape(item: Any) -> str:
+    return "a part with " + ", ".join(sorted(item)[:6]) if type(item) is dict else f"a part that is a {type(item).__name__}"

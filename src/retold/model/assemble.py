@@ -1,0 +1,108 @@
+"""A Session from what an agent's module knows of it: everything that follows from the timeline is told here."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from retold.model.entries import Entry, Message
+from retold.model.parts import ToolCall
+from retold.model.problem import Problem
+from retold.model.project import Project
+from retold.model.session import (
+    VERSION,
+    Counts,
+    Coverage,
+    Kind,
+    Session,
+    SessionStatus,
+    SourceFile,
+    View,
+)
+from retold.model.usage import Totals, totals
+
+TITLE_LENGTH = 120
+
+
+class Draft(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent's module knows of a conversation."""
+
+    key: str
+    agent: str
+    native_id: str | None
+    kind: Kind
+    project: Project
+    summary: str | None = None
+    started_at: datetime | None
+    ended_at: datetime | None
+    are_times_derived: bool = False
+    status: SessionStatus
+    parent: str | None = None
+    usage: Totals | None = None
+    """Recorded totals, where they are not the sum of the messages'."""
+    sources: tuple[SourceFile, ...]
+    coverage: Coverage
+    problems: tuple[Problem, ...]
+    extra: dict[str, Any] = {}
+    full: tuple[Entry, ...]
+    active: tuple[Entry, ...]
+
+
+def assembled(draft: Draft, view: View) -> Session:
+    """Return the Session in the view that was asked for."""
+    timeline = draft.full if view == "full" else draft.active
+    prompts = [entry.prompt for entry in draft.full if isinstance(entry, Message) and entry.prompt is not None]
+    return Session(
+        version=VERSION,
+        key=draft.key,
+        agent=draft.agent,
+        native_id=draft.native_id,
+        kind=draft.kind,
+        project=draft.project,
+        title=_title(draft.summary, prompts),
+        summary=draft.summary,
+        first_prompt=prompts[0] if prompts else None,
+        last_prompt=prompts[-1] if prompts else None,
+        tags=(),
+        started_at=draft.started_at,
+        ended_at=draft.ended_at,
+        are_times_derived=draft.are_times_derived,
+        status=draft.status,
+        models=tuple(dict.fromkeys(message.model for message in _messages(draft.full) if message.model)),
+        parent=draft.parent,
+        children=(),
+        counts=counted(timeline),
+        usage=draft.usage or totals(m.usage for m in _messages(draft.full) if m.usage is not None and m.own),
+        cost_usd=None,
+        sources=draft.sources,
+        coverage=draft.coverage,
+        problems=draft.problems,
+        view=view,
+        extra=draft.extra,
+        timeline=timeline,
+    )
+
+
+def counted(timeline: Sequence[Entry]) -> Counts:
+    """Count what is in a timeline."""
+    messages = prompts = calls = errors = 0
+    for message in _messages(timeline):
+        messages += 1
+        prompts += message.prompt is not None
+        for part in message.parts:
+            if type(part) is ToolCall:
+                calls += 1
+                errors += part.status == "error"
+    return Counts(prompts, messages, calls, errors)
+
+
+def _messages(timeline: Sequence[Entry]) -> Iterator[Message]:
+    return (entry for entry in timeline if type(entry) is Message)
+
+
+def _title(summary: str | None, prompts: Sequence[str]) -> str | None:
+    """Return the agent's summary, else the first prompt that is no command of the agent's own, on one line."""
+    spoken = next((prompt for prompt in prompts if not prompt.startswith(("/", "?"))), prompts[0] if prompts else "")
+    line = " ".join((summary or spoken).split())
+    return (line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…") or None

@@ -1,0 +1,44 @@
+"""What stands in a timeline: messages, and events that nobody said."""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from retold.model.parts import Opaque, Part
+from retold.model.usage import Usage
+
+Role = Literal["user", "assistant", "system"]
+Fate = Literal["live", "rewound", "compacted", "superseded"]
+EventKind = Literal["compaction", "info", "warning", "error", "notice"]
+
+
+class Message(msgspec.Struct, frozen=True, tag="message", omit_defaults=True):
+    """One message, in parts, with what became of it."""
+
+    id: str | None
+    """The record's own id; none where the record has none."""
+    role: Role
+    at: datetime | None
+    fate: Fate
+    prompt: str | None
+    """The human's own words; none where no human spoke."""
+    model: str | None
+    usage: Usage | None
+    parts: tuple[Part, ...]
+    own: bool = True
+    """False for an entry that was copied from another session."""
+
+
+class Event(msgspec.Struct, frozen=True, tag="event", omit_defaults=True, gc=False):
+    """Something that happened between messages."""
+
+    id: str | None
+    kind: EventKind
+    at: datetime | None
+    fate: Fate
+    text: str
+    opaque: Opaque | None = None
+
+
+Entry = Message | Event

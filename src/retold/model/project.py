@@ -1,0 +1,17 @@
+"""Where a conversation took place, and how we know."""
+
+from typing import Literal
+
+import msgspec
+
+Evidence = Literal["recorded", "registry", "hash", "guessed", "none"]
+
+
+class Project(msgspec.Struct, frozen=True, gc=False):
+    """A project's root, with the evidence for it; never a bare guess."""
+
+    root: str | None
+    native_key: str | None
+    """The agent's own name for the project: a folder's name in its home."""
+    hash: str | None
+    evidence: Evidence

@@ -1,0 +1,78 @@
+"""One conversation, whatever the number of files it lies in."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+import msgspec
+
+from retold.model.entries import Entry
+from retold.model.problem import Problem
+from retold.model.project import Project
+from retold.model.usage import Totals
+
+VERSION = 1
+"""The version of the JSON form: raised when something in it changes its meaning, not when it grows."""
+
+Kind = Literal["main", "subagent", "fork", "checkpoint", "prompts-only", "capture"]
+SessionStatus = Literal["success", "failure", "interrupted"]
+View = Literal["full", "active"]
+
+
+class SourceFile(msgspec.Struct, frozen=True, gc=False):
+    """A file that this conversation was read from."""
+
+    home: str | None
+    path: str
+    format: str
+    bytes: int
+
+
+class Counts(msgspec.Struct, frozen=True, gc=False):
+    """How much there is, in the view that was asked for."""
+
+    prompts: int
+    messages: int
+    tool_calls: int
+    tool_errors: int
+
+
+class Coverage(msgspec.Struct, frozen=True, gc=False):
+    """How much of the files was understood: records met, and how many of them were kept as Opaque."""
+
+    records: int
+    opaque: int
+
+
+class Session(msgspec.Struct, frozen=True):
+    """One conversation with its timeline, in one of its two views."""
+
+    version: int
+    key: str
+    agent: str
+    native_id: str | None
+    kind: Kind
+    project: Project
+    title: str | None
+    summary: str | None
+    first_prompt: str | None
+    last_prompt: str | None
+    tags: tuple[str, ...]
+    started_at: datetime | None
+    ended_at: datetime | None
+    are_times_derived: bool
+    """True where nothing recorded a time: they come from the name or the age of the file."""
+    status: SessionStatus
+    models: tuple[str, ...]
+    parent: str | None
+    children: tuple[str, ...]
+    counts: Counts
+    usage: Totals
+    cost_usd: Decimal | None
+    sources: tuple[SourceFile, ...]
+    coverage: Coverage
+    problems: tuple[Problem, ...]
+    view: View
+    extra: dict[str, Any]
+    """What the agent recorded about the session besides, under its own names."""
+    timeline: tuple[Entry, ...]

@@ -1,0 +1,113 @@
+"""JSON from bytes: fast where the bytes are good, and what can be saved where they are not.
+
+`strict` in a result tells whether a strict parser (JavaScript's, which most agents use) would have taken the same
+bytes; what only we could read belongs to the full view, not to what the agent itself loads.
+"""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+DECODER = msgspec.json.Decoder()
+BOM = b"\xef\xbb\xbf"
+
+_ESCAPES = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a whole pair
+    r"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # half of one
+    r"|\\.",
+    re.DOTALL,
+)
+
+
+class Decoded(msgspec.Struct, frozen=True):
+    """A value, with what had to be mended to get it: (code, words) each."""
+
+    value: Any
+    strict: bool = True
+    mended: tuple[tuple[str, str], ...] = ()
+
+
+class Undecodable(msgspec.Struct, frozen=True):
+    """Why these bytes are no value."""
+
+    code: str
+    message: str
+
+
+def decode(data: bytes | memoryview) -> Decoded | Undecodable:
+    """Return the JSON value in `data`, mended if need be; never raise for what it holds."""
+    try:
+        return Decoded(DECODER.decode(data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return mend(bytes(data), error)
+
+
+def mend(data: bytes, error: Exception) -> Decoded | Undecodable:
+    """Try again, slowly, with bad bytes and half surrogates replaced, wild numbers and control characters allowed."""
+    if isinstance(error, RecursionError):
+        return Undecodable("nested-too-deep", "nested deeper than can be decoded")
+    text, mended = _as_text(data.removeprefix(BOM))
+    wild: list[str] = []
+    for strict in (True, False):
+        try:
+            value = json.loads(
+                text,
+                strict=strict,
+                parse_float=lambda digits: _finite(digits, wild),
+                parse_int=lambda digits: _integer(digits, wild),
+                parse_constant=_reject,
+            )
+        except RecursionError:
+            return Undecodable("nested-too-deep", "nested deeper than can be decoded")
+        except ValueError:
+            continue
+        if wild:
+            mended = (*mended, ("number-out-of-range", f"{wild[0][:40]} kept as text"))
+        if not strict:
+            mended = (*mended, ("malformed-json", "raw control characters inside a string"))
+        return Decoded(value, strict=strict and not data.startswith(BOM), mended=mended)
+    return Undecodable("malformed-json", str(error))
+
+
+def _as_text(data: bytes) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return text in which everything that is no character became U+FFFD, and what was replaced."""
+    mended: list[tuple[str, str]] = []
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        text = data.decode(errors="replace")
+        mended.append(("replaced-bytes", f"no UTF-8 at byte {error.start}"))
+    halves: list[str] = []
+    text = _ESCAPES.sub(lambda match: _whole(match, halves), text)
+    if halves:
+        mended.append(("replaced-bytes", f"half a surrogate pair: {halves[0]}"))
+    return text, tuple(mended)
+
+
+def _whole(match: re.Match[str], halves: list[str]) -> str:
+    if match[1] is None:
+        return match[0]
+    halves.append(match[1])
+    return "\\ufffd"
+
+
+def _finite(digits: str, wild: list[str]) -> float | str:
+    value = float(digits)
+    if value in (float("inf"), float("-inf")):
+        wild.append(digits)
+        return digits
+    return value
+
+
+def _integer(digits: str, wild: list[str]) -> int | str:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python converts
+        wild.append(digits)
+        return digits
+
+
+def _reject(constant: str) -> Any:
+    raise ValueError(f"{constant} is no JSON")

@@ -1,0 +1,113 @@
+"""What is left of a JSON document that is cut or damaged: every element that is whole."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from json import JSONDecodeError
+from typing import Any
+
+import msgspec
+
+RESUMES = 64
+"""How often the search for the next whole element may fail: each failure can cost a scan of the rest."""
+
+_SCANNER = json.JSONDecoder(strict=False)
+_SPACE = re.compile(r"[ \t\r\n]*")
+_OBJECT = re.compile(r'\{\s*"')
+
+
+class Salvage(msgspec.Struct, frozen=True):
+    """The fields read before the damage, the whole elements of the list, and where it broke (a character offset)."""
+
+    fields: dict[str, Any]
+    elements: list[Any]
+    broken_at: int
+    is_cut: bool
+    """True when the document simply ends too early; False when it is damaged inside."""
+
+
+def salvage(text: str, list_key: str | None, is_element: Callable[[Any], bool]) -> Salvage | None:
+    """Return what is whole in a broken `{"…": …, list_key: [...]}` (or, with no key, in a broken list).
+
+    Behind the damage only what `is_element` accepts counts: there, a nested object looks like an element.
+    """
+    position = _skip(text, 0)
+    fields: dict[str, Any] = {}
+    opening = "[" if list_key is None else "{"
+    if not text.startswith(opening, position):
+        return None
+    if list_key is not None:
+        found = _fields_before(text, position + 1, list_key, fields)
+        if found is None:
+            return Salvage(fields, [], len(text), is_cut=True) if fields else None
+        position = found
+    elements: list[Any] = []
+    broken_at = _elements(text, position + 1, elements)
+    rest = list(_elements_after(text, broken_at, is_element))
+    return Salvage(fields, elements + rest, broken_at, is_cut=not rest)
+
+
+def _skip(text: str, position: int) -> int:
+    match = _SPACE.match(text, position)
+    return match.end() if match else position
+
+
+def _value(text: str, position: int) -> tuple[Any, int] | None:
+    try:
+        return _SCANNER.raw_decode(text, position)
+    except (JSONDecodeError, RecursionError, ValueError):
+        return None
+
+
+def _fields_before(text: str, position: int, list_key: str, fields: dict[str, Any]) -> int | None:
+    """Read `"key": value,` pairs into `fields`; return where the list of `list_key` opens."""
+    while True:
+        key = _value(text, _skip(text, position))
+        if key is None or not isinstance(key[0], str):
+            return None
+        position = _skip(text, key[1])
+        if not text.startswith(":", position):
+            return None
+        position = _skip(text, position + 1)
+        if key[0] == list_key and text.startswith("[", position):
+            return position
+        value = _value(text, position)
+        if value is None:
+            return None
+        fields[key[0]] = value[0]
+        position = _skip(text, value[1])
+        if not text.startswith(",", position):
+            return None
+        position += 1
+
+
+def _elements(text: str, position: int, elements: list[Any]) -> int:
+    """Append whole elements; return the offset where there were no more."""
+    while True:
+        start = _skip(text, position)
+        value = _value(text, start)
+        if value is None:
+            return start
+        elements.append(value[0])
+        position = _skip(text, value[1])
+        if not text.startswith(",", position):
+            return position
+        position += 1
+
+
+def _elements_after(text: str, position: int, is_element: Callable[[Any], bool]) -> Iterator[Any]:
+    """Yield the elements that are whole behind the damage, in a bounded number of tries."""
+    for _ in range(RESUMES):
+        match = _OBJECT.search(text, position + 1)
+        if match is None:
+            return
+        value = _value(text, match.start())
+        if value is None:
+            position = match.start()
+        elif is_element(value[0]):
+            found = [value[0]]
+            end = _skip(text, value[1])
+            position = _elements(text, end + 1, found) if text.startswith(",", end) else end
+            yield from found
+        else:
+            position = value[1]

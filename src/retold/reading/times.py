@@ -1,0 +1,25 @@
+"""Times as agents write them, made aware and UTC."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+MILLISECONDS_FROM = 100_000_000_000
+"""Numbers from here on are milliseconds since 1970, as JavaScript counts; below, seconds."""
+
+
+def parse_time(value: Any) -> tuple[datetime | None, str | None]:
+    """Return the time in UTC, and the code of the problem with it, if there was one."""
+    try:
+        if type(value) is str:
+            at = datetime.fromisoformat(value)
+            if at.tzinfo is UTC:
+                return at, None
+            if at.tzinfo is None:
+                return at.replace(tzinfo=UTC), "naive-timestamp"
+            return at.astimezone(UTC), None
+        if type(value) in (int, float):
+            seconds = value / 1000 if abs(value) >= MILLISECONDS_FROM else value
+            return datetime.fromtimestamp(seconds, UTC), None
+    except (ValueError, OverflowError, OSError):
+        return None, "bad-timestamp"
+    return None, None if value is None else "bad-timestamp"
