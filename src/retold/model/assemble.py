@@ -1,7 +1,8 @@
 """A Session from what an agent's module knows of it: everything that follows from the timeline is told here."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -51,8 +52,9 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 def assembled(draft: Draft, view: View) -> Session:
     """Return the Session in the view that was asked for."""
-    timeline = draft.full if view == "full" else draft.active
-    prompts = [entry.prompt for entry in draft.full if isinstance(entry, Message) and entry.prompt is not None]
+    messages = [entry for entry in draft.full if type(entry) is Message]
+    shown = messages if view == "full" else [entry for entry in draft.active if type(entry) is Message]
+    prompts = [message.prompt for message in messages if message.prompt is not None]
     return Session(
         version=VERSION,
         key=draft.key,
@@ -69,36 +71,27 @@ def assembled(draft: Draft, view: View) -> Session:
         ended_at=draft.ended_at,
         are_times_derived=draft.are_times_derived,
         status=draft.status,
-        models=tuple(dict.fromkeys(message.model for message in _messages(draft.full) if message.model)),
+        models=tuple(dict.fromkeys([message.model for message in messages if message.model])),
         parent=draft.parent,
         children=(),
-        counts=counted(timeline),
-        usage=draft.usage or totals(m.usage for m in _messages(draft.full) if m.usage is not None and m.own),
+        counts=counted(shown),
+        usage=draft.usage or totals([message.usage for message in messages if message.usage and message.own]),
         cost_usd=None,
         sources=draft.sources,
         coverage=draft.coverage,
         problems=draft.problems,
         view=view,
         extra=draft.extra,
-        timeline=timeline,
+        timeline=draft.full if view == "full" else draft.active,
     )
 
 
-def counted(timeline: Sequence[Entry]) -> Counts:
-    """Count what is in a timeline."""
-    messages = prompts = calls = errors = 0
-    for message in _messages(timeline):
-        messages += 1
-        prompts += message.prompt is not None
-        for part in message.parts:
-            if type(part) is ToolCall:
-                calls += 1
-                errors += part.status == "error"
-    return Counts(prompts, messages, calls, errors)
-
-
-def _messages(timeline: Sequence[Entry]) -> Iterator[Message]:
-    return (entry for entry in timeline if type(entry) is Message)
+def counted(messages: Sequence[Message]) -> Counts:
+    """Count what is in messages."""
+    prompts = sum([message.prompt is not None for message in messages])
+    parts = chain.from_iterable([message.parts for message in messages])
+    statuses = [part.status for part in parts if type(part) is ToolCall]
+    return Counts(prompts, len(messages), len(statuses), statuses.count("error"))
 
 
 def _title(summary: str | None, prompts: Sequence[str]) -> str | None:

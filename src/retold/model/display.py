@@ -19,7 +19,7 @@ class DiffDisplay(msgspec.Struct, frozen=True, tag="diff", omit_defaults=True, g
     before: str | None
     after: str | None
     is_new: bool | None = None
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] | None = None
 
 
 class Todo(msgspec.Struct, frozen=True, gc=False):
@@ -29,33 +29,33 @@ class Todo(msgspec.Struct, frozen=True, gc=False):
     status: str | None
 
 
-class TodosDisplay(msgspec.Struct, frozen=True, tag="todos", omit_defaults=True):
+class TodosDisplay(msgspec.Struct, frozen=True, tag="todos", omit_defaults=True, gc=False):
     """A list of things to do."""
 
     todos: tuple[Todo, ...]
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] | None = None
 
 
-class FilesDisplay(msgspec.Struct, frozen=True, tag="files", omit_defaults=True):
+class FilesDisplay(msgspec.Struct, frozen=True, tag="files", omit_defaults=True, gc=False):
     """A summary, with the files or the matching lines it speaks of."""
 
     summary: str | None
     files: tuple[str, ...] = ()
     matches: tuple[dict[str, Any], ...] = ()
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] | None = None
 
 
-class AgentDisplay(msgspec.Struct, frozen=True, tag="agent", omit_defaults=True):
+class AgentDisplay(msgspec.Struct, frozen=True, tag="agent", omit_defaults=True, gc=False):
     """How a subagent went."""
 
     name: str | None
     state: str | None = None
     result: str | None = None
     activity: tuple[dict[str, Any], ...] = ()
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] | None = None
 
 
-class OpaqueDisplay(msgspec.Struct, frozen=True, tag="opaque"):
+class OpaqueDisplay(msgspec.Struct, frozen=True, tag="opaque", gc=False):
     """A shape nobody understands yet, kept as it was."""
 
     value: Any

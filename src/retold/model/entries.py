@@ -13,7 +13,7 @@ Fate = Literal["live", "rewound", "compacted", "superseded"]
 EventKind = Literal["compaction", "info", "warning", "error", "notice"]
 
 
-class Message(msgspec.Struct, frozen=True, tag="message", omit_defaults=True):
+class Message(msgspec.Struct, frozen=True, tag="message", omit_defaults=True, gc=False):
     """One message, in parts, with what became of it."""
 
     id: str | None

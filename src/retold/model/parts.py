@@ -55,13 +55,13 @@ class Context(msgspec.Struct, frozen=True, tag="context", omit_defaults=True, gc
     attachments: tuple[Attachment, ...] = ()
 
 
-class Opaque(msgspec.Struct, frozen=True, tag="opaque"):
+class Opaque(msgspec.Struct, frozen=True, tag="opaque", gc=False):
     """What nobody understands yet, kept as it was."""
 
     value: Any
 
 
-class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True):
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True, gc=False):
     """One use of a tool, with its result inside."""
 
     id: str
@@ -91,7 +91,8 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True)
     other_results: tuple[str, ...] = ()
     """What the agent wrote in place of the result at another time, as when it masks old output."""
     signature: str | None = None
-    extra: dict[str, Any] = {}
+    extra: dict[str, Any] | None = None
+    """What else the agent recorded of this call."""
 
 
 Part = Text | Thinking | ToolCall | Attachment | Context | Opaque

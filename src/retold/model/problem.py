@@ -41,7 +41,7 @@ CODES: dict[str, Code] = {
 }
 
 
-class Problem(msgspec.Struct, frozen=True):
+class Problem(msgspec.Struct, frozen=True, gc=False):
     """One thing that went wrong, and where: a path, a line from 1, a JSON pointer."""
 
     code: str

@@ -44,7 +44,7 @@ class Coverage(msgspec.Struct, frozen=True, gc=False):
     opaque: int
 
 
-class Session(msgspec.Struct, frozen=True):
+class Session(msgspec.Struct, frozen=True, gc=False):
     """One conversation with its timeline, in one of its two views."""
 
     version: int

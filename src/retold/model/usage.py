@@ -1,6 +1,7 @@
 """Tokens: of one request, and summed. `None` is unknown, 0 is zero."""
 
 from collections.abc import Iterable
+from operator import attrgetter
 
 import msgspec
 
@@ -37,17 +38,17 @@ class Totals(msgspec.Struct, frozen=True, gc=False):
     estimated: bool
 
 
-FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total")
+_FIGURES = attrgetter("input", "cached", "cache_write", "output", "reasoning", "tool", "total")
+_UNKNOWN = (None,) * 7
 
 
 def totals(usages: Iterable[Usage]) -> Totals:
     """Sum what is recorded, each request once; a figure that nobody recorded stays unknown."""
-    once = {usage.request: usage for usage in usages}
-    sums: dict[str, int | None] = dict.fromkeys(FIGURES)
-    for usage in once.values():
-        for figure in FIGURES:
-            value: int | None = getattr(usage, figure)
-            if value is not None:
-                sums[figure] = (sums[figure] or 0) + value
-    estimated = any(usage.estimated for usage in once.values())
-    return Totals(**sums, requests=len(once), estimated=estimated)
+    once = tuple({usage.request: usage for usage in usages}.values())
+    sums = map(_sum, zip(*map(_FIGURES, once), strict=True)) if once else _UNKNOWN
+    return Totals(*sums, len(once), any([usage.estimated for usage in once]))
+
+
+def _sum(figures: tuple[int | None, ...]) -> int | None:
+    known = figures if None not in figures else [figure for figure in figures if figure is not None]
+    return sum(known) if known else None  # type: ignore[arg-type] - there is no None left

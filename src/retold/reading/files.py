@@ -10,6 +10,10 @@ import msgspec
 from retold.model.problem import Problem, problem
 
 ATTEMPTS = 3
+_CHUNK = 1 << 20
+# Windows lacks the one, everything else the other.
+_NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
+_BINARY: int = getattr(os, "O_BINARY", 0)
 
 
 class FileBytes(msgspec.Struct, frozen=True):
@@ -27,6 +31,8 @@ def read_bytes(path: Path) -> FileBytes | Problem:
         return _read_regular(path)
     except FileNotFoundError:
         return problem("missing-file", "no such file", str(path))
+    except IsADirectoryError:
+        return problem("not-a-file", "a folder, a pipe or a device, not a file", str(path))
     except OSError as error:
         return problem("unreadable-file", error.strerror or str(error), str(path))
     except ValueError as error:  # a NUL in the path
@@ -34,19 +40,33 @@ def read_bytes(path: Path) -> FileBytes | Problem:
 
 
 def _read_regular(path: Path) -> FileBytes | Problem:
-    # A FIFO must be told before it is opened: opening one waits for a writer that may never come.
-    if not stat.S_ISREG(path.stat().st_mode):
-        return problem("not-a-file", "a folder, a pipe or a device, not a file", str(path))
     for _ in range(ATTEMPTS):
-        with path.open("rb") as file:
-            before = os.fstat(file.fileno())
-            data = file.read()
-            after = os.fstat(file.fileno())
+        # Opened so, a FIFO does not wait for a writer that may never come.
+        descriptor = os.open(path, os.O_RDONLY | _NONBLOCK | _BINARY)
+        try:
+            before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                return problem("not-a-file", "a folder, a pipe or a device, not a file", str(path))
+            data = _all(descriptor, before.st_size)
+            after = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
         settled = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
         if settled and len(data) == after.st_size:
             return FileBytes(path, data, _modified_at(after))
     changed = problem("changed-while-read", f"still changing after {ATTEMPTS} attempts", str(path))
     return FileBytes(path, data, _modified_at(after), (changed,))
+
+
+def _all(descriptor: int, size: int) -> bytes:
+    """Return the whole content; more than `size`, if it grows meanwhile."""
+    data = os.read(descriptor, size + 1)
+    if len(data) == size:
+        return data
+    chunks = [data]
+    while chunks[-1]:
+        chunks.append(os.read(descriptor, max(size, _CHUNK)))
+    return b"".join(chunks)
 
 
 def _modified_at(status: os.stat_result) -> datetime:

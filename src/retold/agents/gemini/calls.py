@@ -1,16 +1,19 @@
 """`toolCalls` to our ToolCalls, and calls of one id in several versions to one."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
 from retold.agents.gemini.displays import display
 from retold.agents.gemini.notes import Notes
-from retold.agents.gemini.outputs import Outputs
+from retold.agents.gemini.outputs import MARKS, Outputs
 from retold.agents.gemini.raw import TOOL_CALL_KEYS, Record
 from retold.agents.gemini.results import Result, exit_code, result
-from retold.agents.gemini.tools import CATEGORIES, SHELL_TOOLS, canonical, mcp_names
+from retold.agents.gemini.tools import KINDS, MCP_ENDING, SHELL_TOOLS, kind, mcp_names
+from retold.agents.gemini.usual import ToolCallRecord
+from retold.model.display import Display
 from retold.model.parts import Opaque, Status, ToolCall
 
 MASKED = "<tool_output_masked>"
@@ -19,51 +22,75 @@ STATUSES: dict[Any, Status] = {"success": "success", "error": "error", "cancelle
 
 def tool_calls(value: Any, notes: Notes, outputs: Outputs) -> list[ToolCall | Opaque]:
     """Return a message's tool calls; one that is no object is kept as it is."""
-    if type(value) is not list:
-        if value is not None:
-            notes.kept("unexpected-shape", "toolCalls is no list")
-            return [Opaque(value)]
-        return []
-    return [_checked(call, place, notes, outputs) for place, call in enumerate(value, 1)]
+    if type(value) is list:
+        return [tool_call(call, place, notes, outputs) for place, call in enumerate(value, 1)]
+    notes.kept("unexpected-shape", "toolCalls is no list")
+    return [Opaque(value)]
 
 
-def _checked(call: Any, place: int, notes: Notes, outputs: Outputs) -> ToolCall | Opaque:
-    if type(call) is dict and type(call.get("name")) is str:
-        return tool_call(call, place, notes, outputs)
-    notes.kept("unexpected-shape", "a tool call without a name")
-    return Opaque(call)
-
-
-def tool_call(call: Record, place: int, notes: Notes, outputs: Outputs) -> ToolCall:
+def tool_call(call: Any, place: int, notes: Notes, outputs: Outputs) -> ToolCall | Opaque:
     """Return one recorded call."""
-    name, call_id = call["name"], call.get("id")
+    name = call.get("name") if type(call) is dict else None
+    if type(name) is not str:
+        notes.kept("unexpected-shape", "a tool call without a name")
+        return Opaque(call)
+    field = call.get
+    call_id, arguments, status, title = field("id"), field("args"), field("status"), field("displayName")
     if type(call_id) is not str:
         call_id = f"{name}-{place}"
-    arguments, status = call.get("args"), call.get("status")
-    extra = {} if call.keys() <= TOOL_CALL_KEYS else _extra(call, notes)
-    if type(arguments) is not dict:
-        if arguments is not None:
-            extra = {**extra, "args": arguments}
-            notes.kept("unexpected-shape", f"args of {name} is no object")
-        arguments = {}
-    found = result(call.get("result"), call_id)
-    if found.rest:
-        extra = {**extra, "result": found.rest}
+    found = result(field("result"), call_id)
+    text = found.text
+    extra = None
+    if found.rest is not None or type(arguments) is not dict or not call.keys() <= TOOL_CALL_KEYS:
+        extra = _extra(call, found, notes)
+        arguments = arguments if type(arguments) is dict else {}
+    child, description = field("agentId"), field("description")
     return built(
         call_id,
         name,
         arguments,
         found,
-        STATUSES.get(status, "unknown") if status is not None else status_of(found),
-        native_status=status if status is None or type(status) is str else str(status),
-        at=notes.time(call.get("timestamp")),
-        child=_text(call.get("agentId")),
-        title=_text(call.get("displayName")),
-        description=_text(call.get("description")),
-        shown=display(call.get("resultDisplay")),
-        is_markdown=call.get("renderOutputAsMarkdown") is True,
-        full_result=outputs.full(found.text, notes),
-        extra=extra,
+        STATUSES.get(status, "unknown") if type(status) is str else status_of(found),
+        status if status is None or type(status) is str else str(status),
+        notes.time(field("timestamp")),
+        child if type(child) is str else None,
+        title if type(title) is str else None,
+        description if type(description) is str else None,
+        display(field("resultDisplay")),
+        field("renderOutputAsMarkdown") is True,
+        outputs.full(text, notes) if text is not None and text.startswith(MARKS) else None,
+        None,
+        extra,
+    )
+
+
+def usual_call(call: ToolCallRecord, notes: Notes, outputs: Outputs) -> ToolCall:
+    """Return a call whose every field is known to be of its kind: `built`, without a step between."""
+    given = call.result[0].function_response.response
+    name, title, text, at = call.name, call.display_name, given.output, call.timestamp
+    server = mcp_names(title) if title is not None and title.endswith(MCP_ENDING) else None
+    canonical, category = KINDS.get(name) or kind(name, server is not None, call.agent_id is not None)
+    return ToolCall(
+        call.id,
+        name,
+        canonical,
+        category,
+        call.args,
+        STATUSES.get(call.status, "unknown"),
+        call.status,
+        text,
+        given.error,
+        at if at.tzinfo is UTC else at.astimezone(UTC),
+        call.agent_id,
+        title,
+        call.description,
+        display(call.result_display),
+        call.render_output_as_markdown,
+        exit_code(text) if text is not None and name in SHELL_TOOLS else None,
+        server[0] if server else None,
+        server[1] if server else None,
+        (),
+        outputs.full(text, notes) if text is not None and text.startswith(MARKS) else None,
     )
 
 
@@ -73,26 +100,25 @@ def built(  # noqa: PLR0913 - one argument a field that callers know
     arguments: Record,
     found: Result,
     status: Status,
-    *,
     native_status: str | None = None,
-    at: Any = None,
+    at: datetime | None = None,
     child: str | None = None,
     title: str | None = None,
     description: str | None = None,
-    shown: Any = None,
-    is_markdown: bool = False,
+    shown: Display | None = None,
+    is_markdown: bool = False,  # noqa: FBT001, FBT002 - by position: this is the hottest call there is
     full_result: str | None = None,
     signature: str | None = None,
     extra: Record | None = None,
 ) -> ToolCall:
     """Return a ToolCall with everything that follows from its name and result."""
-    server = mcp_names(title)
-    kind = canonical(name, is_mcp=server is not None, starts_agent=child is not None)
+    server = mcp_names(title) if title is not None and title.endswith(MCP_ENDING) else None
+    canonical, category = kind(name, server is not None, child is not None)
     return ToolCall(
         call_id,
         name,
-        kind,
-        CATEGORIES[kind],
+        canonical,
+        category,
         arguments,
         status,
         native_status,
@@ -104,14 +130,14 @@ def built(  # noqa: PLR0913 - one argument a field that callers know
         description,
         shown,
         is_markdown,
-        exit_code(found.text) if name in SHELL_TOOLS else None,
+        exit_code(found.text) if found.text is not None and name in SHELL_TOOLS else None,
         server[0] if server else None,
         server[1] if server else None,
         found.attachments,
         full_result,
         (),
         signature,
-        extra or {},
+        extra,
     )
 
 
@@ -151,11 +177,14 @@ def _richer(first: ToolCall, second: ToolCall) -> ToolCall:
     return msgspec.structs.replace(best, other_results=tuple(texts))
 
 
-def _extra(call: Record, notes: Notes) -> Record:
-    unknown = {key: value for key, value in call.items() if key not in TOOL_CALL_KEYS}
-    notes.kept("unknown-part", "unknown keys in a tool call: " + ", ".join(sorted(unknown)))
-    return unknown
-
-
-def _text(value: Any) -> str | None:
-    return value if type(value) is str else None
+def _extra(call: Record, found: Result, notes: Notes) -> Record | None:
+    """Return what a call holds beyond the known, under the agent's own names."""
+    extra = {key: value for key, value in call.items() if key not in TOOL_CALL_KEYS}
+    if extra:
+        notes.kept("unknown-part", "unknown keys in a tool call: " + ", ".join(sorted(extra)))
+    if type(call.get("args")) not in (dict, type(None)):
+        notes.kept("unexpected-shape", f"args of {call['name']} is no object")
+        extra["args"] = call["args"]
+    if found.rest is not None:
+        extra["result"] = found.rest
+    return extra or None

@@ -87,7 +87,7 @@ def _stream(found: Captured, notes: Notes) -> Iterator[Entry]:
     model: str | None = None
     answer: list[Line] = []
     for line in found.objects:
-        notes.line = line.number
+        notes.place = (line.number, 0)
         match line.value:
             case {"type": "init"}:
                 model = line.value.get("model") if type(line.value.get("model")) is str else None

@@ -20,14 +20,14 @@ def display(value: Any) -> Display | None:
     """Return the display in our shapes; what has no known shape stays as it is."""
     if type(value) is str:
         return TextDisplay(value) if value else None
+    if value is None:
+        return None
     if type(value) is dict:
         for key, shape in _SHAPES.items():
             if key in value:
                 return shape(value) or OpaqueDisplay(value)
         return OpaqueDisplay(value)
-    if type(value) is list:
-        return _screen(value) or OpaqueDisplay(value)
-    return None if value is None else OpaqueDisplay(value)
+    return (_screen(value) if type(value) is list else None) or OpaqueDisplay(value)
 
 
 def _screen(lines: list[Any]) -> Display | None:
@@ -47,7 +47,7 @@ def _diff(value: Record) -> Display | None:
     path = value.get("filePath", value.get("fileName"))
     texts = (path, value.get("fileDiff"), value.get("originalContent"), value.get("newContent"))
     is_new = value.get("isNewFile")
-    if not all(text is None or type(text) is str for text in texts) or type(is_new) not in (bool, type(None)):
+    if not {type(text) for text in texts} <= _TEXT_OR_NONE or type(is_new) not in (bool, type(None)):
         return None
     known = ("fileDiff", "filePath", "originalContent", "newContent", "isNewFile")
     return DiffDisplay(*texts, is_new, _rest(value, known))
@@ -85,10 +85,11 @@ def _is_list_of(kind: type, value: Any) -> bool:
     return type(value) is list and all(type(item) is kind for item in value)
 
 
-def _rest(value: Record, known: tuple[str, ...]) -> Record:
-    return {key: kept for key, kept in value.items() if key not in known}
+def _rest(value: Record, known: tuple[str, ...]) -> Record | None:
+    return {key: kept for key, kept in value.items() if key not in known} or None
 
 
+_TEXT_OR_NONE = {str, type(None)}
 _SHAPES: dict[str, Callable[[Record], Display | None]] = {
     "fileDiff": _diff,
     "todos": _todos,

@@ -49,7 +49,7 @@ def history_draft(reading: Reading) -> Draft:
     setting = Setting(notes, found.origin.stem)
     entries = []
     for place, record in enumerate(_records(found.turns)):
-        notes.line, notes.pointer = None, f"/{place}"
+        notes.place = (0, place)
         entries.append(entry(record, "live", setting))
     timeline = estimated(paired(entries, notes), found.origin.stem)
     derived = found.origin.named_at or reading.modified_at

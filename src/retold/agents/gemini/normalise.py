@@ -1,16 +1,18 @@
 """Records to entries: raw in, model out."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 
-from retold.agents.gemini.calls import built, merged_calls, tool_calls
+from retold.agents.gemini.calls import built, merged_calls, tool_calls, usual_call
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.outputs import Outputs
-from retold.agents.gemini.raw import ENVIRONMENT_ID, MESSAGE_KEYS, NOTICES, Record, plain_text, text_parts
+from retold.agents.gemini.raw import ANSWER_KEYS, ENVIRONMENT_ID, MESSAGE_KEYS, NOTICES, Record, plain_text, text_parts
 from retold.agents.gemini.replay import Version
 from retold.agents.gemini.results import NOTHING
-from retold.agents.gemini.tokens import usage
+from retold.agents.gemini.tokens import counted, usage
+from retold.agents.gemini.usual import AnswerRecord
 from retold.agents.gemini.words import ACKNOWLEDGEMENTS, as_task, other_part, prompt_of, said_by_user
 from retold.model.entries import Entry, Event, Fate, Message
 from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
@@ -44,39 +46,68 @@ def entry(record: Any, fate: Fate, setting: Setting, versions: tuple[Version, ..
 
 def answer(record: Record, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()) -> Message:
     """Return what the model thought, said and did."""
-    notes, message_id = setting.notes, record.get("id")
+    if len(versions) <= 1:
+        try:
+            return _usual(msgspec.convert(record, AnswerRecord), fate, setting)
+        except (msgspec.ValidationError, RecursionError):
+            pass  # anything but usual
+    return careful_answer(record, fate, setting, versions)
+
+
+def _usual(record: AnswerRecord, fate: Fate, setting: Setting) -> Message:
+    """Return the message of a record whose every field is known to be of its kind."""
+    at, model, tokens = record.timestamp, record.model, record.tokens
     parts: list[Part] = []
-    thoughts = record.get("thoughts")
-    if thoughts:
-        parts.extend(_thinking(thoughts, notes))
+    if record.thoughts:
+        parts = [Thinking(thought.subject, thought.description, _utc(thought.timestamp)) for thought in record.thoughts]
+    if record.content:
+        parts.append(_spoken(record.content, model))
+    if record.tool_calls:
+        notes, outputs = setting.notes, setting.outputs
+        parts += [usual_call(call, notes, outputs) for call in record.tool_calls]
+    return Message(
+        record.id,
+        "assistant",
+        at if at.tzinfo is UTC else at.astimezone(UTC),
+        fate,
+        None,
+        model,
+        None if tokens is None else counted(f"{setting.native_id}/{record.id}", tokens, setting.notes),
+        tuple(parts),
+    )
+
+
+def _utc(at: datetime | None) -> datetime | None:
+    return at if at is None or at.tzinfo is UTC else at.astimezone(UTC)
+
+
+def careful_answer(record: Record, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()) -> Message:
+    """Return the same, looking at each field: for records that are unusual or have several versions."""
+    field, notes = record.get, setting.notes
+    message_id, model, content = field("id"), field("model"), field("content")
+    thoughts, tokens, value = field("thoughts"), field("tokens"), field("toolCalls")
+    parts: list[Part] = _thinking(thoughts, notes) if thoughts else []
     if len(versions) > 1:
-        calls = merged_calls(
-            tool_calls(version["toolCalls"], notes, setting.outputs)
-            for version, _ in versions
-            if version.get("toolCalls")
-        )
+        recorded = [version["toolCalls"] for version, _ in versions if version.get("toolCalls")]
+        calls = merged_calls(tool_calls(value, notes, setting.outputs) for value in recorded)
     else:
-        recorded = record.get("toolCalls")
-        calls = tool_calls(recorded, notes, setting.outputs) if recorded else []
-    content = record.get("content")
-    model = record.get("model")
+        calls = tool_calls(value, notes, setting.outputs) if value else []
     if type(content) is str:
         if content:
             parts.append(_spoken(content, model))
     elif content is not None:
-        parts.extend(_content(content, parts, calls, setting, model))
-    parts.extend(calls)
-    if not record.keys() <= MESSAGE_KEYS or "displayContent" in record:
-        parts.append(_unknown_keys(record, notes, MESSAGE_KEYS - {"displayContent"}))
-    tokens = record.get("tokens")
+        parts += _content(content, parts, calls, setting, model)
+    parts += calls
+    if not record.keys() <= ANSWER_KEYS:
+        parts.append(_unknown_keys(record, notes, ANSWER_KEYS))
     return Message(
         message_id if type(message_id) is str else None,
         "assistant",
-        notes.time(record.get("timestamp")),
+        notes.time(field("timestamp")),
         fate,
         None,
         model if type(model) is str else None,
-        usage(tokens, f"{setting.native_id}/{message_id}", notes) if tokens is not None else None,
+        None if tokens is None else usage(tokens, f"{setting.native_id}/{message_id}", notes),
         tuple(parts),
     )
 
@@ -117,26 +148,21 @@ def _thinking(thoughts: Any, notes: Notes) -> list[Part]:
     if type(thoughts) is not list:
         notes.kept("unexpected-shape", "thoughts is no list")
         return [Opaque(thoughts)]
-    parts: list[Part] = []
-    for thought in thoughts:
-        if type(thought) is dict and type(thought.get("description")) is str:
-            subject = thought.get("subject")
-            parts.append(
-                Thinking(
-                    subject if type(subject) is str else None,
-                    thought["description"],
-                    notes.time(thought.get("timestamp")),
-                )
-            )
-        else:
-            notes.kept("unexpected-shape", "a thought without a description")
-            parts.append(Opaque(thought))
-    return parts
+    return [_thought(thought, notes) for thought in thoughts]
+
+
+def _thought(thought: Any, notes: Notes) -> Part:
+    if type(thought) is dict:
+        subject, text = thought.get("subject"), thought.get("description")
+        if type(text) is str and (subject is None or type(subject) is str):
+            return Thinking(subject, text, notes.time(thought.get("timestamp")))
+    notes.kept("unexpected-shape", "a thought without a description")
+    return Opaque(thought)
 
 
 def _spoken(text: str, model: Any) -> Part:
     """Nobody said the words with which the CLI lets its model accept a context."""
-    return Context("acknowledgement", text) if not model and text in ACKNOWLEDGEMENTS else Text(text)
+    return Text(text) if model or text not in ACKNOWLEDGEMENTS else Context("acknowledgement", text)
 
 
 def _content(

@@ -14,18 +14,18 @@ class Notes:
         self.path = path
         self.problems: list[Problem] = []
         self.opaque = 0
-        self.line: int | None = None
-        self.pointer = ""
-        self._last: tuple[str, datetime] | None = None
-
-    def stand_at(self, place: tuple[int, int], *, in_list: bool) -> None:
-        """Say where the record that comes next stands: a line, and a place in the list on it."""
-        self.line = place[0] or None
-        self.pointer = f"/messages/{place[1]}" if in_list else ""
+        self.has_results = False
+        """Whether a tool's result was met in a record of its own."""
+        self.place: tuple[int, int] | None = None
+        """Where the record stands that is being read: its line, and its place in the list on it."""
+        self._stamp: str | None = None
+        self._at: datetime | None = None
 
     def add(self, code: str, message: str) -> None:
         """Write a problem down at the place where we stand."""
-        self.problems.append(problem(code, message, self.path, self.line, self.pointer))
+        line, index = self.place or (0, -1)
+        pointer = f"/{index}" if index >= 0 and not line else ""
+        self.problems.append(problem(code, message, self.path, line or None, pointer))
 
     def kept(self, code: str, message: str) -> None:
         """Write down that something was kept as it was because nobody understands it."""
@@ -34,11 +34,11 @@ class Notes:
 
     def time(self, value: Any) -> datetime | None:
         """Return the time, writing down what is wrong with it."""
-        if self._last is not None and self._last[0] == value:
-            return self._last[1]  # neighbours often share their time
+        if value == self._stamp:  # neighbours often share their time
+            return self._at
         at, code = parse_time(value)
         if code is not None:
             self.add(code, f"{value!r:.60}")
-        if at is not None and type(value) is str:
-            self._last = (value, at)
+        if type(value) is str:
+            self._stamp, self._at = value, at
         return at

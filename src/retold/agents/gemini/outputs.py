@@ -1,5 +1,6 @@
 """Large tool outputs that the CLI moved out of the session, into `tool-outputs/` beside it."""
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from retold.agents.gemini.notes import Notes
+from retold.agents.gemini.places import Origin
 from retold.model.problem import Problem
 from retold.reading.files import read_bytes
 
@@ -14,7 +16,14 @@ _REFERENCE = re.compile(
     r"(?:For full output see|The full output has been saved to|[Ff]ull output available at|Full (?:output|string) saved to)"
     r": ?(?P<path>[^\n]+?)\]?(?:\n|$)"
 )
-_MARKS = ("Output too large.", "Tool output was too large", "<tool_output_masked>")
+MARKS = (
+    "Output too large.",
+    "Tool output was too large",
+    "<tool_output_masked>",
+    "[Message Normalized: Tool output exceeded size limit]",
+)
+"""How a text begins that is only an extract of an output."""
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _WINDOW = 2_000
 """The reference stands near the start or the end of what is left of the output."""
 
@@ -24,10 +33,8 @@ class Outputs(msgspec.Struct, frozen=True):
 
     texts: Mapping[str, str] = {}
 
-    def full(self, text: str | None, notes: Notes) -> str | None:
-        """Return the whole output that `text` is an extract of."""
-        if text is None or not (text.startswith(_MARKS) or " saved to: " in text[-_WINDOW:]):
-            return None
+    def full(self, text: str, notes: Notes) -> str | None:
+        """Return the whole output that `text`, which begins with one of `MARKS`, is an extract of."""
         match = _REFERENCE.search(text[:_WINDOW]) or _REFERENCE.search(text[-_WINDOW:])
         if match is None:
             return None
@@ -38,30 +45,27 @@ class Outputs(msgspec.Struct, frozen=True):
         return full
 
 
-def find_outputs(session_file: Path, native_id: str | None) -> Outputs:
+def find_outputs(place: Origin, native_id: str | None) -> Outputs:
     """Read what the CLI moved out of this session: only regular files below its own `tool-outputs` folder."""
-    if native_id is None:
-        return Outputs()
-    chats = next((parent for parent in session_file.parents if parent.name == "chats"), None)
-    if chats is None:
-        return Outputs()
-    folder = chats.parent / "tool-outputs"
-    ids = [native_id] if session_file.parent == chats else [native_id, session_file.parent.name]
-    found = (pair for session_id in ids for pair in _files(folder, session_id))
-    return Outputs(dict(found))
+    ids = [session_id for session_id in (native_id, place.parent_id) if session_id is not None]
+    folder = place.project_folder + os.sep + "tool-outputs"
+    return Outputs(dict(pair for session_id in ids for pair in _files(folder, session_id)))
 
 
-def _files(folder: Path, session_id: str) -> Iterator[tuple[str, str]]:
-    own = folder / ("session-" + re.sub(r"[^A-Za-z0-9_-]", "_", session_id))
-    # No link is followed at any level: what lies outside the home is none of ours to read.
-    if folder.is_symlink() or own.is_symlink() or not own.is_dir():
+def _files(folder: str, session_id: str) -> Iterator[tuple[str, str]]:
+    own = folder + os.sep + "session-" + _UNSAFE.sub("_", session_id)
+    if not os.access(own, os.F_OK):  # most sessions have none, and this costs least
         return
     try:
-        files = sorted(own.iterdir())
+        with os.scandir(own) as entries:
+            files = sorted(entries, key=lambda entry: entry.name)
     except OSError:
         return
+    # No link is followed at any level: what lies outside the home is none of ours to read.
+    if os.path.islink(folder) or os.path.islink(own):
+        return
     for file in files:
-        if not file.is_symlink():
-            content = read_bytes(file)
+        if file.is_file(follow_symlinks=False):
+            content = read_bytes(Path(file.path))
             if not isinstance(content, Problem):
                 yield file.name, content.data.decode(errors="replace")

@@ -19,7 +19,7 @@ def paired(
 
     A record for which `drops` holds is left out when all it had to say is said by the calls.
     """
-    if not any(_results(entry) for entry in entries):
+    if not notes.has_results:
         return tuple(entries)
     calls = {part.id: part for entry in entries if isinstance(entry, Message) for part in _calls(entry)}
     for entry in entries:
@@ -60,7 +60,7 @@ def _answered(call: ToolCall, result: Context) -> ToolCall:
         error=found.error,
         attachments=found.attachments,
         status=status_of(found) if call.native_status is None else call.status,
-        exit_code=exit_code(found.text) if call.name in SHELL_TOOLS else None,
+        exit_code=exit_code(found.text) if found.text is not None and call.name in SHELL_TOOLS else None,
     )
 
 

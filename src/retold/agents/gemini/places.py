@@ -24,6 +24,7 @@ class Origin(msgspec.Struct, frozen=True):
     """What a file's path says about it."""
 
     stem: str
+    project_folder: str
     project_key: str | None
     parent_id: str | None
     """The session whose subagent this is, by the folder it lies in (0.37 and later)."""
@@ -89,16 +90,17 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str] | Problem]:
 
 def origin(path: Path) -> Origin:
     """Return what the path says: names only, but for the look at which file a subagent's parent is."""
-    folder = path.parent
-    parent_id = folder.name if folder.parent.name == "chats" else None
-    chats = folder.parent if parent_id else folder
-    in_project = chats.name in ("chats", "checkpoints")
+    folder, _, name = str(path).rpartition(os.sep)
+    above, _, folder_name = folder.rpartition(os.sep)
+    chats, parent_id = (above, folder_name) if above.endswith("chats") else (folder, None)
+    project = chats.rpartition(os.sep)[0] if chats.endswith(("chats", "checkpoints")) else folder
     return Origin(
-        stem=stem(path.name),
-        project_key=(chats.parent.name if in_project else folder.name) or None,
+        stem=stem(name),
+        project_folder=project,
+        project_key=project.rpartition(os.sep)[2] or None,
         parent_id=parent_id,
-        parent_stem=_parent_stem(chats, parent_id) if parent_id else None,
-        named_at=_named_at(path.name),
+        parent_stem=_parent_stem(Path(chats), parent_id) if parent_id else None,
+        named_at=_named_at(name),
     )
 
 

@@ -54,7 +54,7 @@ def prompts_draft(reading: Reading) -> Draft:
 
 
 def _entry(place: int, record: Record, notes: Notes) -> Entry:
-    notes.line, notes.pointer = None, f"/{place}"
+    notes.place = (0, place)
     at = notes.time(record.get("timestamp"))
     text = record["message"]
     parts: tuple[Part, ...] = (Text(text),) if type(text) is str else (Opaque(text),)

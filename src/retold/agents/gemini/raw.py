@@ -30,6 +30,7 @@ METADATA_KEYS = frozenset(
 MESSAGE_KEYS = frozenset(
     ("id", "timestamp", "type", "content", "displayContent", "toolCalls", "thoughts", "tokens", "model")
 )
+ANSWER_KEYS = MESSAGE_KEYS - {"displayContent"}
 TOOL_CALL_KEYS = frozenset(
     (
         "id", "name", "args", "result", "status", "timestamp", "displayName", "description",

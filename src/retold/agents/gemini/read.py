@@ -68,7 +68,7 @@ def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
     state = replay(settled, rest) if settled_end < len(data) else settled
     native_id = state.metadata.get("sessionId")
     native_id = native_id if type(native_id) is str and native_id else None
-    outputs = find_outputs(source.path, native_id)
+    outputs = find_outputs(found.origin, native_id)
     recorded = Recorded(found.origin, state, settled, settled_end, _seal(data, settled_end), outputs)
     return _reading(source, file, "gemini-jsonl", native_id, recorded)
 
@@ -145,14 +145,13 @@ def _is_list_of(value: Any, is_kind: Any) -> bool:
 
 def _session(found: Document, source: Source, file: FileBytes, place: Origin) -> Reading:
     path, record = str(source.path), found.value
-    is_one_line = b"\n" not in file.data.strip()
-    if is_one_line and found.strict and record.get("sessionId") and record.get("projectHash"):
+    if found.is_one_line and found.strict and record.get("sessionId") and record.get("projectHash"):
         state = replay(State(path), [Line(1, record)])
     else:
         state = document(path, record, is_strict=found.strict)
     native_id = record.get("sessionId")
     known = native_id if type(native_id) is str and native_id else None
-    recorded = Recorded(place, state, state, outputs=find_outputs(source.path, known))
+    recorded = Recorded(place, state, state, outputs=find_outputs(place, known))
     return _reading(source, file, "gemini-json", known, recorded, found.problems)
 
 

@@ -81,8 +81,9 @@ def document(path: str, record: Record, *, is_strict: bool = True) -> State:
         fold.see(messages, (0, 0))
         return fold.state()
     fold.records = len(messages) + 1
-    for place, message in enumerate(messages):
-        fold.see(message, (0, place))
+    if not fold.see_all(messages):
+        for place, message in enumerate(messages):
+            fold.see(message, (0, place))
     return msgspec.structs.replace(fold.state(), verbatim=tuple(messages), is_damaged=not is_strict)
 
 
@@ -140,12 +141,25 @@ class _Fold:
 
     def see(self, record: Any, place: Place) -> None:
         """Remember this version of the message, unless it says the same as the one before."""
-        key = record["id"] if is_message(record) else place
+        key = record.get("id", place) if type(record) is dict else place
+        if type(key) is not str:
+            key = place
         versions = self.ever.get(key)
         if versions is None:
             self.ever[key] = ((record, place),)
         elif versions[-1][0] != record:
             self.ever[key] = (*versions, (record, place))
+
+    def see_all(self, messages: Sequence[Any]) -> bool:
+        """Remember a list at once, if it is nothing but messages with an id each; tell whether it was."""
+        try:
+            ever = {record["id"]: ((record, (0, place)),) for place, record in enumerate(messages)}
+        except (TypeError, KeyError):
+            return False
+        if len(ever) != len(messages) or {type(key) for key in ever} != {str}:
+            return False
+        self.ever = ever
+        return True
 
     def keep_unknown(self, record: Any, number: int) -> None:
         """Keep what is no known record where it stands."""

@@ -8,7 +8,7 @@ import msgspec
 from retold.agents.gemini.raw import Record, text_parts
 from retold.model.parts import Attachment
 
-_EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,10})$", re.MULTILINE)
+_EXIT_CODE = re.compile(r"Exit Code: (-?\d{1,10})$", re.MULTILINE)
 
 
 class Result(msgspec.Struct, frozen=True, gc=False):
@@ -17,7 +17,7 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     text: str | None = None
     error: str | None = None
     attachments: tuple[Attachment, ...] = ()
-    rest: Record = {}
+    rest: Record | None = None
     """What else the response held."""
 
 
@@ -68,7 +68,7 @@ def response(found: Record) -> Result:
     }
     if type(holder) is dict:
         return _passthrough(holder, attached, rest)
-    return Result(_as_text(holder), None, attached, rest)
+    return Result(_as_text(holder), None, attached, rest or None)
 
 
 def _passthrough(holder: Record, attached: tuple[Attachment, ...], rest: Record) -> Result:
@@ -82,7 +82,7 @@ def _passthrough(holder: Record, attached: tuple[Attachment, ...], rest: Record)
         text = _as_json(holder)
     if others:
         rest = {**rest, "response": others}
-    return Result(_as_text(text), _as_text(error), attached, rest)
+    return Result(_as_text(text), _as_text(error), attached, rest or None)
 
 
 def _with_siblings(own: Result, beside: list[Any]) -> Result:
@@ -92,7 +92,7 @@ def _with_siblings(own: Result, beside: list[Any]) -> Result:
     others = [part for part in beside if not _is_text(part) and not _is_data(part)]
     if own.text is not None:
         texts.insert(0, own.text)
-    rest = {**own.rest, "parts": others} if others else own.rest
+    rest = {**(own.rest or {}), "parts": others} if others else own.rest
     return Result("\n".join(texts) if texts else None, own.error, own.attachments + attached, rest)
 
 
@@ -114,12 +114,12 @@ def attachment(part: Record) -> Attachment:
     )
 
 
-def exit_code(text: str | None) -> int | None:
+def exit_code(text: str) -> int | None:
     """Return the exit code that the shell tool wrote into its output: a failing command is a tool's success."""
-    if text is None:
-        return None
     start = text.rfind("\nExit Code: ")
-    match = _EXIT_CODE.search(text, max(start, 0))
+    if start < 0 and not text.startswith("Exit Code: "):
+        return None
+    match = _EXIT_CODE.match(text, start + 1)
     return int(match[1]) if match else None
 
 

@@ -45,7 +45,7 @@ def recorded_draft(reading: Reading, view: View) -> Draft:
     kind = _kind(found)
     setting = Setting(notes, native_id, kind == "subagent", found.outputs)
     full = full_timeline(state, setting)
-    if not any(isinstance(entry, Message) and entry.usage is not None for entry in full):
+    if all(entry.usage is None for entry in full if type(entry) is Message):
         full = estimated(full, native_id)
     active = full if view == "full" else active_timeline(state, msgspec.structs.replace(setting, notes=Notes(state.path)))
     started_at, ended_at, are_derived = _times(found, full, notes, reading.modified_at)
@@ -116,12 +116,13 @@ def _status(state: State) -> SessionStatus:
 def _times(
     found: Recorded, timeline: tuple[Entry, ...], notes: Notes, modified_at: datetime
 ) -> tuple[datetime | None, datetime | None, bool]:
-    notes.line, notes.pointer = None, ""
-    said = [entry.at for entry in timeline if entry.at is not None]
+    notes.place = None
+    first_said = next((entry.at for entry in timeline if entry.at is not None), None)
+    last_said = next((entry.at for entry in reversed(timeline) if entry.at is not None), None)
     starts = [at for at in map(notes.time, found.state.starts) if at is not None]
-    started_at = min(starts, default=min(said, default=None))
-    last = [at for at in (notes.time(found.state.metadata.get("lastUpdated")), said[-1] if said else None) if at]
-    ended_at = max(last, default=None)
+    started_at = min(starts, default=first_said)
+    ends = (notes.time(found.state.metadata.get("lastUpdated")), last_said)
+    ended_at = max((at for at in ends if at is not None), default=None)
     if started_at is None and ended_at is None:
         derived = found.origin.named_at or modified_at
         return derived, derived, True

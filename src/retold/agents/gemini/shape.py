@@ -7,7 +7,7 @@ import msgspec
 
 from retold.agents.gemini.raw import looks_said
 from retold.model.problem import Problem, problem
-from retold.reading.decoding import BOM, Decoded, Undecodable, decode
+from retold.reading.decoding import BOM, DECODER, Decoded, Undecodable, decode
 from retold.reading.lines import Line, decode_lines
 from retold.reading.salvage import Salvage, salvage
 
@@ -31,6 +31,7 @@ class Document(msgspec.Struct, frozen=True):
 
     value: Any
     strict: bool
+    is_one_line: bool = False
     problems: tuple[Problem, ...] = ()
 
 
@@ -47,17 +48,23 @@ def shape(data: bytes, path: str) -> Lines | Stream | Document | Markdown | Prob
         return problem("not-a-session", "the file is empty", path)
     end = data.find(b"\n", start)
     is_one_line = end < 0 or _BLANK.match(data, end).end() == len(data)  # type: ignore[union-attr]
-    view = memoryview(data)
-    head = decode(view[start:] if end < 0 else view[start:end])
-    if isinstance(head, Decoded) and not is_one_line:
+    if not is_one_line and _is_json(memoryview(data)[start:end]):
         return _lines(data, path) or problem("not-a-session", "JSON lines of no known kind", path)
-    whole = head if is_one_line else decode(data)
+    whole = decode(data)
     if isinstance(whole, Decoded):
         if is_one_line and _is_record(whole.value):
             return Lines()
         problems = tuple(problem(code, message, path) for code, message in whole.mended)
-        return Document(whole.value, whole.strict, problems)
+        return Document(whole.value, whole.strict, is_one_line, problems)
     return _lines(data, path) or _markdown(data) or _salvaged(data, path, whole)
+
+
+def _is_json(line: memoryview) -> bool:
+    try:
+        DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _lines(data: bytes, path: str) -> Lines | Stream | Problem | None:

@@ -6,29 +6,34 @@ import msgspec
 
 from retold.agents.gemini.normalise import Setting, entry
 from retold.agents.gemini.pairing import paired
-from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX
-from retold.agents.gemini.replay import State, active_records
+from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, Record
+from retold.agents.gemini.replay import Place, State, active_records
 from retold.agents.gemini.versions import richest
 from retold.model.entries import Entry, Fate, Message
 
 
 def full_timeline(state: State, setting: Setting) -> tuple[Entry, ...]:
     """Return everything ever recorded, each once, in order of first appearance."""
-    copies = _copies_by_original(state)
-    in_list = state.verbatim is not None
+    copied, copies = state.copies, _copies_by_original(state)
+    notes = setting.notes
+    is_list = state.verbatim is not None
     entries: list[Entry] = []
     for key, versions in state.ever.items():
-        if key in state.copies:
+        if key in copied:
             continue
-        setting.notes.stand_at(versions[0][1], in_list=in_list)
-        fate = _fate(key, state, copies) if type(key) is str else _fate_without_id(state)
-        record, others = richest(versions) if len(versions) > 1 else (versions[0][0], ())
-        entries.extend(
-            msgspec.structs.replace(made, fate="superseded", usage=None) if isinstance(made, Message) else made
-            for made in (entry(other, "superseded", setting) for other, _ in others)
-        )
+        record, notes.place = versions[0]
+        fate: Fate = "live" if is_list else _fate(key, state, copies)
+        if len(versions) > 1:
+            record, others = richest(versions)
+            entries += [_superseded(other, setting) for other, _ in others]
         entries.append(entry(record, fate, setting, versions))
-    return paired(entries, setting.notes, drops=_is_rerecorded)
+    return paired(entries, notes, drops=_is_rerecorded)
+
+
+def _superseded(record: Record, setting: Setting) -> Entry:
+    """Return a version that says something else than the one that is shown; its tokens are counted there."""
+    made = entry(record, "superseded", setting)
+    return msgspec.structs.replace(made, usage=None) if isinstance(made, Message) else made
 
 
 def active_timeline(state: State, setting: Setting) -> tuple[Entry, ...]:
@@ -57,16 +62,14 @@ def _copies_by_original(state: State) -> dict[str, list[str]]:
     return originals
 
 
-def _fate(message_id: str, state: State, copies: dict[str, list[str]]) -> Fate:
-    """A message lives as long as it, or a copy of it, is live; else the last of them tells why it went."""
-    if state.verbatim is not None:
-        return "live"
-    names = (message_id, *copies.get(message_id, ()))
+def _fate(key: str | Place, state: State, copies: dict[str, list[str]]) -> Fate:
+    """A message lives as long as it, or a copy of it, is live; else the last of them tells why it went.
+
+    What has no id the loader skips.
+    """
+    if type(key) is not str:
+        return "superseded"
+    names = (key, *copies.get(key, ()))
     if any(name in state.live for name in names):
         return "live"
     return next((state.gone[name] for name in reversed(names) if name in state.gone), "superseded")
-
-
-def _fate_without_id(state: State) -> Fate:
-    """Without an id the loader skips a record, except in a whole-file JSON."""
-    return "superseded" if state.verbatim is None else "live"

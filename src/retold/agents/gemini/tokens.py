@@ -7,6 +7,7 @@ import msgspec
 
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.raw import TOKEN_KEYS, Record
+from retold.agents.gemini.usual import TokensRecord
 from retold.model.entries import Entry, Message
 from retold.model.parts import ToolCall
 from retold.model.usage import Usage
@@ -21,14 +22,20 @@ def usage(tokens: Any, request: str, notes: Notes) -> Usage | None:
         if tokens is not None:
             notes.kept("unexpected-shape", "tokens is no object")
         return None
-    counts = [tokens.get(key) for key in TOKEN_KEYS]
-    if not all(type(count) is int for count in counts):
+    try:
+        return counted(request, msgspec.convert(tokens, TokensRecord), notes)
+    except msgspec.ValidationError:
         return _partial(tokens, request, notes)
-    given, cached, output, thoughts, tool, total = counts
-    if total != given + output + thoughts + tool:
-        notes.add("token-total-mismatch", f"{total} recorded, {given + output + thoughts + tool} counted")
-    # The API caches by itself and bills no write, so there were none.
-    return Usage(request, given, cached, 0, output, thoughts, tool, total)
+
+
+def counted(request: str, tokens: TokensRecord, notes: Notes) -> Usage:
+    """Return a complete count. The API caches by itself and bills no write, so there were none."""
+    total = tokens.input + tokens.output + tokens.thoughts + tokens.tool
+    if tokens.total != total:
+        notes.add("token-total-mismatch", f"{tokens.total} recorded, {total} counted")
+    return Usage(
+        request, tokens.input, tokens.cached, 0, tokens.output, tokens.thoughts, tokens.tool, tokens.total
+    )
 
 
 def _partial(tokens: Record, request: str, notes: Notes) -> Usage | None:

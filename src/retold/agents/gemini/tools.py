@@ -78,22 +78,23 @@ STARTS_AGENT = frozenset(
      "browser_agent", "confucius")
 )  # fmt: skip
 
+MCP_ENDING = " MCP Server)"
 _MCP_TITLE = re.compile(r"(.+) \((.+) MCP Server\)", re.DOTALL)
 
 
-def canonical(name: str, *, is_mcp: bool = False, starts_agent: bool = False) -> Canonical:
-    """Return our name for a tool; `is_mcp` and `starts_agent` are what its call says beyond the name."""
-    known = TOOLS.get(name)
-    if known is not None:
-        return known
+KINDS = {name: (canonical, CATEGORIES[canonical]) for name, canonical in TOOLS.items()}
+
+
+def kind(name: str, is_mcp: bool, starts_agent: bool) -> tuple[Canonical, Category]:  # noqa: FBT001 - what a call says
+    """Return our name for a tool, and its category; the flags are what a call says beyond the name."""
+    if name in KINDS:
+        return KINDS[name]
     if is_mcp or name.startswith("mcp_"):
-        return "mcp"
-    return "agent" if starts_agent else "other"
+        return "mcp", "Other"
+    return ("agent" if starts_agent else "other"), "Other"
 
 
-def mcp_names(title: str | None) -> tuple[str, str] | None:
+def mcp_names(title: str) -> tuple[str, str] | None:
     """Return (server, tool) from a call's title: the one source that holds in every version."""
-    if title is None or not title.endswith(" MCP Server)"):
-        return None
     match = _MCP_TITLE.fullmatch(title)
     return (match[2], match[1]) if match else None

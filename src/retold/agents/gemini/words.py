@@ -36,7 +36,8 @@ _WRAPPED = re.compile(
     re.DOTALL,
 )
 _MAYBE_WRAPPED = ("<session_context>", "<hook_context>", "<user_input>")
-_REFERENCE = re.compile(r"^Content from @(.+?):$", re.MULTILINE)
+_OPENINGS = tuple(opening for opening, _ in _WHOLE)
+_REFERENCE = re.compile(r"\nContent from @([^\n]+):(?=\n)")
 ACKNOWLEDGEMENTS = ("Got it. Thanks for the context!", "Got it. Thanks for the additional context!")
 
 
@@ -92,7 +93,7 @@ def _text(text: str) -> Iterator[Part]:
     kind = _kind(text)
     if kind is not None:
         yield Context(kind, text)
-    elif any(mark in text for mark in _MAYBE_WRAPPED):
+    elif "<" in text and any(mark in text for mark in _MAYBE_WRAPPED):
         yield from _unwrapped(text)
     elif text:
         yield Text(text)
@@ -100,9 +101,8 @@ def _text(text: str) -> Iterator[Part]:
 
 def _kind(text: str) -> ContextKind | None:
     start = text.lstrip() if text[:1].isspace() else text
-    for opening, kind in _WHOLE:
-        if start.startswith(opening):
-            return kind
+    if start.startswith(_OPENINGS):
+        return next(kind for opening, kind in _WHOLE if start.startswith(opening))
     return "continuation" if start.startswith(_CONTINUE) and start.rstrip() == _CONTINUE else None
 
 
@@ -141,6 +141,7 @@ def other_part(item: Any, notes: Notes) -> Part:
         case {"text": str(text)} if item.keys() <= {"text", "thought", "thoughtSignature"}:
             return Text(text, _signature(item))
         case {"functionResponse": dict(found)}:
+            notes.has_results = True
             return tool_result(found)
         case {"inlineData": dict()} | {"fileData": dict()}:
             return attachment(item)
