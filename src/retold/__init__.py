@@ -1,1 +1,58 @@
+"""retold keeps, finds and retells the conversations people had with their coding agents.
+
+>>> import retold
+>>> for session in retold.read("tests/fixtures/gemini_sample.json"):
+...     print(session.title)
+Why does the date parser drop the time zone?
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from retold.agents.registry import NotASession, read
+    from retold.model.entries import Event, Message
+    from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
+    from retold.model.problem import Problem
+    from retold.model.project import Project
+    from retold.model.session import Session
+    from retold.model.steps import steps
+    from retold.model.usage import Totals, Usage
+
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Attachment": "retold.model.parts",
+    "Context": "retold.model.parts",
+    "Event": "retold.model.entries",
+    "Message": "retold.model.entries",
+    "NotASession": "retold.agents.registry",
+    "Opaque": "retold.model.parts",
+    "Problem": "retold.model.problem",
+    "Project": "retold.model.project",
+    "Session": "retold.model.session",
+    "Text": "retold.model.parts",
+    "Thinking": "retold.model.parts",
+    "ToolCall": "retold.model.parts",
+    "Totals": "retold.model.usage",
+    "Usage": "retold.model.usage",
+    "read": "retold.agents.registry",
+    "steps": "retold.model.steps",
+}
+
+__all__ = [
+    "Attachment", "Context", "Event", "Message", "NotASession", "Opaque", "Problem", "Project", "Session", "Text",
+    "Thinking", "ToolCall", "Totals", "Usage", "__version__", "read", "steps",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for: `import retold` itself costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module  # noqa: PLC0415 - start-up is a feature
+
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

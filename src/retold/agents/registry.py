@@ -1,22 +1,43 @@
 """The agents we know, by name, and the one among them whose file something is."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from retold.agents import gemini
 from retold.agents.protocol import Agent, Reading, Source
 from retold.model.problem import Problem
+from retold.model.session import Session, View
 
 AGENTS: dict[str, Agent] = {"gemini": gemini}
 
 
+class NotASession(Exception):  # noqa: N818 - it says what the file is, not what we did wrong
+    """The file is missing or holds no conversation: the caller's mistake, with the Problem that says why."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(f"{problem.path}: {problem.message}")
+        self.problem = problem
+
+
+def read(path: str | os.PathLike[str], view: View = "full") -> Iterator[Session]:
+    """Read a file as it is, whichever agent wrote it, and yield its sessions; most files hold one.
+
+    Raises NotASession. What is wrong inside a file never raises: it is in the sessions' `problems`.
+    """
+    found = read_any(Path(path))
+    if isinstance(found, Problem):
+        raise NotASession(found)
+    agent, readings = found
+    return (agent.join([reading], view) for reading in readings)
+
+
 def read_any(path: Path) -> tuple[Agent, Sequence[Reading]] | Problem:
-    """Read a file of whichever agent recognises it; the last refusal, if none does."""
-    refusal: Problem | None = None
-    for agent in AGENTS.values():
+    """Return the readings of the agent that recognises a file; the last refusal, if none does."""
+    *others, last = AGENTS.values()
+    for agent in others:
         found = agent.read(Source(path))
         if not isinstance(found, Problem):
             return agent, found
-        refusal = found
-    assert refusal is not None  # noqa: S101 - there is at least one agent
-    return refusal
+    found = last.read(Source(path))
+    return found if isinstance(found, Problem) else (last, found)

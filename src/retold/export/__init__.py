@@ -1,0 +1,1 @@
+"""Text from sessions, for people and for programs."""

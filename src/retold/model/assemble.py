@@ -96,6 +96,8 @@ def counted(messages: Sequence[Message]) -> Counts:
 
 def _title(summary: str | None, prompts: Sequence[str]) -> str | None:
     """Return the agent's summary, else the first prompt that is no command of the agent's own, on one line."""
-    spoken = next((prompt for prompt in prompts if not prompt.startswith(("/", "?"))), prompts[0] if prompts else "")
+    spoken = next(
+        (prompt for prompt in prompts if not prompt.startswith(("/", "?"))), prompts[0] if prompts else ""
+    )
     line = " ".join((summary or spoken).split())
     return (line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…") or None

@@ -16,27 +16,45 @@ class Code(msgspec.Struct, frozen=True):
 
 CODES: dict[str, Code] = {
     "bad-timestamp": Code("warning", "A time could not be understood; the entry has none."),
-    "changed-while-read": Code("warning", "The file kept changing while it was read; what was read last is shown."),
-    "foreign-format": Code("loss", "The file belongs to another tool whose files look alike; it was not read."),
-    "malformed-json": Code("loss", "A line, or the whole file, is not JSON; what could be read around it was."),
+    "changed-while-read": Code(
+        "warning", "The file kept changing while it was read; what was read last is shown."
+    ),
+    "foreign-format": Code(
+        "loss", "The file belongs to another tool whose files look alike; it was not read."
+    ),
+    "malformed-json": Code(
+        "loss", "A line, or the whole file, is not JSON; what could be read around it was."
+    ),
     "missing-file": Code("loss", "There is no such file."),
-    "missing-output": Code("note", "The agent moved a large tool output to a file that is not there any more."),
+    "missing-output": Code(
+        "note", "The agent moved a large tool output to a file that is not there any more."
+    ),
     "naive-timestamp": Code("note", "A time has no zone; UTC was assumed."),
     "nested-too-deep": Code("loss", "A record is nested deeper than can be decoded; it was left out."),
     "no-metadata": Code("note", "The file says no session id; its name stands in for it."),
     "not-a-file": Code("loss", "The path is a folder, a pipe or a device, not a file."),
     "not-a-session": Code("loss", "The file was read, but it holds no conversation in a known form."),
     "number-out-of-range": Code("note", "A number is too large for a float; its digits were kept as text."),
-    "orphan-tool-result": Code("note", "A tool result belongs to no call in this file; it was kept where it stands."),
-    "replaced-bytes": Code("loss", "Bytes or escapes that are no text became U+FFFD, the replacement character."),
-    "rewind-target-missing": Code("note", "A rewind names a message that is not there; the agent then drops everything."),
-    "token-total-mismatch": Code("note", "The recorded token total is not the sum of its parts; both are kept."),
+    "orphan-tool-result": Code(
+        "note", "A tool result belongs to no call in this file; it was kept where it stands."
+    ),
+    "replaced-bytes": Code(
+        "loss", "Bytes or escapes that are no text became U+FFFD, the replacement character."
+    ),
+    "rewind-target-missing": Code(
+        "note", "A rewind names a message that is not there; the agent then drops everything."
+    ),
+    "token-total-mismatch": Code(
+        "note", "The recorded token total is not the sum of its parts; both are kept."
+    ),
     "truncated-tail": Code("loss", "The file ends in the middle of a record; everything before it was read."),
     "unexpected-shape": Code("warning", "A known field holds a value of another kind; it was kept as it is."),
     "unknown-part": Code("note", "A part of a message is of no known kind; it was kept as it is."),
     "unknown-record": Code("note", "A record is of no known kind; it was kept as it is."),
     "unknown-type": Code("note", "A message is of no known type; it was kept as it is."),
-    "unreadable-by-agent": Code("note", "The agent's own loader cannot open this file, so its active view is empty."),
+    "unreadable-by-agent": Code(
+        "note", "The agent's own loader cannot open this file, so its active view is empty."
+    ),
     "unreadable-file": Code("loss", "The operating system refused to give the file's content."),
 }
 

@@ -39,16 +39,17 @@ class Totals(msgspec.Struct, frozen=True, gc=False):
 
 
 _FIGURES = attrgetter("input", "cached", "cache_write", "output", "reasoning", "tool", "total")
-_UNKNOWN = (None,) * 7
 
 
 def totals(usages: Iterable[Usage]) -> Totals:
     """Sum what is recorded, each request once; a figure that nobody recorded stays unknown."""
     once = tuple({usage.request: usage for usage in usages}.values())
-    sums = map(_sum, zip(*map(_FIGURES, once), strict=True)) if once else _UNKNOWN
-    return Totals(*sums, len(once), any([usage.estimated for usage in once]))
+    rows: Iterable[tuple[int | None, ...]] = zip(*map(_FIGURES, once), strict=True) if once else [()] * 7
+    given, cached, cache_write, output, reasoning, tool, total = map(_sum, rows)
+    estimated = any([usage.estimated for usage in once])
+    return Totals(given, cached, cache_write, output, reasoning, tool, total, len(once), estimated)
 
 
 def _sum(figures: tuple[int | None, ...]) -> int | None:
-    known = figures if None not in figures else [figure for figure in figures if figure is not None]
-    return sum(known) if known else None  # type: ignore[arg-type] - there is no None left
+    known = [figure for figure in figures if figure is not None]
+    return sum(known) if known else None

@@ -18,7 +18,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def split_lines(data: bytes, start: int = 0) -> Iterator[tuple[memoryview, bool]]:
-    """Yield each line without its end, and whether it had one: `\\n`, `\\r\\n` or `\\r`, as Node's readline splits."""
+    """Yield each line without its end, and whether it had one: LF, CR LF or CR, as Node's readline splits."""
     view = memoryview(data)
     if b"\r" in data:
         for line in data[start:].splitlines(keepends=True):

@@ -14,7 +14,7 @@ from retold.agents.gemini.results import Result
 from retold.agents.gemini.sessions import source_file
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft
-from retold.model.entries import Entry, Event, Message
+from retold.model.entries import Entry, Event, EventKind, Message
 from retold.model.parts import Opaque, Part, Text
 from retold.model.project import Project
 from retold.model.session import Coverage
@@ -34,7 +34,9 @@ def is_captured(value: Any) -> bool:
     """Tell whether a document is what `-o json` prints: an answer with statistics, or an error."""
     if type(value) is not dict or "messages" in value or "history" in value:
         return False
-    return ("response" in value and "stats" in value) or ("session_id" in value and type(value.get("error")) is dict)
+    return ("response" in value and "stats" in value) or (
+        "session_id" in value and type(value.get("error")) is dict
+    )
 
 
 def capture_draft(reading: Reading) -> Draft:
@@ -118,7 +120,7 @@ def _other(value: Any, notes: Notes) -> Iterator[Entry]:
             at = notes.time(value.get("timestamp"))
             yield Message(None, "user", at, "live", text.strip() or None, None, None, (Text(text),))
         case {"type": "error", "message": str(text)}:
-            kind = "warning" if value.get("severity") == "warning" else "error"
+            kind: EventKind = "warning" if value.get("severity") == "warning" else "error"
             yield Event(None, kind, notes.time(value.get("timestamp")), "live", text)
         case {"type": "result"}:
             if value.get("error") is not None:
@@ -134,9 +136,8 @@ def _answered(lines: list[Line], results: dict[str, Record], model: str | None, 
     text = "".join(line.value["content"] for line in lines if type(line.value.get("content")) is str)
     if text:
         parts.append(Text(text))
-    for line in lines:
-        if _kind(line.value) == "tool_use":
-            parts.append(_call(line.value, results.get(str(line.value.get("tool_id"))), notes))
+    used = [line.value for line in lines if _kind(line.value) == "tool_use"]
+    parts.extend(_call(value, results.get(str(value.get("tool_id"))), notes) for value in used)
     at = notes.time(lines[0].value.get("timestamp"))
     return Message(None, "assistant", at, "live", None, model, None, tuple(parts))
 
@@ -184,7 +185,12 @@ _JSON_FIGURES = {
     "input": "prompt", "cached": "cached", "output": "candidates", "reasoning": "thoughts", "tool": "tool",
     "total": "total",
 }  # fmt: skip
-_STREAM_FIGURES = {"input": "input_tokens", "cached": "cached", "output": "output_tokens", "total": "total_tokens"}
+_STREAM_FIGURES = {
+    "input": "input_tokens",
+    "cached": "cached",
+    "output": "output_tokens",
+    "total": "total_tokens",
+}
 
 
 def _number(holder: Any, key: str) -> int | None:

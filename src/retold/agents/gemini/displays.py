@@ -36,8 +36,8 @@ def _screen(lines: list[Any]) -> Display | None:
     for line in lines:
         if type(line) is not list:
             return None
-        tokens = [token.get("text") if type(token) is dict else None for token in line]
-        if not all(type(token) is str for token in tokens):
+        tokens = [token["text"] for token in line if type(token) is dict and type(token.get("text")) is str]
+        if len(tokens) != len(line):
             return None
         rows.append("".join(tokens).rstrip())
     return TextDisplay("\n".join(rows))
@@ -56,7 +56,9 @@ def _diff(value: Record) -> Display | None:
 def _todos(value: Record) -> Display | None:
     todos = value["todos"]
     if type(todos) is not list or not all(
-        type(todo) is dict and todo.keys() == {"description", "status"} and all(type(v) is str for v in todo.values())
+        type(todo) is dict
+        and todo.keys() == {"description", "status"}
+        and all(type(v) is str for v in todo.values())
         for todo in todos
     ):
         return None

@@ -8,13 +8,21 @@ import msgspec
 from retold.agents.gemini.calls import built, merged_calls, tool_calls, usual_call
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.outputs import Outputs
-from retold.agents.gemini.raw import ANSWER_KEYS, ENVIRONMENT_ID, MESSAGE_KEYS, NOTICES, Record, plain_text, text_parts
+from retold.agents.gemini.raw import (
+    ANSWER_KEYS,
+    ENVIRONMENT_ID,
+    MESSAGE_KEYS,
+    NOTICES,
+    Record,
+    plain_text,
+    text_parts,
+)
 from retold.agents.gemini.replay import Version
 from retold.agents.gemini.results import NOTHING
 from retold.agents.gemini.tokens import counted, usage
 from retold.agents.gemini.usual import AnswerRecord
 from retold.agents.gemini.words import ACKNOWLEDGEMENTS, as_task, other_part, prompt_of, said_by_user
-from retold.model.entries import Entry, Event, Fate, Message
+from retold.model.entries import Entry, Event, EventKind, Fate, Message
 from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
 
 
@@ -59,7 +67,10 @@ def _usual(record: AnswerRecord, fate: Fate, setting: Setting) -> Message:
     at, model, tokens = record.timestamp, record.model, record.tokens
     parts: list[Part] = []
     if record.thoughts:
-        parts = [Thinking(thought.subject, thought.description, _utc(thought.timestamp)) for thought in record.thoughts]
+        parts = [
+            Thinking(thought.subject, thought.description, _utc(thought.timestamp))
+            for thought in record.thoughts
+        ]
     if record.content:
         parts.append(_spoken(record.content, model))
     if record.tool_calls:
@@ -81,7 +92,9 @@ def _utc(at: datetime | None) -> datetime | None:
     return at if at is None or at.tzinfo is UTC else at.astimezone(UTC)
 
 
-def careful_answer(record: Record, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()) -> Message:
+def careful_answer(
+    record: Record, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()
+) -> Message:
     """Return the same, looking at each field: for records that are unusual or have several versions."""
     field, notes = record.get, setting.notes
     message_id, model, content = field("id"), field("model"), field("content")
@@ -135,7 +148,7 @@ def notice(record: Record, fate: Fate, setting: Setting) -> Event:
     content = record.get("content")
     text = plain_text(content)
     at = setting.notes.time(record.get("timestamp"))
-    kind = "compaction" if record["type"] == "info" and content == "" else record["type"]
+    kind: EventKind = "compaction" if record["type"] == "info" and content == "" else record["type"]
     rest = {key: value for key, value in record.items() if key not in ("id", "timestamp", "type", "content")}
     if any(type(part) is dict and "text" not in part for part in text_parts(content)):
         rest["content"] = content  # 0.44 and later: a notice may hold data

@@ -93,11 +93,13 @@ def origin(path: Path) -> Origin:
     folder, _, name = str(path).rpartition(os.sep)
     above, _, folder_name = folder.rpartition(os.sep)
     chats, parent_id = (above, folder_name) if above.endswith("chats") else (folder, None)
-    project = chats.rpartition(os.sep)[0] if chats.endswith(("chats", "checkpoints")) else folder
+    is_inside = chats.endswith(("chats", "checkpoints"))
+    project = chats.rpartition(os.sep)[0] if is_inside else folder
+    project_home, _, project_key = project.rpartition(os.sep)
     return Origin(
         stem=stem(name),
         project_folder=project,
-        project_key=project.rpartition(os.sep)[2] or None,
+        project_key=project_key if is_inside or project_home.endswith("tmp") else None,
         parent_id=parent_id,
         parent_stem=_parent_stem(Path(chats), parent_id) if parent_id else None,
         named_at=_named_at(name),

@@ -10,7 +10,7 @@ from retold.agents.gemini.raw import Record
 from retold.agents.gemini.sessions import source_file
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft
-from retold.model.entries import Entry, Message
+from retold.model.entries import Entry, Message, Role
 from retold.model.parts import Opaque, Part, Text
 from retold.model.project import Project
 from retold.model.session import Coverage
@@ -27,7 +27,12 @@ class Typed(msgspec.Struct, frozen=True):
 
 def is_logged(value: Any) -> bool:
     """Tell whether this is an entry of `logs.json`."""
-    return type(value) is dict and type(value.get("sessionId")) is str and "messageId" in value and "message" in value
+    return (
+        type(value) is dict
+        and type(value.get("sessionId")) is str
+        and "messageId" in value
+        and "message" in value
+    )
 
 
 def prompts_draft(reading: Reading) -> Draft:
@@ -63,5 +68,5 @@ def _entry(place: int, record: Record, notes: Notes) -> Entry:
         notes.kept("unknown-part", "unknown keys in a logged prompt: " + ", ".join(sorted(unknown)))
         parts = (*parts, Opaque(unknown))
     is_typed = record.get("type") == "user" and type(text) is str
-    role = "user" if record.get("type") == "user" else "assistant"
+    role: Role = "user" if record.get("type") == "user" else "assistant"
     return Message(None, role, at, "live", text.strip() or None if is_typed else None, None, None, parts)

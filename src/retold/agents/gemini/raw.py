@@ -47,7 +47,11 @@ def is_message(value: Any) -> bool:
 
 def looks_said(value: Any) -> bool:
     """Tell whether this is surely a message of Gemini CLI, with or without an id."""
-    return type(value) is dict and value.get("type") in MESSAGE_TYPES and ("content" in value or "timestamp" in value)
+    return (
+        type(value) is dict
+        and value.get("type") in MESSAGE_TYPES
+        and ("content" in value or "timestamp" in value)
+    )
 
 
 def text_parts(content: Any) -> list[Any]:
@@ -83,7 +87,9 @@ def is_resumable(record: Record) -> bool:
     if record.get("type") == "user":
         return bool(words) and not words.startswith(("/", "?", "<session_context>", "<hook_context>"))
     lists = (record.get("toolCalls"), record.get("thoughts"))
-    return record.get("type") == "gemini" and (bool(words) or any(type(items) is list and items for items in lists))
+    return record.get("type") == "gemini" and (
+        bool(words) or any(type(items) is list and items for items in lists)
+    )
 
 
 def loader_text(content: Any, message_type: Any) -> str | None:

@@ -49,7 +49,12 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
 
 
 def _reading(  # noqa: PLR0913 - a Reading has as many fields
-    source: Source, file: FileBytes, form: str, native_id: str | None, state: Any, problems: Sequence[Problem] = ()
+    source: Source,
+    file: FileBytes,
+    form: str,
+    native_id: str | None,
+    state: Any,
+    problems: Sequence[Problem] = (),
 ) -> Reading:
     told = (*file.problems, *problems)
     return Reading(source, form, native_id, len(file.data), file.modified_at, state, told)
@@ -164,7 +169,9 @@ def _logs(
         if is_logged(record):
             by_session[record["sessionId"]].append((number, record))
         else:
-            told.append(problem("unexpected-shape", "no logged prompt", str(source.path), pointer=f"/{number}"))
+            told.append(
+                problem("unexpected-shape", "no logged prompt", str(source.path), pointer=f"/{number}")
+            )
     return tuple(
         _reading(source, file, "gemini-logs", session_id, Typed(place, tuple(prompts)), told)
         for session_id, prompts in by_session.items()

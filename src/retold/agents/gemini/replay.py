@@ -153,7 +153,9 @@ class _Fold:
     def see_all(self, messages: Sequence[Any]) -> bool:
         """Remember a list at once, if it is nothing but messages with an id each; tell whether it was."""
         try:
-            ever = {record["id"]: ((record, (0, place)),) for place, record in enumerate(messages)}
+            ever: dict[str | Place, tuple[Version, ...]] = {
+                record["id"]: ((record, (0, place)),) for place, record in enumerate(messages)
+            }
         except (TypeError, KeyError):
             return False
         if len(ever) != len(messages) or {type(key) for key in ever} != {str}:
@@ -188,7 +190,9 @@ class _Fold:
             before = self.live
             taken = _taken(messages)
             survives = len(taken) == sum(map(is_message, messages))
-            self.copies |= copied_from(taken, (key for key in reversed(self.ever) if type(key) is str), before)
+            self.copies |= copied_from(
+                taken, (key for key in reversed(self.ever) if type(key) is str), before
+            )
             self.live = {message["id"]: message for message in taken}
             self.retire(before, "compacted" if any(map(_is_snapshot, taken)) else "superseded")
         for place, message in enumerate(messages):

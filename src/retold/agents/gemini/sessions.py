@@ -47,7 +47,11 @@ def recorded_draft(reading: Reading, view: View) -> Draft:
     full = full_timeline(state, setting)
     if all(entry.usage is None for entry in full if type(entry) is Message):
         full = estimated(full, native_id)
-    active = full if view == "full" else active_timeline(state, msgspec.structs.replace(setting, notes=Notes(state.path)))
+    active = (
+        full
+        if view == "full"
+        else active_timeline(state, msgspec.structs.replace(setting, notes=Notes(state.path)))
+    )
     started_at, ended_at, are_derived = _times(found, full, notes, reading.modified_at)
     extra = {key: value for key, value in state.metadata.items() if key not in METADATA_KEYS}
     if extra:
@@ -55,7 +59,9 @@ def recorded_draft(reading: Reading, view: View) -> Draft:
     if reading.native_id is None:
         notes.problems.append(problem("no-metadata", "the file says no session id", state.path))
     elif not is_loadable(state):
-        notes.problems.append(problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", state.path))
+        notes.problems.append(
+            problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", state.path)
+        )
     for known in ("directories", "memoryScratchpad"):
         if known in state.metadata:
             extra[known] = state.metadata[known]
@@ -109,7 +115,9 @@ def _status(state: State) -> SessionStatus:
     if type(last) is not dict or last.get("type") != "gemini":
         return "interrupted"
     calls = last.get("toolCalls")
-    failed = type(calls) is list and any(type(call) is dict and call.get("status") == "error" for call in calls)
+    failed = type(calls) is list and any(
+        type(call) is dict and call.get("status") == "error" for call in calls
+    )
     return "failure" if failed else "success"
 
 

@@ -1,6 +1,7 @@
 """Which of Gemini CLI's file shapes some content has: found by content, never by name."""
 
 import re
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -43,11 +44,11 @@ class Markdown(msgspec.Struct, frozen=True):
 
 def shape(data: bytes, path: str) -> Lines | Stream | Document | Markdown | Problem:
     """Return the shape of a file's content, or the Problem that it has none."""
-    start = _BLANK.match(data).end()  # type: ignore[union-attr] - it matches everywhere
+    start = _blank_until(data, 0)
     if start == len(data):
         return problem("not-a-session", "the file is empty", path)
     end = data.find(b"\n", start)
-    is_one_line = end < 0 or _BLANK.match(data, end).end() == len(data)  # type: ignore[union-attr]
+    is_one_line = end < 0 or _blank_until(data, end) == len(data)
     if not is_one_line and _is_json(memoryview(data)[start:end]):
         return _lines(data, path) or problem("not-a-session", "JSON lines of no known kind", path)
     whole = decode(data)
@@ -57,6 +58,11 @@ def shape(data: bytes, path: str) -> Lines | Stream | Document | Markdown | Prob
         problems = tuple(problem(code, message, path) for code, message in whole.mended)
         return Document(whole.value, whole.strict, is_one_line, problems)
     return _lines(data, path) or _markdown(data) or _salvaged(data, path, whole)
+
+
+def _blank_until(data: bytes, position: int) -> int:
+    match = _BLANK.match(data, position)
+    return match.end() if match else position
 
 
 def _is_json(line: memoryview) -> bool:
@@ -69,11 +75,7 @@ def _is_json(line: memoryview) -> bool:
 
 def _lines(data: bytes, path: str) -> Lines | Stream | Problem | None:
     """Look at the first lines: one that is surely Gemini's decides."""
-    probed = 0
-    for line in decode_lines(data, path):
-        probed += 1
-        if probed > _PROBE_LINES:
-            break
+    for line in islice(decode_lines(data, path), _PROBE_LINES):
         if isinstance(line, Line) and type(line.value) is dict:
             if _is_record(line.value):
                 return Lines()

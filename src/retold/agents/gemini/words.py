@@ -54,7 +54,9 @@ def said_by_user(content: Any, notes: Notes) -> tuple[Part, ...]:
     parts: list[Part] = []
     block: list[str] | None = None
     for item in text_parts(content):
-        text = item if type(item) is str else item.get("text") if type(item) is dict and len(item) == 1 else None
+        text = (
+            item if type(item) is str else item.get("text") if type(item) is dict and len(item) == 1 else None
+        )
         if type(text) is not str:
             if block:
                 parts.extend(_files("".join(block)))
@@ -182,4 +184,8 @@ def _signature(item: Record) -> str | None:
 
 
 def _shape(item: Any) -> str:
-    return "a part with " + ", ".join(sorted(item)[:6]) if type(item) is dict else f"a part that is a {type(item).__name__}"
+    return (
+        "a part with " + ", ".join(sorted(item)[:6])
+        if type(item) is dict
+        else f"a part that is a {type(item).__name__}"
+    )

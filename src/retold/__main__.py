@@ -1,0 +1,7 @@
+"""`python -m retold`."""
+
+import sys
+
+from retold.cli.main import main
+
+sys.exit(main())

@@ -1,0 +1,56 @@
+"""Where a command's words go: data on stdout, everything else on stderr; nothing a terminal would obey."""
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import TextIO
+
+CODES = {"title": "1", "faint": "2", "you": "1;36", "agent": "1;35", "tool": "34", "bad": "31"}
+# C0 but for tab and line end, DEL, C1, and the marks that turn the direction of what follows.
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_RAW_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
+
+
+def harmless(text: str) -> str:
+    """Return text in which every control character is a picture of itself: a transcript must not steer a terminal."""
+    return _CONTROLS.sub(lambda match: _picture(match[0]), text)
+
+
+def _picture(character: str) -> str:
+    code = ord(character)
+    if code < 0x20:  # noqa: PLR2004 - where the control pictures end
+        return chr(0x2400 + code)
+    return "\u2421" if code == 0x7F else "\ufffd"  # noqa: PLR2004 - DEL
+
+
+class Console:
+    """What a command writes with."""
+
+    def __init__(self, env: Mapping[str, str], out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self.out = out or sys.stdout
+        self.err = err or sys.stderr
+        self.has_color = self.out.isatty() and not env.get("NO_COLOR") and env.get("TERM") != "dumb"
+
+    def line(self, text: str, style: str = "plain") -> None:
+        """Write a line of text for people."""
+        text = harmless(text)
+        code = CODES.get(style) if self.has_color and text else None
+        self.out.write(f"\x1b[{code}m{text}\x1b[0m\n" if code else text + "\n")
+
+    def record(self, line: bytes) -> None:
+        """Write one JSON object; what JSON lets through and a terminal would obey is escaped."""
+        safe = _RAW_CONTROLS.sub(lambda match: b"\\u00%02x" % match[0][-1], line)
+        self.out.write(safe.decode() + "\n")
+
+    def tell(self, text: str) -> None:
+        """Write something that is not data: a problem, a hint, progress."""
+        self.err.write(harmless(text) + "\n")
+
+    def close(self) -> None:
+        """Flush, and let a reader that went away be no error."""
+        try:
+            self.out.flush()
+        except BrokenPipeError:
+            # Python flushes stdout once more at exit; give it something that listens.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())

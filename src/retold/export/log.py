@@ -1,0 +1,37 @@
+"""Events as lines to read, one each."""
+
+from retold.export.transcript import LINE, Line, key_argument_of
+from retold.model.steps import (
+    AnyStep,
+    AssistantText,
+    SessionEnd,
+    SessionStart,
+    ToolResult,
+    ToolUse,
+    UserPrompt,
+)
+
+
+def event_line(step: AnyStep) -> Line:
+    """Return one event on one line: when, what, and the words that tell most."""
+    at = f"{step.at:%Y-%m-%d %H:%M:%S}" if step.at else "-"
+    kind = type(step).__struct_config__.tag
+    told = " ".join(_told(step).split())
+    told = told if len(told) <= LINE else told[: LINE - 1] + "…"
+    fate = "" if step.fate == "live" else f" ({step.fate})"
+    is_bad = isinstance(step, ToolResult) and step.status == "error"
+    return Line("bad" if is_bad else "plain", f"{step.seq:>4}  {at}  {kind:<14}{fate}  {told}".rstrip())
+
+
+def _told(step: AnyStep) -> str:
+    match step:
+        case SessionStart():
+            return f"{step.agent} {step.session}"
+        case UserPrompt() | AssistantText():
+            return step.text
+        case ToolUse():
+            return f"{step.tool.name} {key_argument_of(step.arguments)}"
+        case ToolResult():
+            return f"{step.tool.name} {step.status}: {step.error or step.result or ''}"
+        case SessionEnd():
+            return step.status

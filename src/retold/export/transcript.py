@@ -1,0 +1,170 @@
+"""A session as a transcript to read: the human's words, the agent's words, each tool call on a line."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from retold.model.entries import Entry, Event, Message
+from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
+from retold.model.session import Session
+from retold.model.usage import Usage
+
+Style = Literal["title", "faint", "you", "agent", "tool", "bad", "plain"]
+Tools = Literal["none", "names", "full"]
+KEY_ARGUMENTS = (
+    "file_path", "absolute_path", "command", "path", "dir_path", "pattern", "query", "url", "prompt", "objective",
+    "request", "question", "agent_name", "name", "title", "fact", "uri", "paths", "include", "plan_filename", "reason",
+)  # fmt: skip
+"""The argument that tells most, by order of preference."""
+LINE = 100
+"""How much of an argument or an error is shown on a line of its own."""
+
+
+class Line(NamedTuple):
+    """One line of a transcript, and what it is."""
+
+    style: Style
+    text: str
+
+
+class Wanted(NamedTuple):
+    """What a transcript shows beyond the conversation."""
+
+    tools: Tools = "names"
+    thoughts: bool = False
+    tokens: bool = False
+    notices: bool = False
+
+
+CONVERSATION = Wanted()
+
+
+def transcript(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[Line]:
+    """Yield a session line by line."""
+    yield Line("title", session.title or session.key)
+    yield from _about(session)
+    for entry in session.timeline:
+        lines = list(_entry(entry, session.agent, wanted))
+        if lines:
+            yield Line("plain", "")
+            yield from lines
+
+
+def _about(session: Session) -> Iterator[Line]:
+    counts, usage = session.counts, session.usage
+    root = session.project.root or session.project.native_key
+    when = f"{session.started_at:%Y-%m-%d %H:%M} UTC" if session.started_at else None
+    facts = [session.key, when, root, ", ".join(session.models)]
+    yield Line("faint", " · ".join(fact for fact in facts if fact))
+    tools = _plural(counts.tool_calls, "tool call") + (
+        f", {counts.tool_errors} failed" if counts.tool_errors else ""
+    )
+    tokens = (
+        None if usage.total is None else f"{usage.total:,} tokens{' (estimated)' if usage.estimated else ''}"
+    )
+    yield Line(
+        "faint", " · ".join(fact for fact in [_plural(counts.prompts, "prompt"), tools, tokens] if fact)
+    )
+    kinds = sorted({problem.code for problem in session.problems if problem.severity != "note"})
+    if kinds:
+        yield Line("bad", f"{_plural(len(session.problems), 'problem')} while reading: {', '.join(kinds)}")
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _entry(entry: Entry, agent: str, wanted: Wanted) -> Iterator[Line]:
+    if isinstance(entry, Event):
+        yield from _event(entry, wanted)
+        return
+    lines = [line for part in entry.parts for line in _part(part, entry, wanted)]
+    if wanted.tokens and entry.usage is not None:
+        lines.append(Line("faint", _tokens(entry.usage)))
+    if lines:
+        yield _heading(entry, agent)
+        yield from lines
+
+
+def _heading(message: Message, agent: str) -> Line:
+    who = {"user": "you" if message.prompt is not None else "context", "assistant": message.model or agent}
+    name = who.get(message.role, message.role)
+    fate = "" if message.fate == "live" else f" ({message.fate})"
+    at = f" · {message.at:%H:%M:%S}" if message.at else ""
+    return Line("you" if message.prompt is not None else "agent", f"── {name}{fate}{at}")
+
+
+def _event(event: Event, wanted: Wanted) -> Iterator[Line]:
+    if event.kind == "compaction":
+        yield Line("faint", "── the conversation was compressed here ──")
+    elif event.kind == "error":
+        yield from _lines("bad", f"! {event.text}")
+    elif wanted.notices and (event.text or event.opaque):
+        yield from _lines("faint", f"{event.kind}: {event.text or _as_json(event.opaque)}")
+
+
+def _part(part: Part, message: Message, wanted: Wanted) -> Iterator[Line]:
+    match part:
+        case Text(text):
+            said = message.prompt if message.prompt is not None else text
+            yield from _lines("plain", said.strip("\n")) if said.strip() else ()
+        case Thinking() if wanted.thoughts:
+            yield from _lines(
+                "faint", ": ".join(words for words in (part.subject, part.text) if words), "  ~ "
+            )
+        case ToolCall() if wanted.tools != "none":
+            yield from _call(part, wanted)
+        case Attachment():
+            yield Line("faint", "  + " + _one_line(part.path or part.media_type or "attachment"))
+        case Context(kind="shell" | "task", text=str(text)):
+            yield from _lines("plain", text)
+        case Context(text=str(text)) if wanted.notices:
+            yield from _lines("faint", text, f"  {part.kind}: ")
+        case Opaque() if wanted.notices:
+            yield Line("faint", f"  not understood: {_one_line(_as_json(part.value))}")
+
+
+def _call(call: ToolCall, wanted: Wanted) -> Iterator[Line]:
+    mark = {"success": "•", "error": "✗", "cancelled": "⊘"}.get(call.status, "?")
+    told = _one_line(key_argument_of(call.arguments))
+    yield Line(
+        "bad" if call.status == "error" else "tool", f"  {mark} {call.name}{'  ' + told if told else ''}"
+    )
+    if wanted.tools == "full":
+        yield from _lines("faint", _as_json(call.arguments, indent=2), "    ")
+        yield from _lines("plain", call.full_result or call.result or "", "    ")
+        yield from _lines("bad", call.error or "", "    ")
+    elif call.error:
+        yield Line("bad", f"    {_one_line(call.error)}")
+    if call.exit_code:
+        yield Line("bad", f"    exit code {call.exit_code}")
+
+
+def key_argument_of(arguments: dict[str, Any]) -> str:
+    """Return the one argument that tells what a call was about."""
+    for name in KEY_ARGUMENTS:
+        value = arguments.get(name)
+        if value not in (None, "", [], {}):
+            return value if isinstance(value, str) else _as_json(value)
+    first = next(iter(arguments.values()), "")
+    return first if isinstance(first, str) else _as_json(first)
+
+
+def _tokens(usage: Usage) -> str:
+    figures = {"in": usage.input, "cached": usage.cached, "out": usage.output, "thinking": usage.reasoning}
+    told = ", ".join(f"{name} {figure:,}" for name, figure in figures.items() if figure is not None)
+    return f"  tokens: {told}{' (estimated)' if usage.estimated else ''}"
+
+
+def _lines(style: Style, text: str, indent: str = "") -> Iterator[Line]:
+    for number, line in enumerate(text.splitlines()):
+        yield Line(style, (indent if number == 0 else " " * len(indent)) + line)
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LINE else line[: LINE - 1] + "…"
+
+
+def _as_json(value: object, indent: int | None = None) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=indent, default=repr)

@@ -1,0 +1,143 @@
+"""A session told as a flat sequence: the normalised events that programs follow."""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from retold.model.entries import Fate, Message
+from retold.model.parts import Canonical, Category, Status, Text, ToolCall
+from retold.model.project import Project
+from retold.model.session import Session, SessionStatus
+
+
+class Step(msgspec.Struct, frozen=True, tag_field="event", kw_only=True):
+    """What every event says: which session, its place in it, and when."""
+
+    session: str
+    seq: int
+    at: datetime | None
+    at_derived: bool
+    """True where the record has no time of its own."""
+    fate: Fate
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """A tool, under its own name and ours."""
+
+    name: str
+    canonical: Canonical
+    category: Category
+
+
+class SessionStart(Step, frozen=True, tag="session_start", kw_only=True):
+    """Synthesised: the session begins."""
+
+    agent: str
+    project: Project
+
+
+class UserPrompt(Step, frozen=True, tag="user_prompt", kw_only=True):
+    """A person said something."""
+
+    text: str
+
+
+class AssistantText(Step, frozen=True, tag="assistant_text", kw_only=True):
+    """The model said something."""
+
+    text: str
+
+
+class ToolUse(Step, frozen=True, tag="tool_use", kw_only=True):
+    """The model called a tool."""
+
+    call_id: str
+    tool: Tool
+    arguments: dict[str, Any]
+
+
+class ToolResult(Step, frozen=True, tag="tool_result", kw_only=True):
+    """A tool gave something back."""
+
+    call_id: str
+    tool: Tool
+    status: Status
+    error: str | None
+    result: str | None
+
+
+class SessionEnd(Step, frozen=True, tag="session_end", kw_only=True):
+    """Synthesised: the session ends."""
+
+    status: SessionStatus
+
+
+AnyStep = SessionStart | UserPrompt | AssistantText | ToolUse | ToolResult | SessionEnd
+
+
+def steps(session: Session, *, with_text: bool = False) -> Iterator[AnyStep]:
+    """Yield the session's events in order, numbered from 0."""
+    clock = _Clock(session)
+    yield SessionStart(
+        **clock.tick(session.started_at, is_derived=session.are_times_derived),
+        agent=session.agent,
+        project=session.project,
+    )
+    for entry in session.timeline:
+        if isinstance(entry, Message):
+            yield from _said(entry, clock, with_text=with_text)
+    yield SessionEnd(
+        **clock.tick(session.ended_at, is_derived=session.are_times_derived), status=session.status
+    )
+
+
+class _Clock:
+    """Numbers the events and gives each a time; where none is recorded, a millisecond after the one before."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session.key
+        self.seq = -1
+        self.last = session.started_at
+
+    def tick(self, at: datetime | None, fate: Fate = "live", *, is_derived: bool = False) -> dict[str, Any]:
+        """Return the fields that every event has."""
+        self.seq += 1
+        derived = is_derived or at is None
+        if derived and self.last is not None:
+            at = self.last + timedelta(milliseconds=1) if self.seq else self.last
+        self.last = at
+        return {"session": self.session, "seq": self.seq, "at": at, "at_derived": derived, "fate": fate}
+
+
+def _said(message: Message, clock: _Clock, *, with_text: bool) -> Iterator[AnyStep]:
+    """Yield what one message amounts to: all its calls, then all their results."""
+    if message.prompt is not None:
+        yield UserPrompt(**clock.tick(message.at, message.fate), text=message.prompt)
+    if with_text and message.role == "assistant":
+        text = "".join(part.text for part in message.parts if isinstance(part, Text))
+        if text:
+            yield AssistantText(**clock.tick(message.at, message.fate), text=text)
+    calls = [part for part in message.parts if isinstance(part, ToolCall)]
+    for call in calls:
+        yield ToolUse(
+            **clock.tick(message.at, message.fate),
+            call_id=call.id,
+            tool=_tool(call),
+            arguments=call.arguments,
+        )
+    for call in calls:
+        if call.result is not None or call.error is not None or call.status != "unknown":
+            yield ToolResult(
+                **clock.tick(call.at or message.at, message.fate),
+                call_id=call.id,
+                tool=_tool(call),
+                status=call.status,
+                error=call.error,
+                result=call.result,
+            )
+
+
+def _tool(call: ToolCall) -> Tool:
+    return Tool(call.name, call.canonical, call.category)

@@ -1,0 +1,65 @@
+"""The JSON form: what programs outside get, one object per line."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from retold.model.problem import Problem
+from retold.model.session import Session
+from retold.model.steps import AnyStep
+
+_TIMES = (datetime,)
+
+
+def session_json(session: Session) -> bytes:
+    """Return a session with its timeline, on one line."""
+    return encoded(as_builtins(session))
+
+
+def step_json(step: AnyStep) -> bytes:
+    """Return an event, on one line."""
+    return encoded(as_builtins(step))
+
+
+def problem_json(problem: Problem) -> bytes:
+    """Return a problem, on one line."""
+    return msgspec.json.encode(problem)
+
+
+def decode_session(data: bytes) -> Session:
+    """Return the session that `session_json` wrote."""
+    return msgspec.json.decode(data, type=Session)
+
+
+def as_builtins(value: Any) -> dict[str, Any]:
+    """Return a model value as dicts and lists, its times as text."""
+    tree: dict[str, Any] = msgspec.to_builtins(value, builtin_types=_TIMES)
+    _tell_times(tree)
+    for entry in tree.get("timeline", ()):
+        _tell_times(entry)
+        for part in entry.get("parts", ()):
+            _tell_times(part)
+    return tree
+
+
+def time_text(at: datetime) -> str:
+    """Return a time as ISO 8601 in UTC, always to the millisecond: so that texts sort as times do."""
+    spec = "microseconds" if at.microsecond % 1000 else "milliseconds"
+    return at.astimezone(UTC).isoformat(timespec=spec).removesuffix("+00:00") + "Z"
+
+
+def encoded(tree: Any) -> bytes:
+    """Return JSON without line breaks; integers of any size stay exact."""
+    try:
+        return msgspec.json.encode(tree)
+    except (OverflowError, RecursionError):  # msgspec stops at 64 bits
+        return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _tell_times(holder: dict[str, Any]) -> None:
+    for key in ("at", "started_at", "ended_at"):
+        at = holder.get(key)
+        if type(at) is datetime:
+            holder[key] = time_text(at)
