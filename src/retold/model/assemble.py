@@ -99,5 +99,5 @@ def _title(summary: str | None, prompts: Sequence[str]) -> str | None:
     spoken = next(
         (prompt for prompt in prompts if not prompt.startswith(("/", "?"))), prompts[0] if prompts else ""
     )
-    line = " ".join((summary or spoken).split())
+    line = " ".join((summary or spoken)[: 10 * TITLE_LENGTH].split())
     return (line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…") or None

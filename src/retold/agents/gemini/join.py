@@ -7,6 +7,7 @@ from retold.agents.gemini.captures import Captured, capture_draft
 from retold.agents.gemini.histories import History, history_draft
 from retold.agents.gemini.prompts import Typed, prompts_draft
 from retold.agents.gemini.raw import ENVIRONMENT_ID
+from retold.agents.gemini.replay import as_state
 from retold.agents.gemini.sessions import Recorded, recorded_draft
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft, assembled
@@ -23,11 +24,12 @@ def group(reading: Reading) -> str:
     found = reading.state
     if not isinstance(found, Recorded) or reading.native_id is None:
         return f"{reading.format}:{reading.source.path}:{reading.native_id or ''}"
-    project = found.state.metadata.get("projectHash") or found.origin.project_key
+    state = as_state(found.state)
+    project = state.metadata.get("projectHash") or found.origin.project_key
     key = f"session:{project}:{reading.native_id}"
     if found.origin.parent_id or _UUID.fullmatch(reading.native_id):
         return key
-    first = next((name for name in found.state.ever if type(name) is str and name != ENVIRONMENT_ID), None)
+    first = next((name for name in state.ever if type(name) is str and name != ENVIRONMENT_ID), None)
     return f"{key}:{first or reading.source.path}"
 
 

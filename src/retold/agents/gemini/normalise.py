@@ -20,7 +20,14 @@ from retold.agents.gemini.raw import (
 from retold.agents.gemini.replay import Version
 from retold.agents.gemini.results import NOTHING
 from retold.agents.gemini.tokens import counted, usage
-from retold.agents.gemini.usual import AnswerRecord
+from retold.agents.gemini.usual import (
+    AnswerRecord,
+    ErrorRecord,
+    InfoRecord,
+    MessageRecord,
+    UserRecord,
+    WarningRecord,
+)
 from retold.agents.gemini.words import ACKNOWLEDGEMENTS, as_task, other_part, prompt_of, said_by_user
 from retold.model.entries import Entry, Event, EventKind, Fate, Message
 from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
@@ -56,13 +63,13 @@ def answer(record: Record, fate: Fate, setting: Setting, versions: tuple[Version
     """Return what the model thought, said and did."""
     if len(versions) <= 1:
         try:
-            return _usual(msgspec.convert(record, AnswerRecord), fate, setting)
+            return usual_answer(msgspec.convert(record, AnswerRecord), fate, setting)
         except (msgspec.ValidationError, RecursionError):
             pass  # anything but usual
     return careful_answer(record, fate, setting, versions)
 
 
-def _usual(record: AnswerRecord, fate: Fate, setting: Setting) -> Message:
+def usual_answer(record: AnswerRecord, fate: Fate, setting: Setting) -> Message:
     """Return the message of a record whose every field is known to be of its kind."""
     at, model, tokens = record.timestamp, record.model, record.tokens
     parts: list[Part] = []
@@ -127,20 +134,43 @@ def careful_answer(
 
 def question(record: Record, fate: Fate, setting: Setting) -> Entry:
     """Return what a person said, or what the CLI said in a person's place."""
-    notes = setting.notes
-    at = notes.time(record.get("timestamp"))
-    if record.get("id") == ENVIRONMENT_ID:
-        return Event(None, "notice", at, fate, plain_text(record.get("content")))
-    parts = said_by_user(record.get("content"), notes)
+    at = setting.notes.time(record.get("timestamp"))
+    made = asked(_id(record), at, record.get("content"), record.get("displayContent"), fate, setting)
+    if isinstance(made, Event) or record.keys() <= MESSAGE_KEYS:
+        return made
+    return msgspec.structs.replace(
+        made, parts=(*made.parts, _unknown_keys(record, setting.notes, MESSAGE_KEYS))
+    )
+
+
+def asked(  # noqa: PLR0913 - the fields of a user record
+    message_id: str | None, at: datetime | None, content: Any, shown: Any, fate: Fate, setting: Setting
+) -> Entry:
+    """Return the entry of a user record, from its fields."""
+    if message_id == ENVIRONMENT_ID:
+        return Event(None, "notice", at, fate, plain_text(content))
+    parts = said_by_user(content, setting.notes)
     prompt = prompt_of(parts)
-    shown = record.get("displayContent")
     if shown and prompt is not None:
-        prompt = prompt_of(said_by_user(shown, notes)) or prompt
+        prompt = prompt_of(said_by_user(shown, setting.notes)) or prompt
     if setting.is_subagent:
         parts, prompt = as_task(parts), None
-    if not record.keys() <= MESSAGE_KEYS:
-        parts = (*parts, _unknown_keys(record, notes, MESSAGE_KEYS))
-    return Message(_id(record), "user", at, fate, prompt, None, None, parts)
+    return Message(message_id, "user", at, fate, prompt, None, None, parts)
+
+
+def usual_entry(record: MessageRecord, setting: Setting) -> Entry:
+    """Return the entry of a record whose every field is known to be of its kind; all of them are live."""
+    if type(record) is AnswerRecord:
+        return usual_answer(record, "live", setting)
+    at = _utc(record.timestamp)
+    if type(record) is UserRecord:
+        return asked(record.id, at, record.content, record.display_content, "live", setting)
+    kind: EventKind = _NOTICE_KINDS[type(record)]
+    text = record.content
+    return Event(record.id, kind if text or kind != "info" else "compaction", at, "live", text)
+
+
+_NOTICE_KINDS: dict[type, EventKind] = {InfoRecord: "info", WarningRecord: "warning", ErrorRecord: "error"}
 
 
 def notice(record: Record, fate: Fate, setting: Setting) -> Event:

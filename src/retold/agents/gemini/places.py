@@ -29,7 +29,19 @@ class Origin(msgspec.Struct, frozen=True):
     parent_id: str | None
     """The session whose subagent this is, by the folder it lies in (0.37 and later)."""
     parent_stem: str | None
-    named_at: datetime | None
+    name: str
+
+    @property
+    def named_at(self) -> datetime | None:
+        """The time in the file's name, if there is one."""
+        match = _NAME_TIME.search(self.name)
+        if match is None:
+            return None
+        year, month, day, hour, minute, second = (int(digits or 0) for digits in match.groups())
+        try:
+            return datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+        except ValueError:
+            return None
 
 
 def homes(env: Mapping[str, str]) -> Iterator[Home]:
@@ -102,7 +114,7 @@ def origin(path: Path) -> Origin:
         project_key=project_key if is_inside or project_home.endswith("tmp") else None,
         parent_id=parent_id,
         parent_stem=_parent_stem(Path(chats), parent_id) if parent_id else None,
-        named_at=_named_at(name),
+        name=name,
     )
 
 
@@ -116,13 +128,3 @@ def _parent_stem(chats: Path, parent_id: str) -> str | None:
     names = (entry.name for entry in _entries(chats) if not isinstance(entry, Problem))
     stems = sorted(stem(name) for name in names if name.startswith("session-") and f"-{short}.json" in name)
     return stems[0] if stems else None
-
-
-def _named_at(name: str) -> datetime | None:
-    match = _NAME_TIME.search(name)
-    if match is None:
-        return None
-    try:
-        return datetime(*(int(digits or 0) for digits in match.groups()), tzinfo=UTC)  # type: ignore[arg-type, misc]
-    except ValueError:
-        return None

@@ -11,9 +11,9 @@ from retold.agents.gemini.outputs import find_outputs
 from retold.agents.gemini.places import Origin, origin
 from retold.agents.gemini.prompts import Typed, is_logged
 from retold.agents.gemini.raw import Record, looks_said
-from retold.agents.gemini.replay import State, document, replay
+from retold.agents.gemini.replay import Plain, State, document, replay
 from retold.agents.gemini.sessions import Recorded
-from retold.agents.gemini.shape import Document, Lines, Markdown, Stream, is_qwen, shape
+from retold.agents.gemini.shape import Document, Lines, Markdown, Stream, Usual, is_qwen, shape
 from retold.agents.gemini.shares import turns
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
@@ -37,13 +37,17 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
             return refused
         case Lines():
             place = origin(source.path)
-            empty = Recorded(place, State(path), State(path))
+            empty = Recorded(place, State(path))
             return (_read_on(empty, source, file),)
         case Stream():
             return (_stream(source, file),)
         case Markdown(text):
             history = History(origin(source.path), "capture", tuple(turns(text)))
             return (_reading(source, file, "gemini-share-markdown", None, history),)
+        case Usual(record):
+            place = origin(source.path)
+            plain = Recorded(place, Plain(path, record), outputs=find_outputs(place, record.session_id))
+            return (_reading(source, file, "gemini-json", record.session_id or None, plain),)
         case Document() as found:
             return _document(found, source, file)
 
@@ -65,16 +69,17 @@ def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
     data, path = file.data, str(source.path)
     settled_end = data.rfind(b"\n") + 1
     if settled_end > found.offset:
-        lines = decode_lines(data[:settled_end], path, found.offset, found.settled.lines)
-        settled = replay(found.settled, lines)
+        before = found.settled or State(path)
+        lines = decode_lines(data[:settled_end], path, found.offset, before.lines)
+        settled = replay(before, lines)
     else:
-        settled_end, settled = found.offset, found.settled
+        settled_end, settled = found.offset, found.settled or State(path)
     rest = decode_lines(data, path, settled_end, settled.lines)
     state = replay(settled, rest) if settled_end < len(data) else settled
     native_id = state.metadata.get("sessionId")
     native_id = native_id if type(native_id) is str and native_id else None
     outputs = find_outputs(found.origin, native_id)
-    recorded = Recorded(found.origin, state, settled, settled_end, _seal(data, settled_end), outputs)
+    recorded = Recorded(found.origin, state, outputs, settled, settled_end, _seal(data, settled_end))
     return _reading(source, file, "gemini-jsonl", native_id, recorded)
 
 
@@ -156,7 +161,7 @@ def _session(found: Document, source: Source, file: FileBytes, place: Origin) ->
         state = document(path, record, is_strict=found.strict)
     native_id = record.get("sessionId")
     known = native_id if type(native_id) is str and native_id else None
-    recorded = Recorded(place, state, state, outputs=find_outputs(place, known))
+    recorded = Recorded(place, state, find_outputs(place, known))
     return _reading(source, file, "gemini-json", known, recorded, found.problems)
 
 

@@ -20,6 +20,7 @@ from retold.agents.gemini.raw import (
     loader_text,
     plain_text,
 )
+from retold.agents.gemini.usual import ConversationRecord
 from retold.model.entries import Fate
 from retold.model.problem import Problem, problem
 from retold.reading.lines import Line
@@ -53,6 +54,20 @@ class State(msgspec.Struct, frozen=True):
     lines: int = 0
     records: int = 0
     problems: tuple[Problem, ...] = ()
+
+
+class Plain(msgspec.Struct, frozen=True):
+    """A whole-file JSON in which everything is usual: its messages once each, in their order."""
+
+    path: str
+    record: ConversationRecord
+
+
+def as_state(found: State | Plain) -> State:
+    """Return what a file's records amount to."""
+    if isinstance(found, State):
+        return found
+    return document(found.path, msgspec.to_builtins(found.record))
 
 
 def replay(state: State, lines: Iterable[Line | Problem]) -> State:
@@ -140,14 +155,18 @@ class _Fold:
             self.keep_unknown(record, line.number)
 
     def see(self, record: Any, place: Place) -> None:
-        """Remember this version of the message, unless it says the same as the one before."""
+        """Remember this version of the message, unless the one before says all of it; then it only grew."""
         key = record.get("id", place) if type(record) is dict else place
         if type(key) is not str:
             key = place
         versions = self.ever.get(key)
         if versions is None:
             self.ever[key] = ((record, place),)
-        elif versions[-1][0] != record:
+            return
+        *before, (last, first_place) = versions
+        if type(key) is str and last.items() <= record.items():
+            self.ever[key] = (*before, (record, first_place))
+        elif last != record:
             self.ever[key] = (*versions, (record, place))
 
     def see_all(self, messages: Sequence[Any]) -> bool:
@@ -243,14 +262,13 @@ def _is_snapshot(message: Record) -> bool:
 def is_loadable(state: State) -> bool:
     """Tell whether the CLI's loader can open the file at all."""
     if state.verbatim is not None:
-        return not state.is_damaged and "sessionId" in state.metadata and _survives_fallback(state.verbatim)
+        is_whole = not state.is_damaged and "sessionId" in state.metadata and None not in state.verbatim
+        return is_whole and survives_fallback(state.verbatim)
     return {"sessionId", "projectHash"} <= state.seen_by_loader
 
 
-def _survives_fallback(messages: Sequence[Any]) -> bool:
+def survives_fallback(messages: Iterable[Any]) -> bool:
     """For a whole-file JSON the CLI asks each message for its type, then for its text until one is resumable."""
-    if None in messages:
-        return False
     for message in messages:
         if type(message) is dict:
             if loader_text(message.get("content"), message.get("type")) is None:

@@ -1,5 +1,6 @@
 """Recorded sessions, of one file or the whole: from a replayed state to a draft."""
 
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -9,83 +10,128 @@ from retold.agents.gemini.normalise import Setting
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.outputs import Outputs
 from retold.agents.gemini.places import Origin
-from retold.agents.gemini.raw import METADATA_KEYS
-from retold.agents.gemini.replay import State, active_records, is_loadable
+from retold.agents.gemini.raw import METADATA_KEYS, Record
+from retold.agents.gemini.replay import Plain, State, active_records, as_state, is_loadable, survives_fallback
 from retold.agents.gemini.timelines import active_timeline, full_timeline
 from retold.agents.gemini.tokens import estimated
+from retold.agents.gemini.usual import AnswerRecord
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft
 from retold.model.entries import Entry, Message
-from retold.model.problem import problem
+from retold.model.problem import Problem, problem
 from retold.model.project import Project
-from retold.model.session import Coverage, Kind, SessionStatus, SourceFile, View
-
-_OPAQUE_RECORDS = ("unknown-record",)
+from retold.model.session import Coverage, SessionStatus, SourceFile, View
 
 
 class Recorded(msgspec.Struct, frozen=True):
     """A session file, replayed."""
 
     origin: Origin
-    state: State
-    settled: State
+    state: State | Plain
+    outputs: Outputs = Outputs()
+    settled: State | None = None
     """The state at the last line end: from here a file that has grown is read on."""
     offset: int = 0
     seal: bytes = b""
     """Tells whether the file still begins with what was read up to `offset`."""
-    outputs: Outputs = Outputs()
 
 
 def recorded_draft(reading: Reading, view: View) -> Draft:
     """Return the draft of a session that lies in one file."""
     found: Recorded = reading.state
-    state = found.state
-    notes = Notes(state.path)
+    about = _about(found.state)
+    notes = Notes(found.state.path)
     native_id = reading.native_id or found.origin.stem
-    kind = _kind(found)
-    setting = Setting(notes, native_id, kind == "subagent", found.outputs)
-    full = full_timeline(state, setting)
+    is_subagent = found.origin.parent_id is not None or about.metadata.get("kind") == "subagent"
+    setting = Setting(notes, native_id, is_subagent, found.outputs)
+    full = full_timeline(found.state, setting)
     if all(entry.usage is None for entry in full if type(entry) is Message):
         full = estimated(full, native_id)
-    active = (
-        full
-        if view == "full"
-        else active_timeline(state, msgspec.structs.replace(setting, notes=Notes(state.path)))
-    )
-    started_at, ended_at, are_derived = _times(found, full, notes, reading.modified_at)
-    extra = {key: value for key, value in state.metadata.items() if key not in METADATA_KEYS}
-    if extra:
-        notes.kept("unknown-part", "unknown keys about the session: " + ", ".join(sorted(extra)))
-    if reading.native_id is None:
-        notes.problems.append(problem("no-metadata", "the file says no session id", state.path))
-    elif not is_loadable(state):
-        notes.problems.append(
-            problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", state.path)
-        )
-    for known in ("directories", "memoryScratchpad"):
-        if known in state.metadata:
-            extra[known] = state.metadata[known]
-    problems = (*reading.problems, *state.problems, *notes.problems)
-    opaque = notes.opaque + sum(found.code in _OPAQUE_RECORDS for found in state.problems)
+    started_at, ended_at, are_derived = _times(found, about, full, notes, reading.modified_at)
+    extra = _extra(about, notes)
+    parent = _parent(found.origin)
     return Draft(
-        key=_key(found),
+        key=f"{parent or 'gemini:'}{'/' if parent else ''}{found.origin.stem}",
         agent="gemini",
         native_id=reading.native_id,
-        kind=kind,
-        project=Project(None, found.origin.project_key, _text(state.metadata.get("projectHash")), "none"),
-        summary=_text(state.metadata.get("summary")),
+        kind="subagent" if is_subagent else "main",
+        project=Project(None, found.origin.project_key, _text(about.metadata.get("projectHash")), "none"),
+        summary=_text(about.metadata.get("summary")),
         started_at=started_at,
         ended_at=ended_at,
         are_times_derived=are_derived,
-        status=_status(state),
-        parent=_parent(found.origin),
+        status=about.status,
+        parent=parent,
         sources=(source_file(reading),),
-        coverage=Coverage(max(state.records, 1), opaque),
-        problems=problems,
+        coverage=Coverage(max(about.records, 1), notes.opaque + about.opaque),
+        problems=(*reading.problems, *about.problems, *notes.problems, *_warnings(reading, about)),
         extra=extra,
         full=full,
-        active=active,
+        active=full if view == "full" else _active(found, setting),
     )
+
+
+class About(msgspec.Struct, frozen=True, gc=False):
+    """What a file says besides its messages."""
+
+    metadata: Record
+    starts: tuple[Any, ...]
+    records: int
+    opaque: int
+    problems: tuple[Problem, ...]
+    is_loadable: bool
+    status: SessionStatus
+
+
+def _about(found: State | Plain) -> About:
+    if isinstance(found, State):
+        opaque = sum(told.code == "unknown-record" for told in found.problems)
+        status = _status(active_records(found))
+        return About(
+            found.metadata, found.starts, found.records, opaque, found.problems, is_loadable(found), status
+        )
+    record = found.record
+    metadata: Record = {
+        "projectHash": record.project_hash,
+        "lastUpdated": record.last_updated,
+        "summary": record.summary,
+        "kind": record.kind,
+    }
+    beside = {"directories": record.directories, "memoryScratchpad": record.memory_scratchpad}
+    metadata |= {key: value for key, value in beside.items() if value is not None}
+    loads = survives_fallback(map(msgspec.to_builtins, record.messages))
+    status = _status_of_plain(found) if loads else "interrupted"
+    return About(metadata, (record.start_time,), len(record.messages) + 1, 0, (), loads, status)
+
+
+def _status_of_plain(found: Plain) -> SessionStatus:
+    last = found.record.messages[-1] if found.record.messages else None
+    if not isinstance(last, AnswerRecord):
+        return "interrupted"
+    return "failure" if any(call.status == "error" for call in last.tool_calls or ()) else "success"
+
+
+def _active(found: Recorded, setting: Setting) -> tuple[Entry, ...]:
+    notes = Notes(found.state.path)
+    return active_timeline(as_state(found.state), msgspec.structs.replace(setting, notes=notes))
+
+
+def _extra(about: About, notes: Notes) -> Record:
+    """Return what the file says of the session beyond our own fields."""
+    unknown = {key: value for key, value in about.metadata.items() if key not in METADATA_KEYS}
+    if unknown:
+        notes.place = None
+        notes.kept("unknown-part", "unknown keys about the session: " + ", ".join(sorted(unknown)))
+    known = ("directories", "memoryScratchpad")
+    return unknown | {key: value for key, value in about.metadata.items() if key in known}
+
+
+def _warnings(reading: Reading, about: About) -> Iterator[Problem]:
+    path = str(reading.source.path)
+    if reading.native_id is None:
+        yield problem("no-metadata", "the file says no session id", path)
+    elif not about.is_loadable:
+        yield problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", path)
 
 
 def source_file(reading: Reading) -> SourceFile:
@@ -94,23 +140,12 @@ def source_file(reading: Reading) -> SourceFile:
     return SourceFile(home.label if home else None, str(reading.source.path), reading.format, reading.size)
 
 
-def _kind(found: Recorded) -> Kind:
-    is_subagent = found.origin.parent_id is not None or found.state.metadata.get("kind") == "subagent"
-    return "subagent" if is_subagent else "main"
-
-
-def _key(found: Recorded) -> str:
-    parent = _parent(found.origin)
-    return f"{parent}/{found.origin.stem}" if parent else f"gemini:{found.origin.stem}"
-
-
 def _parent(origin: Origin) -> str | None:
     return f"gemini:{origin.parent_stem or origin.parent_id}" if origin.parent_id else None
 
 
-def _status(state: State) -> SessionStatus:
+def _status(records: Sequence[Any]) -> SessionStatus:
     """The contract's rule: the last record that the CLI holds tells how it ended."""
-    records = active_records(state)
     last = records[-1] if records else None
     if type(last) is not dict or last.get("type") != "gemini":
         return "interrupted"
@@ -122,14 +157,14 @@ def _status(state: State) -> SessionStatus:
 
 
 def _times(
-    found: Recorded, timeline: tuple[Entry, ...], notes: Notes, modified_at: datetime
+    found: Recorded, about: About, timeline: tuple[Entry, ...], notes: Notes, modified_at: datetime
 ) -> tuple[datetime | None, datetime | None, bool]:
     notes.place = None
     first_said = next((entry.at for entry in timeline if entry.at is not None), None)
     last_said = next((entry.at for entry in reversed(timeline) if entry.at is not None), None)
-    starts = [at for at in map(notes.time, found.state.starts) if at is not None]
+    starts = [at for at in map(notes.time, about.starts) if at is not None]
     started_at = min(starts, default=first_said)
-    ends = (notes.time(found.state.metadata.get("lastUpdated")), last_said)
+    ends = (notes.time(about.metadata.get("lastUpdated")), last_said)
     ended_at = max((at for at in ends if at is not None), default=None)
     if started_at is None and ended_at is None:
         derived = found.origin.named_at or modified_at

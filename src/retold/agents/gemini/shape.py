@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from retold.agents.gemini.raw import looks_said
+from retold.agents.gemini.usual import ConversationRecord, usual_conversation
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import BOM, DECODER, Decoded, Undecodable, decode
 from retold.reading.lines import Line, decode_lines
@@ -27,6 +28,12 @@ class Stream(msgspec.Struct, frozen=True):
     """JSON lines of `--output-format stream-json`."""
 
 
+class Usual(msgspec.Struct, frozen=True):
+    """A session in a whole-file JSON whose every field is known to be of its kind."""
+
+    record: ConversationRecord
+
+
 class Document(msgspec.Struct, frozen=True):
     """One JSON value, mended or not."""
 
@@ -42,7 +49,7 @@ class Markdown(msgspec.Struct, frozen=True):
     text: str
 
 
-def shape(data: bytes, path: str) -> Lines | Stream | Document | Markdown | Problem:
+def shape(data: bytes, path: str) -> Lines | Stream | Usual | Document | Markdown | Problem:
     """Return the shape of a file's content, or the Problem that it has none."""
     start = _blank_until(data, 0)
     if start == len(data):
@@ -51,6 +58,9 @@ def shape(data: bytes, path: str) -> Lines | Stream | Document | Markdown | Prob
     is_one_line = end < 0 or _blank_until(data, end) == len(data)
     if not is_one_line and _is_json(memoryview(data)[start:end]):
         return _lines(data, path) or problem("not-a-session", "JSON lines of no known kind", path)
+    usual = None if is_one_line else usual_conversation(data)
+    if usual is not None:
+        return Usual(usual)
     whole = decode(data)
     if isinstance(whole, Decoded):
         if is_one_line and _is_record(whole.value):

@@ -4,16 +4,23 @@ from collections import defaultdict
 
 import msgspec
 
-from retold.agents.gemini.normalise import Setting, entry
+from retold.agents.gemini.normalise import Setting, entry, usual_entry
 from retold.agents.gemini.pairing import paired
 from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, Record
-from retold.agents.gemini.replay import Place, State, active_records
+from retold.agents.gemini.replay import Place, Plain, State, active_records
 from retold.agents.gemini.versions import richest
 from retold.model.entries import Entry, Fate, Message
 
 
-def full_timeline(state: State, setting: Setting) -> tuple[Entry, ...]:
+def full_timeline(found: State | Plain, setting: Setting) -> tuple[Entry, ...]:
     """Return everything ever recorded, each once, in order of first appearance."""
+    if isinstance(found, Plain):
+        entries = [usual_entry(record, setting) for record in found.record.messages]
+        return paired(entries, setting.notes, drops=_is_rerecorded)
+    return _replayed_timeline(found, setting)
+
+
+def _replayed_timeline(state: State, setting: Setting) -> tuple[Entry, ...]:
     copied, copies = state.copies, _copies_by_original(state)
     notes = setting.notes
     is_list = state.verbatim is not None

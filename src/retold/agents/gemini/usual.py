@@ -1,7 +1,7 @@
-"""The shape that nearly every answer has, checked all at once.
+"""The shapes that nearly all messages have, checked all at once.
 
-`msgspec.convert` checks every field of an answer in the time in which Python looks at three. What does not fit exactly,
-down to an unknown key, is read the careful way, field by field: both ways give the same (`test_usual.py`).
+msgspec checks every field of an answer in the time in which Python looks at three. What does not fit exactly, down to an
+unknown key, is read the careful way, field by field: both ways give the same (`test_usual.py`).
 """
 
 from datetime import datetime
@@ -12,14 +12,16 @@ import msgspec
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class Response(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class Response(msgspec.Struct, forbid_unknown_fields=True, gc=False, omit_defaults=True):
     """What a tool gave back."""
 
     output: str | None = None
     error: str | None = None
 
 
-class FunctionResponse(msgspec.Struct, forbid_unknown_fields=True, gc=False, rename="camel"):
+class FunctionResponse(
+    msgspec.Struct, forbid_unknown_fields=True, gc=False, omit_defaults=True, rename="camel"
+):
     """The envelope around it."""
 
     response: Response
@@ -33,7 +35,9 @@ class ResultPart(msgspec.Struct, forbid_unknown_fields=True, gc=False, rename="c
     function_response: FunctionResponse
 
 
-class ToolCallRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False, rename="camel"):
+class ToolCallRecord(
+    msgspec.Struct, forbid_unknown_fields=True, gc=False, omit_defaults=True, rename="camel"
+):
     """A tool call with a result of one part."""
 
     id: str
@@ -49,7 +53,7 @@ class ToolCallRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False, renam
     agent_id: str | None = None
 
 
-class ThoughtRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class ThoughtRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False, omit_defaults=True):
     """A thought."""
 
     description: str
@@ -68,14 +72,77 @@ class TokensRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     total: int
 
 
-class AnswerRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False, rename="camel"):
-    """A message of the model."""
+class Said(
+    msgspec.Struct, forbid_unknown_fields=True, gc=False, rename="camel", tag_field="type", omit_defaults=True
+):
+    """What every message has."""
 
     id: str
     timestamp: Time
-    type: str
+
+
+class AnswerRecord(Said, tag="gemini"):
+    """A message of the model."""
+
     content: str
     thoughts: list[ThoughtRecord] | None = None
     tokens: TokensRecord | None = None
     model: str | None = None
     tool_calls: list[ToolCallRecord] | None = None
+
+
+class UserRecord(Said, tag="user"):
+    """A message of the human, or in the human's place."""
+
+    content: Any = None
+    display_content: Any = None
+
+
+class InfoRecord(Said, tag="info"):
+    """A notice; an empty one marks a compaction."""
+
+    content: str
+
+
+class WarningRecord(Said, tag="warning"):
+    """A notice of something odd."""
+
+    content: str
+
+
+class ErrorRecord(Said, tag="error"):
+    """A notice of something that failed."""
+
+    content: str
+
+
+MessageRecord = AnswerRecord | UserRecord | InfoRecord | WarningRecord | ErrorRecord
+
+
+class ConversationRecord(
+    msgspec.Struct, forbid_unknown_fields=True, gc=False, rename="camel", omit_defaults=True
+):
+    """A session in a whole-file JSON."""
+
+    session_id: str
+    messages: list[MessageRecord]
+    project_hash: str | None = None
+    start_time: str | None = None
+    last_updated: str | None = None
+    summary: str | None = None
+    kind: str | None = None
+    directories: Any = None
+    memory_scratchpad: Any = None
+
+
+_CONVERSATION = msgspec.json.Decoder(ConversationRecord)
+
+
+def usual_conversation(data: bytes) -> ConversationRecord | None:
+    """Return a whole-file JSON, checked; None if it is anything but usual, or holds an id twice."""
+    try:
+        record = _CONVERSATION.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    ids = {message.id for message in record.messages}
+    return record if len(ids) == len(record.messages) else None
