@@ -6,9 +6,12 @@
 Why does the date parser drop the time zone?
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
+    from typing import Any
+
     from retold.agents.registry import NotASession, read
     from retold.model.entries import Event, Message
     from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall

@@ -17,33 +17,37 @@ class Line(msgspec.Struct, frozen=True):
     strict: bool = True
 
 
-def split_lines(data: bytes, start: int = 0) -> Iterator[tuple[memoryview, bool]]:
-    """Yield each line without its end, and whether it had one: LF, CR LF or CR, as Node's readline splits."""
-    view = memoryview(data)
-    if b"\r" in data:
-        for line in data[start:].splitlines(keepends=True):
-            whole = line.endswith((b"\n", b"\r"))
-            yield memoryview(line.rstrip(b"\r\n") if whole else line), whole
-        return
-    size = len(data)
-    while start < size:
-        end = data.find(b"\n", start)
-        if end < 0:
-            yield view[start:], False
-            return
-        yield view[start:end], True
-        start = end + 1
-
-
 def decode_lines(data: bytes, path: str, start: int = 0, number: int = 0) -> Iterator[Line | Problem]:
-    """Yield one value or problem per non-blank line, from byte `start` on, after line `number`; never raise."""
-    for number, (line, whole) in enumerate(split_lines(data, start), number + 1):  # noqa: PLR1704, B020
+    """Yield one value or problem per non-blank line, from byte `start` on, after line `number`; never raise.
+
+    A line ends with LF, CR LF or CR, as Node's readline has it.
+    """
+    view, size = memoryview(data), len(data)
+    has_returns = b"\r" in data
+    while start < size:
+        number += 1
+        end, after = _line_end(data, start) if has_returns else _next(data, b"\n", start)
         try:
-            yield Line(number, DECODER.decode(line))
+            yield Line(number, DECODER.decode(view[start:end]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raw = bytes(line)
+            raw = data[start:end]
             if raw.strip():
-                yield from _mended(raw, error, path, number, whole=whole)
+                yield from _mended(raw, error, path, number, whole=after > end)
+        start = after
+
+
+def _next(data: bytes, mark: bytes, start: int) -> tuple[int, int]:
+    """Return where the line ends, and where the next begins."""
+    end = data.find(mark, start)
+    return (len(data), len(data)) if end < 0 else (end, end + 1)
+
+
+def _line_end(data: bytes, start: int) -> tuple[int, int]:
+    end, after = _next(data, b"\n", start)
+    early = data.find(b"\r", start, end)
+    if early < 0:
+        return end, after
+    return early, after if early + 1 == end else early + 1
 
 
 def _mended(raw: bytes, error: Exception, path: str, number: int, *, whole: bool) -> Iterator[Line | Problem]:

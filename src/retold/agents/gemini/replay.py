@@ -242,11 +242,10 @@ class _Fold:
 
     def merge(self, changes: Record, *, is_loaded: bool) -> None:
         """Merge metadata, and note what of it the CLI's loader gets to see."""
-        self.metadata |= {key: value for key, value in changes.items() if key != "messages"}
-        if not is_loaded:
-            return
-        for key in ("sessionId", "projectHash"):
-            if key in changes:
+        self.metadata.update(changes)
+        self.metadata.pop("messages", None)
+        if is_loaded and ("sessionId" in changes or "projectHash" in changes):
+            for key in {"sessionId", "projectHash"} & changes.keys():
                 (self.seen_by_loader.add if changes[key] else self.seen_by_loader.discard)(key)
 
 
