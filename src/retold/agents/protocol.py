@@ -9,6 +9,7 @@ import msgspec
 
 from retold.model.problem import Problem
 from retold.model.session import Session, View
+from retold.reading.files import printable
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -23,6 +24,11 @@ class Source(msgspec.Struct, frozen=True):
 
     path: Path
     home: Home | None = None
+
+    @property
+    def shown(self) -> str:
+        """The path, as problems and sessions tell it."""
+        return printable(self.path)
 
 
 class Reading(msgspec.Struct, frozen=True):

@@ -25,18 +25,23 @@ class FileBytes(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
+def printable(path: str | Path) -> str:
+    """Return a path as text that can be shown and encoded, whatever bytes its name is made of."""
+    return str(path).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
 def read_bytes(path: Path) -> FileBytes | Problem:
     """Return the file's content; read again when it changed meanwhile, a few times at most."""
     try:
         return _read_regular(path)
     except FileNotFoundError:
-        return problem("missing-file", "no such file", str(path))
+        return problem("missing-file", "no such file", printable(path))
     except IsADirectoryError:
-        return problem("not-a-file", "a folder, a pipe or a device, not a file", str(path))
+        return problem("not-a-file", "a folder, a pipe or a device, not a file", printable(path))
     except OSError as error:
-        return problem("unreadable-file", error.strerror or str(error), str(path))
+        return problem("unreadable-file", error.strerror or str(error), printable(path))
     except ValueError as error:  # a NUL in the path
-        return problem("missing-file", str(error), str(path))
+        return problem("missing-file", str(error), printable(path))
 
 
 def _read_regular(path: Path) -> FileBytes | Problem:
@@ -46,7 +51,7 @@ def _read_regular(path: Path) -> FileBytes | Problem:
         try:
             before = os.fstat(descriptor)
             if not stat.S_ISREG(before.st_mode):
-                return problem("not-a-file", "a folder, a pipe or a device, not a file", str(path))
+                return problem("not-a-file", "a folder, a pipe or a device, not a file", printable(path))
             data = _all(descriptor, before.st_size)
             after = os.fstat(descriptor)
         finally:
@@ -54,7 +59,7 @@ def _read_regular(path: Path) -> FileBytes | Problem:
         settled = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
         if settled and len(data) == after.st_size:
             return FileBytes(path, data, _modified_at(after))
-    changed = problem("changed-while-read", f"still changing after {ATTEMPTS} attempts", str(path))
+    changed = problem("changed-while-read", f"still changing after {ATTEMPTS} attempts", printable(path))
     return FileBytes(path, data, _modified_at(after), (changed,))
 
 

@@ -42,7 +42,7 @@ def is_captured(value: Any) -> bool:
 def capture_draft(reading: Reading) -> Draft:
     """Return the draft of a captured run."""
     found: Captured = reading.state
-    notes = Notes(str(reading.source.path))
+    notes = Notes(reading.source.shown)
     timeline = tuple(_stream(found, notes) if found.is_stream else _answer(found.objects[0].value))
     times = [entry.at for entry in timeline if entry.at is not None]
     derived = found.origin.named_at or reading.modified_at

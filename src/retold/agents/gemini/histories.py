@@ -45,7 +45,7 @@ def is_turn(value: Any) -> bool:
 def history_draft(reading: Reading) -> Draft:
     """Return the draft of a client history: both views are the same, all of it."""
     found: History = reading.state
-    notes = Notes(str(reading.source.path))
+    notes = Notes(reading.source.shown)
     setting = Setting(notes, found.origin.stem)
     entries = []
     for place, record in enumerate(_records(found.turns)):

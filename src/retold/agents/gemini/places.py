@@ -13,6 +13,7 @@ import msgspec
 
 from retold.agents.protocol import Home, Source
 from retold.model.problem import Problem, problem
+from retold.reading.files import printable
 
 NOT_PROJECTS = frozenset(("bin", "background-processes"))
 _NAME_TIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{2})-(\d{2})(?:-(\d{2}))?")
@@ -97,7 +98,7 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str] | Problem]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        yield problem("unreadable-file", error.strerror or str(error), str(folder))
+        yield problem("unreadable-file", error.strerror or str(error), printable(folder))
 
 
 def origin(path: Path) -> Origin:
@@ -109,10 +110,12 @@ def origin(path: Path) -> Origin:
     project = chats.rpartition(os.sep)[0] if is_inside else folder
     project_home, _, project_key = project.rpartition(os.sep)
     return Origin(
-        stem=stem(name),
+        stem=stem(printable(name)),
         project_folder=project,
-        project_key=project_key if is_inside or project_home.endswith("tmp") else None,
-        parent_id=parent_id,
+        project_key=printable(project_key)
+        if is_inside or (project_home.endswith("tmp") and name.startswith(("logs", "checkpoint")))
+        else None,
+        parent_id=printable(parent_id) if parent_id else None,
         parent_stem=_parent_stem(Path(chats), parent_id) if parent_id else None,
         name=name,
     )

@@ -38,7 +38,7 @@ def is_logged(value: Any) -> bool:
 def prompts_draft(reading: Reading) -> Draft:
     """Return the draft of a session of which only the prompts are known."""
     found: Typed = reading.state
-    notes = Notes(str(reading.source.path))
+    notes = Notes(reading.source.shown)
     timeline = tuple(_entry(place, record, notes) for place, record in found.prompts)
     times = [entry.at for entry in timeline if entry.at is not None] or [reading.modified_at]
     return Draft(

@@ -31,7 +31,7 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
         return file
     if len(earlier) == 1 and _only_grew(earlier[0], file.data):
         return (_read_on(earlier[0].state, source, file),)
-    path = str(source.path)
+    path = source.shown
     match shape(file.data, path):
         case Problem() as refused:
             return refused
@@ -66,7 +66,7 @@ def _reading(  # noqa: PLR0913 - a Reading has as many fields
 
 def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
     """Fold what stands behind `found.offset` into its settled state."""
-    data, path = file.data, str(source.path)
+    data, path = file.data, source.shown
     settled_end = data.rfind(b"\n") + 1
     if settled_end > found.offset:
         before = found.settled or State(path)
@@ -98,7 +98,7 @@ def _only_grew(earlier: Reading, data: bytes) -> bool:
 def _stream(source: Source, file: FileBytes) -> Reading:
     objects: list[Line] = []
     problems: list[Problem] = []
-    for line in decode_lines(file.data, str(source.path)):
+    for line in decode_lines(file.data, source.shown):
         if isinstance(line, Problem):
             problems.append(line)
         else:
@@ -110,7 +110,7 @@ def _stream(source: Source, file: FileBytes) -> Reading:
 
 
 def _document(found: Document, source: Source, file: FileBytes) -> Sequence[Reading] | Problem:
-    value, path = found.value, str(source.path)
+    value, path = found.value, source.shown
     place = origin(source.path)
     if type(value) is dict:
         if _is_session(value):
@@ -154,7 +154,7 @@ def _is_list_of(value: Any, is_kind: Any) -> bool:
 
 
 def _session(found: Document, source: Source, file: FileBytes, place: Origin) -> Reading:
-    path, record = str(source.path), found.value
+    path, record = source.shown, found.value
     if found.is_one_line and found.strict and record.get("sessionId") and record.get("projectHash"):
         state = replay(State(path), [Line(1, record)])
     else:
@@ -174,9 +174,7 @@ def _logs(
         if is_logged(record):
             by_session[record["sessionId"]].append((number, record))
         else:
-            told.append(
-                problem("unexpected-shape", "no logged prompt", str(source.path), pointer=f"/{number}")
-            )
+            told.append(problem("unexpected-shape", "no logged prompt", source.shown, pointer=f"/{number}"))
     return tuple(
         _reading(source, file, "gemini-logs", session_id, Typed(place, tuple(prompts)), told)
         for session_id, prompts in by_session.items()

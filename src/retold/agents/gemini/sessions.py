@@ -127,7 +127,7 @@ def _extra(about: About, notes: Notes) -> Record:
 
 
 def _warnings(reading: Reading, about: About) -> Iterator[Problem]:
-    path = str(reading.source.path)
+    path = reading.source.shown
     if reading.native_id is None:
         yield problem("no-metadata", "the file says no session id", path)
     elif not about.is_loadable:
@@ -137,7 +137,7 @@ def _warnings(reading: Reading, about: About) -> Iterator[Problem]:
 def source_file(reading: Reading) -> SourceFile:
     """Return what a session tells about one of its files."""
     home = reading.source.home
-    return SourceFile(home.label if home else None, str(reading.source.path), reading.format, reading.size)
+    return SourceFile(home.label if home else None, reading.source.shown, reading.format, reading.size)
 
 
 def _parent(origin: Origin) -> str | None:

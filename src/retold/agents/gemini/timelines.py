@@ -8,6 +8,7 @@ from retold.agents.gemini.normalise import Setting, entry, usual_entry
 from retold.agents.gemini.pairing import paired
 from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, Record
 from retold.agents.gemini.replay import Place, Plain, State, active_records
+from retold.agents.gemini.tasks import with_tasks_told
 from retold.agents.gemini.versions import richest
 from retold.model.entries import Entry, Fate, Message
 
@@ -16,11 +17,12 @@ def full_timeline(found: State | Plain, setting: Setting) -> tuple[Entry, ...]:
     """Return everything ever recorded, each once, in order of first appearance."""
     if isinstance(found, Plain):
         entries = [usual_entry(record, setting) for record in found.record.messages]
-        return paired(entries, setting.notes, drops=_is_rerecorded)
-    return _replayed_timeline(found, setting)
+    else:
+        entries = _replayed(found, setting)
+    return paired(with_tasks_told(entries), setting.notes, drops=_is_rerecorded)
 
 
-def _replayed_timeline(state: State, setting: Setting) -> tuple[Entry, ...]:
+def _replayed(state: State, setting: Setting) -> list[Entry]:
     copied, copies = state.copies, _copies_by_original(state)
     notes = setting.notes
     is_list = state.verbatim is not None
@@ -34,7 +36,7 @@ def _replayed_timeline(state: State, setting: Setting) -> tuple[Entry, ...]:
             record, others = richest(versions)
             entries += [_superseded(other, setting) for other, _ in others]
         entries.append(entry(record, fate, setting, versions))
-    return paired(entries, notes, drops=_is_rerecorded)
+    return entries
 
 
 def _superseded(record: Record, setting: Setting) -> Entry:

@@ -18,6 +18,7 @@ FILES_END = "--- End of content ---"
 
 _WHOLE: tuple[tuple[str, ContextKind], ...] = (
     ("This is the Gemini CLI. We are setting up the context for our chat.", "environment"),
+    ("- **Workspace Directories:**\n", "environment"),  # what `/directory add` says
     ("Here is the user's editor context as a JSON object.", "ide"),
     ("Here is a summary of changes in the user's editor context", "ide"),
     ("<state_snapshot>", "snapshot"),
