@@ -21,6 +21,16 @@ from retold.model.session import Coverage
 from retold.model.usage import Totals
 from retold.reading.lines import Line
 
+_ALL_EVENTS = ("type", "timestamp")
+EVENT_KEYS = {
+    "init": (*_ALL_EVENTS, "session_id", "model"),
+    "message": (*_ALL_EVENTS, "role", "content", "delta"),
+    "tool_use": (*_ALL_EVENTS, "tool_name", "tool_id", "parameters"),
+    "tool_result": (*_ALL_EVENTS, "tool_id", "status", "output", "error"),
+    "error": (*_ALL_EVENTS, "severity", "message"),
+    "result": (*_ALL_EVENTS, "status", "error", "stats"),
+}
+
 
 class Captured(msgspec.Struct, frozen=True):
     """The objects of a captured output, with their lines; `-o json` is one object."""
@@ -81,33 +91,41 @@ def _answer(value: Record) -> Iterator[Entry]:
 
 def _stream(found: Captured, notes: Notes) -> Iterator[Entry]:
     """Yield the entries of a stream: an answer is the text up to the next prompt, with the calls made in it."""
-    results = {
-        line.value["tool_id"]: line.value
-        for line in found.objects
-        if _kind(line.value) == "tool_result" and type(line.value.get("tool_id")) is str
-    }
+    values = [line.value for line in found.objects]
+    results = {value["tool_id"]: value for value in values if _is_tool(value, "tool_result")}
+    called = {value["tool_id"] for value in values if _is_tool(value, "tool_use")}
     model: str | None = None
-    answer: list[Line] = []
+    answer: list[Record] = []
     for line in found.objects:
         notes.place = (line.number, 0)
-        match line.value:
-            case {"type": "init"}:
-                model = line.value.get("model") if type(line.value.get("model")) is str else None
-            case {"type": "message", "role": "assistant"} | {"type": "tool_use"}:
-                if answer and _kind(line.value) == "message" and _kind(answer[-1].value) == "tool_use":
-                    yield _answered(answer, results, model, notes)
-                    answer = []
-                answer.append(line)
-            case {"type": "tool_result"}:
-                if line.value.get("tool_id") not in {held.value.get("tool_id") for held in answer}:
-                    continue
-            case _:
-                if answer:
-                    yield _answered(answer, results, model, notes)
-                    answer = []
-                yield from _other(line.value, notes)
+        kind = _kind(line.value)
+        if _is_tool(line.value, "tool_result") and line.value["tool_id"] in called:
+            continue  # told with its call
+        is_said = kind == "tool_use" or (kind == "message" and line.value.get("role") == "assistant")
+        if answer and (not is_said or (kind == "message" and _kind(answer[-1]) == "tool_use")):
+            yield _answered(answer, results, model, notes)
+            answer = []
+        if is_said:
+            answer.append(line.value)
+        elif kind == "init":
+            model = line.value["model"] if type(line.value.get("model")) is str else None
+        else:
+            yield from _other(line.value, notes)
+        yield from _unknown_keys(line.value, notes)
     if answer:
         yield _answered(answer, results, model, notes)
+
+
+def _is_tool(value: Any, kind: str) -> bool:
+    return _kind(value) == kind and type(value.get("tool_id")) is str
+
+
+def _unknown_keys(value: Any, notes: Notes) -> Iterator[Entry]:
+    known = EVENT_KEYS.get(_kind(value) if type(_kind(value)) is str else "")
+    unknown = {key: kept for key, kept in value.items() if key not in known} if known else {}
+    if unknown:
+        notes.kept("unknown-part", "unknown keys in an event: " + ", ".join(sorted(unknown)))
+        yield Event(None, "notice", None, "live", "", Opaque(unknown))
 
 
 def _kind(value: Any) -> Any:
@@ -126,19 +144,22 @@ def _other(value: Any, notes: Notes) -> Iterator[Entry]:
             if value.get("error") is not None:
                 at = notes.time(value.get("timestamp"))
                 yield Event(None, "error", at, "live", _error_text(value["error"]), Opaque(value["error"]))
+        case {"type": "tool_result", "tool_id": str(call_id)}:
+            notes.add("orphan-tool-result", call_id)
+            yield Event(None, "notice", notes.time(value.get("timestamp")), "live", "", Opaque(value))
         case _:
             notes.kept("unknown-record", "no event of a known type")
             yield Event(None, "notice", None, "live", "", Opaque(value))
 
 
-def _answered(lines: list[Line], results: dict[str, Record], model: str | None, notes: Notes) -> Message:
+def _answered(values: list[Record], results: dict[str, Record], model: str | None, notes: Notes) -> Message:
     parts: list[Part] = []
-    text = "".join(line.value["content"] for line in lines if type(line.value.get("content")) is str)
+    text = "".join(value["content"] for value in values if type(value.get("content")) is str)
     if text:
         parts.append(Text(text))
-    used = [line.value for line in lines if _kind(line.value) == "tool_use"]
+    used = [value for value in values if _kind(value) == "tool_use"]
     parts.extend(_call(value, results.get(str(value.get("tool_id"))), notes) for value in used)
-    at = notes.time(lines[0].value.get("timestamp"))
+    at = notes.time(values[0].get("timestamp"))
     return Message(None, "assistant", at, "live", None, model, None, tuple(parts))
 
 

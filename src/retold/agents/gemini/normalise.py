@@ -212,7 +212,7 @@ def _content(
     content: Any, thinking: list[Part], calls: list[ToolCall | Opaque], setting: Setting, model: Any
 ) -> list[Part]:
     """Return the parts of content in list form, without what thoughts and tool calls say already."""
-    rendered = {f"**{part.subject or ''}** {part.text}" for part in thinking if isinstance(part, Thinking)}
+    rendered = [f"**{part.subject or ''}** {part.text}" for part in thinking if isinstance(part, Thinking)]
     called = {call.id for call in calls if isinstance(call, ToolCall)}
     parts: list[Part] = []
     for item in text_parts(content):

@@ -17,7 +17,7 @@ SNAPSHOT = "<state_snapshot>"
 
 SAID = ("user", "gemini")
 NOTICES = ("info", "warning", "error")
-MESSAGE_TYPES = frozenset((*SAID, *NOTICES))
+MESSAGE_TYPES = (*SAID, *NOTICES)
 
 METADATA_KEYS = frozenset(
     (

@@ -14,7 +14,7 @@ from retold.reading.lines import Line, decode_lines
 from retold.reading.salvage import Salvage, salvage
 
 _SHARE_HEADING = re.compile(r"\A\ufeff?\s*(?:## (?:USER|MODEL) \S+|\S+ ## (?:USER|MODEL))\s*$", re.MULTILINE)
-STREAM_TYPES = frozenset(("init", "message", "tool_use", "tool_result", "error", "result"))
+STREAM_TYPES = ("init", "message", "tool_use", "tool_result", "error", "result")
 _BLANK = re.compile(rb"[ \t\r\n\x00]*")
 _PROBE_LINES = 64
 """How many lines are looked at before a file counts as something else: captured output has stray lines."""
