@@ -75,7 +75,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True,
     error: str | None
     at: datetime | None
     child: str | None
-    """The agent's id of the subagent that this call started."""
+    """The key of the session of the subagent that this call started."""
     title: str | None = None
     description: str | None = None
     display: Display | None = None

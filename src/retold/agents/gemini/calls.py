@@ -8,9 +8,10 @@ import msgspec
 
 from retold.agents.gemini.displays import display
 from retold.agents.gemini.notes import Notes
-from retold.agents.gemini.outputs import MARKS, Outputs
+from retold.agents.gemini.outputs import MARKS
 from retold.agents.gemini.raw import TOOL_CALL_KEYS, Record
 from retold.agents.gemini.results import Result, exit_code, result
+from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.tools import KINDS, MCP_ENDING, SHELL_TOOLS, kind, mcp_names
 from retold.agents.gemini.usual import ToolCallRecord
 from retold.model.display import Display
@@ -20,16 +21,17 @@ MASKED = "<tool_output_masked>"
 STATUSES: dict[Any, Status] = {"success": "success", "error": "error", "cancelled": "cancelled"}
 
 
-def tool_calls(value: Any, notes: Notes, outputs: Outputs) -> list[ToolCall | Opaque]:
+def tool_calls(value: Any, setting: Setting) -> list[ToolCall | Opaque]:
     """Return a message's tool calls; one that is no object is kept as it is."""
     if type(value) is list:
-        return [tool_call(call, place, notes, outputs) for place, call in enumerate(value, 1)]
-    notes.kept("unexpected-shape", "toolCalls is no list")
+        return [tool_call(call, place, setting) for place, call in enumerate(value, 1)]
+    setting.notes.kept("unexpected-shape", "toolCalls is no list")
     return [Opaque(value)]
 
 
-def tool_call(call: Any, place: int, notes: Notes, outputs: Outputs) -> ToolCall | Opaque:
+def tool_call(call: Any, place: int, setting: Setting) -> ToolCall | Opaque:
     """Return one recorded call."""
+    notes = setting.notes
     name = call.get("name") if type(call) is dict else None
     if type(name) is not str:
         notes.kept("unexpected-shape", "a tool call without a name")
@@ -53,18 +55,18 @@ def tool_call(call: Any, place: int, notes: Notes, outputs: Outputs) -> ToolCall
         STATUSES.get(status, "unknown") if type(status) is str else status_of(found),
         status if status is None or type(status) is str else str(status),
         notes.time(field("timestamp")),
-        child if type(child) is str else None,
+        setting.child(child) if type(child) is str else None,
         title if type(title) is str else None,
         description if type(description) is str else None,
         display(field("resultDisplay")),
         field("renderOutputAsMarkdown") is True,
-        outputs.full(text, notes) if text is not None and text.startswith(MARKS) else None,
+        setting.outputs.full(text, setting.notes) if text is not None and text.startswith(MARKS) else None,
         None,
         extra,
     )
 
 
-def usual_call(call: ToolCallRecord, notes: Notes, outputs: Outputs) -> ToolCall:
+def usual_call(call: ToolCallRecord, setting: Setting) -> ToolCall:
     """Return a call whose every field is known to be of its kind: `built`, without a step between."""
     given = call.result[0].function_response.response
     name, title, text, at = call.name, call.display_name, given.output, call.timestamp
@@ -81,7 +83,7 @@ def usual_call(call: ToolCallRecord, notes: Notes, outputs: Outputs) -> ToolCall
         text,
         given.error,
         at if at.tzinfo is UTC else at.astimezone(UTC),
-        call.agent_id,
+        setting.child(call.agent_id),
         title,
         call.description,
         display(call.result_display),
@@ -90,7 +92,7 @@ def usual_call(call: ToolCallRecord, notes: Notes, outputs: Outputs) -> ToolCall
         server[0] if server else None,
         server[1] if server else None,
         (),
-        outputs.full(text, notes) if text is not None and text.startswith(MARKS) else None,
+        setting.outputs.full(text, setting.notes) if text is not None and text.startswith(MARKS) else None,
     )
 
 

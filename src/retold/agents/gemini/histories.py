@@ -11,12 +11,13 @@ from urllib.parse import unquote
 
 import msgspec
 
-from retold.agents.gemini.normalise import Setting, entry
+from retold.agents.gemini.normalise import entry
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.pairing import paired
 from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import Record, text_parts
 from retold.agents.gemini.sessions import source_file
+from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.tokens import estimated
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft
@@ -46,7 +47,7 @@ def history_draft(reading: Reading) -> Draft:
     """Return the draft of a client history: both views are the same, all of it."""
     found: History = reading.state
     notes = Notes(reading.source.shown)
-    setting = Setting(notes, found.origin.stem)
+    setting = Setting(notes, found.origin.stem, _key(found))
     entries = []
     for place, record in enumerate(_records(found.turns)):
         notes.place = (0, place)

@@ -7,7 +7,6 @@ import msgspec
 
 from retold.agents.gemini.calls import built, merged_calls, tool_calls, usual_call
 from retold.agents.gemini.notes import Notes
-from retold.agents.gemini.outputs import Outputs
 from retold.agents.gemini.raw import (
     ANSWER_KEYS,
     ENVIRONMENT_ID,
@@ -19,6 +18,7 @@ from retold.agents.gemini.raw import (
 )
 from retold.agents.gemini.replay import Version
 from retold.agents.gemini.results import NOTHING
+from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.tokens import counted, usage
 from retold.agents.gemini.usual import (
     AnswerRecord,
@@ -31,15 +31,6 @@ from retold.agents.gemini.usual import (
 from retold.agents.gemini.words import ACKNOWLEDGEMENTS, as_task, other_part, prompt_of, said_by_user
 from retold.model.entries import Entry, Event, EventKind, Fate, Message
 from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
-
-
-class Setting(msgspec.Struct, frozen=True):
-    """What a record cannot say of itself: whose it is, and what lies beside it."""
-
-    notes: Notes
-    native_id: str
-    is_subagent: bool = False
-    outputs: Outputs = Outputs()
 
 
 def entry(record: Any, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()) -> Entry:
@@ -81,8 +72,7 @@ def usual_answer(record: AnswerRecord, fate: Fate, setting: Setting) -> Message:
     if record.content:
         parts.append(_spoken(record.content, model))
     if record.tool_calls:
-        notes, outputs = setting.notes, setting.outputs
-        parts += [usual_call(call, notes, outputs) for call in record.tool_calls]
+        parts += [usual_call(call, setting) for call in record.tool_calls]
     return Message(
         record.id,
         "assistant",
@@ -109,9 +99,9 @@ def careful_answer(
     parts: list[Part] = _thinking(thoughts, notes) if thoughts else []
     if len(versions) > 1:
         recorded = [version["toolCalls"] for version, _ in versions if version.get("toolCalls")]
-        calls = merged_calls(tool_calls(value, notes, setting.outputs) for value in recorded)
+        calls = merged_calls(tool_calls(value, setting) for value in recorded)
     else:
-        calls = tool_calls(value, notes, setting.outputs) if value else []
+        calls = tool_calls(value, setting) if value else []
     if type(content) is str:
         if content:
             parts.append(_spoken(content, model))

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from retold.agents.gemini.normalise import Setting
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.outputs import Outputs
 from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import METADATA_KEYS, Record
 from retold.agents.gemini.replay import Plain, State, active_records, as_state, is_loadable, survives_fallback
+from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.timelines import active_timeline, full_timeline
 from retold.agents.gemini.tokens import estimated
 from retold.agents.gemini.usual import AnswerRecord
@@ -43,15 +43,16 @@ def recorded_draft(reading: Reading, view: View) -> Draft:
     notes = Notes(found.state.path)
     native_id = reading.native_id or found.origin.stem
     is_subagent = found.origin.parent_id is not None or about.metadata.get("kind") == "subagent"
-    setting = Setting(notes, native_id, is_subagent, found.outputs)
+    parent = _parent(found.origin)
+    key = f"{parent}/{found.origin.stem}" if parent else f"gemini:{found.origin.stem}"
+    setting = Setting(notes, native_id, key, is_subagent, found.outputs)
     full = full_timeline(found.state, setting)
     if all(entry.usage is None for entry in full if type(entry) is Message):
         full = estimated(full, native_id)
     started_at, ended_at, are_derived = _times(found, about, full, notes, reading.modified_at)
     extra = _extra(about, notes)
-    parent = _parent(found.origin)
     return Draft(
-        key=f"{parent or 'gemini:'}{'/' if parent else ''}{found.origin.stem}",
+        key=key,
         agent="gemini",
         native_id=reading.native_id,
         kind="subagent" if is_subagent else "main",

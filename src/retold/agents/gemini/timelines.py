@@ -4,10 +4,11 @@ from collections import defaultdict
 
 import msgspec
 
-from retold.agents.gemini.normalise import Setting, entry, usual_entry
+from retold.agents.gemini.normalise import entry, usual_entry
 from retold.agents.gemini.pairing import paired
 from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, Record
 from retold.agents.gemini.replay import Place, Plain, State, active_records
+from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.tasks import with_tasks_told
 from retold.agents.gemini.versions import richest
 from retold.model.entries import Entry, Fate, Message
