@@ -52,7 +52,8 @@ def _skip(text: str, position: int) -> int:
     return match.end() if match else position
 
 
-def _value(text: str, position: int) -> tuple[Any, int] | None:
+def value_at(text: str, position: int) -> tuple[Any, int] | None:
+    """Return the JSON value that begins at `position`, and where it ends; None if none does."""
     try:
         return _SCANNER.raw_decode(text, position)
     except (JSONDecodeError, RecursionError, ValueError):
@@ -62,7 +63,7 @@ def _value(text: str, position: int) -> tuple[Any, int] | None:
 def _fields_before(text: str, position: int, list_key: str, fields: dict[str, Any]) -> int | None:
     """Read `"key": value,` pairs into `fields`; return where the list of `list_key` opens."""
     while True:
-        key = _value(text, _skip(text, position))
+        key = value_at(text, _skip(text, position))
         if key is None or not isinstance(key[0], str):
             return None
         position = _skip(text, key[1])
@@ -71,7 +72,7 @@ def _fields_before(text: str, position: int, list_key: str, fields: dict[str, An
         position = _skip(text, position + 1)
         if key[0] == list_key and text.startswith("[", position):
             return position
-        value = _value(text, position)
+        value = value_at(text, position)
         if value is None:
             return None
         fields[key[0]] = value[0]
@@ -85,7 +86,7 @@ def _elements(text: str, position: int, elements: list[Any]) -> int:
     """Append whole elements; return the offset where there were no more."""
     while True:
         start = _skip(text, position)
-        value = _value(text, start)
+        value = value_at(text, start)
         if value is None:
             return start
         elements.append(value[0])
@@ -101,7 +102,7 @@ def _elements_after(text: str, position: int, is_element: Callable[[Any], bool])
         match = _OBJECT.search(text, position + 1)
         if match is None:
             return
-        value = _value(text, match.start())
+        value = value_at(text, match.start())
         if value is None:
             position = match.start()
         elif is_element(value[0]):

@@ -40,15 +40,6 @@ class Captured(msgspec.Struct, frozen=True):
     is_stream: bool
 
 
-def is_captured(value: Any) -> bool:
-    """Tell whether a document is what `-o json` prints: an answer with statistics, or an error."""
-    if type(value) is not dict or "messages" in value or "history" in value:
-        return False
-    return ("response" in value and "stats" in value) or (
-        "session_id" in value and type(value.get("error")) is dict
-    )
-
-
 def capture_draft(reading: Reading) -> Draft:
     """Return the draft of a captured run."""
     found: Captured = reading.state

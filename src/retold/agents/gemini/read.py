@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
-from retold.agents.gemini.captures import Captured, is_captured
+from retold.agents.gemini.captures import Captured
 from retold.agents.gemini.histories import History, is_turn
 from retold.agents.gemini.outputs import find_outputs
 from retold.agents.gemini.places import Origin, origin
@@ -13,7 +13,7 @@ from retold.agents.gemini.prompts import Typed, is_logged
 from retold.agents.gemini.raw import Record, looks_said
 from retold.agents.gemini.replay import Plain, State, document, replay
 from retold.agents.gemini.sessions import Recorded
-from retold.agents.gemini.shape import Document, Lines, Markdown, Stream, Usual, is_qwen, shape
+from retold.agents.gemini.shape import Document, Lines, Markdown, Stream, Usual, is_captured, is_qwen, shape
 from retold.agents.gemini.shares import turns
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem

@@ -11,9 +11,10 @@ from retold.agents.gemini.usual import ConversationRecord, usual_conversation
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import BOM, DECODER, Decoded, Undecodable, decode
 from retold.reading.lines import Line, decode_lines
-from retold.reading.salvage import Salvage, salvage
+from retold.reading.salvage import Salvage, salvage, value_at
 
 _SHARE_HEADING = re.compile(r"\A\ufeff?\s*(?:## (?:USER|MODEL) \S+|\S+ ## (?:USER|MODEL))\s*$", re.MULTILINE)
+_OBJECT_LINE = re.compile(r"^\{", re.MULTILINE)
 STREAM_TYPES = ("init", "message", "tool_use", "tool_result", "error", "result")
 _BLANK = re.compile(rb"[ \t\r\n\x00]*")
 _PROBE_LINES = 64
@@ -67,7 +68,7 @@ def shape(data: bytes, path: str) -> Lines | Stream | Usual | Document | Markdow
             return Lines()
         problems = tuple(problem(code, message, path) for code, message in whole.mended)
         return Document(whole.value, whole.strict, is_one_line, problems)
-    return _lines(data, path) or _markdown(data) or _salvaged(data, path, whole)
+    return _lines(data, path) or _markdown(data) or _embedded(data, path) or _salvaged(data, path, whole)
 
 
 def _blank_until(data: bytes, position: int) -> int:
@@ -128,9 +129,30 @@ def is_qwen(value: Any) -> bool:
     )
 
 
+def is_captured(value: Any) -> bool:
+    """Tell whether a document is what `-o json` prints: an answer with statistics, or an error."""
+    if type(value) is not dict or "messages" in value or "history" in value:
+        return False
+    return ("response" in value and "stats" in value) or (
+        "session_id" in value and type(value.get("error")) is dict
+    )
+
+
 def _markdown(data: bytes) -> Markdown | None:
     text = data.decode(errors="replace")
     return Markdown(text) if _SHARE_HEADING.match(text) else None
+
+
+def _embedded(data: bytes, path: str) -> Document | None:
+    """Return the answer that `-o json` printed between lines of another hand: warnings reach the same terminal."""
+    text = data.decode(errors="replace")
+    for match in islice(_OBJECT_LINE.finditer(text), _PROBE_LINES):
+        found = value_at(text, match.start())
+        if found is not None and is_captured(found[0]):
+            line = text.count("\n", 0, match.start())
+            stray = problem("malformed-json", "lines that are not of the answer", path, line or line + 2)
+            return Document(found[0], strict=False, problems=(stray,))
+    return None
 
 
 def _salvaged(data: bytes, path: str, failure: Undecodable) -> Document | Problem:
