@@ -75,7 +75,9 @@ def _all(descriptor: int, size: int) -> bytes:
 
 
 def _modified_at(status: os.stat_result) -> datetime:
+    """Return when the file was changed, to the millisecond: finer than that, no agent tells times."""
     try:
-        return datetime.fromtimestamp(status.st_mtime, UTC)
+        at = datetime.fromtimestamp(status.st_mtime, UTC)
+        return at.replace(microsecond=at.microsecond // 1000 * 1000)
     except (OverflowError, ValueError, OSError):  # a clock far outside the calendar
         return datetime.fromtimestamp(0, UTC)

@@ -70,14 +70,13 @@ def capture_draft(reading: Reading) -> Draft:
 
 
 def _answer(value: Record) -> Iterator[Entry]:
-    response, error = value.get("response"), value.get("error")
+    response, error, warnings = value.get("response"), value.get("error"), value.get("warnings")
+    for warning in warnings if type(warnings) is list else ():
+        yield Event(None, "warning", None, "live", warning if type(warning) is str else str(warning))
     if type(response) is str:
         yield Message(None, "assistant", None, "live", None, None, None, (Text(response),))
     if error is not None:
         yield Event(None, "error", None, "live", _error_text(error), Opaque(error))
-    warnings = value.get("warnings")
-    for warning in warnings if type(warnings) is list else ():
-        yield Event(None, "warning", None, "live", warning if type(warning) is str else str(warning))
 
 
 def _stream(found: Captured, notes: Notes) -> Iterator[Entry]:
