@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from retold.agents.gemini.captures import Captured, capture_draft
 from retold.agents.gemini.histories import History, history_draft
+from retold.agents.gemini.merge import merged
 from retold.agents.gemini.prompts import Typed, prompts_draft
 from retold.agents.gemini.raw import ENVIRONMENT_ID
 from retold.agents.gemini.replay import as_state
@@ -34,15 +35,21 @@ def group(reading: Reading) -> str:
 
 
 def join(readings: Sequence[Reading], view: View = "full") -> Session:
-    """Return the Session of a conversation that lies in one file."""
-    (reading,) = readings
-    draft = _DRAFTS[type(reading.state)]
-    return assembled(draft(reading, view), view)
+    """Return the Session of all readings of one conversation."""
+    return assembled(_draft(readings, view), view)
 
 
-_DRAFTS: dict[type, Callable[[Reading, View], Draft]] = {
-    Recorded: recorded_draft,
-    History: lambda reading, _: history_draft(reading),
-    Captured: lambda reading, _: capture_draft(reading),
-    Typed: lambda reading, _: prompts_draft(reading),
+def _draft(readings: Sequence[Reading], view: View) -> Draft:
+    recorded = [reading for reading in readings if isinstance(reading.state, Recorded)]
+    if recorded:
+        recorded.sort(key=lambda reading: reading.source.shown)
+        found = [reading.state for reading in recorded]
+        return recorded_draft(found[0] if len(found) == 1 else merged(found), recorded, view)
+    return _DRAFTS[type(readings[0].state)](readings[0])
+
+
+_DRAFTS: dict[type, Callable[[Reading], Draft]] = {
+    History: history_draft,
+    Captured: capture_draft,
+    Typed: prompts_draft,
 }

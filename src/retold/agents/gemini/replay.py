@@ -31,6 +31,10 @@ Version = tuple[Any, Place]
 """A record as it was at one time."""
 
 
+Key = str | tuple[Any, int]
+"""A message's id; for what has none, something that tells it apart."""
+
+
 class State(msgspec.Struct, frozen=True):
     """What a file's records amount to. A value: the fold copies it before it goes on."""
 
@@ -41,7 +45,7 @@ class State(msgspec.Struct, frozen=True):
     """What the CLI holds: by id, in the place where the id came first."""
     verbatim: tuple[Any, ...] | None = None
     """The list of a whole-file JSON, which the CLI takes as it is, ids or none."""
-    ever: dict[str | Place, tuple[Version, ...]] = {}
+    ever: dict[Key, tuple[Version, ...]] = {}
     """Every version of every message by id, in order of first appearance; what has no id, by its place."""
     gone: dict[str, Fate] = {}
     """Why an id is no longer live."""
@@ -54,6 +58,8 @@ class State(msgspec.Struct, frozen=True):
     lines: int = 0
     records: int = 0
     problems: tuple[Problem, ...] = ()
+    listed: frozenset[Key] | None = None
+    """For several files as one: the keys in `ever` that the file holds which the CLI would load."""
 
 
 class Plain(msgspec.Struct, frozen=True):
@@ -172,7 +178,7 @@ class _Fold:
     def see_all(self, messages: Sequence[Any]) -> bool:
         """Remember a list at once, if it is nothing but messages with an id each; tell whether it was."""
         try:
-            ever: dict[str | Place, tuple[Version, ...]] = {
+            ever: dict[Key, tuple[Version, ...]] = {
                 record["id"]: ((record, (0, place)),) for place, record in enumerate(messages)
             }
         except (TypeError, KeyError):

@@ -36,25 +36,26 @@ class Recorded(msgspec.Struct, frozen=True):
     """Tells whether the file still begins with what was read up to `offset`."""
 
 
-def recorded_draft(reading: Reading, view: View) -> Draft:
-    """Return the draft of a session that lies in one file."""
-    found: Recorded = reading.state
+def recorded_draft(found: Recorded, readings: Sequence[Reading], view: View) -> Draft:
+    """Return the draft of a session that was read from one file, or from several as one."""
     about = _about(found.state)
     notes = Notes(found.state.path)
-    native_id = reading.native_id or found.origin.stem
+    native_id = next((reading.native_id for reading in readings if reading.native_id is not None), None)
     is_subagent = found.origin.parent_id is not None or about.metadata.get("kind") == "subagent"
     parent = _parent(found.origin)
     key = f"{parent}/{found.origin.stem}" if parent else f"gemini:{found.origin.stem}"
-    setting = Setting(notes, native_id, key, is_subagent, found.outputs)
+    setting = Setting(notes, native_id or found.origin.stem, key, is_subagent, found.outputs)
     full = full_timeline(found.state, setting)
     if all(entry.usage is None for entry in full if type(entry) is Message):
-        full = estimated(full, native_id)
-    started_at, ended_at, are_derived = _times(found, about, full, notes, reading.modified_at)
+        full = estimated(full, setting.native_id)
+    modified_at = min(reading.modified_at for reading in readings)
+    started_at, ended_at, are_derived = _times(found, about, full, notes, modified_at)
     extra = _extra(about, notes)
+    told = [problem for reading in readings for problem in reading.problems]
     return Draft(
         key=key,
         agent="gemini",
-        native_id=reading.native_id,
+        native_id=native_id,
         kind="subagent" if is_subagent else "main",
         project=Project(None, found.origin.project_key, _text(about.metadata.get("projectHash")), "none"),
         summary=_text(about.metadata.get("summary")),
@@ -63,9 +64,9 @@ def recorded_draft(reading: Reading, view: View) -> Draft:
         are_times_derived=are_derived,
         status=about.status,
         parent=parent,
-        sources=(source_file(reading),),
+        sources=tuple(source_file(reading) for reading in readings),
         coverage=Coverage(max(about.records, 1), notes.opaque + about.opaque),
-        problems=(*reading.problems, *about.problems, *notes.problems, *_warnings(reading, about)),
+        problems=(*told, *about.problems, *notes.problems, *_warnings(found, native_id, about)),
         extra=extra,
         full=full,
         active=full if view == "full" else _active(found, setting),
@@ -127,12 +128,11 @@ def _extra(about: About, notes: Notes) -> Record:
     return unknown | {key: value for key, value in about.metadata.items() if key in known}
 
 
-def _warnings(reading: Reading, about: About) -> Iterator[Problem]:
-    path = reading.source.shown
-    if reading.native_id is None:
-        yield problem("no-metadata", "the file says no session id", path)
+def _warnings(found: Recorded, native_id: str | None, about: About) -> Iterator[Problem]:
+    if native_id is None:
+        yield problem("no-metadata", "the file says no session id", found.state.path)
     elif not about.is_loadable:
-        yield problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", path)
+        yield problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", found.state.path)
 
 
 def source_file(reading: Reading) -> SourceFile:

@@ -7,7 +7,7 @@ import msgspec
 from retold.agents.gemini.normalise import entry, usual_entry
 from retold.agents.gemini.pairing import paired
 from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, Record
-from retold.agents.gemini.replay import Place, Plain, State, active_records
+from retold.agents.gemini.replay import Key, Plain, State, active_records
 from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.tasks import with_tasks_told
 from retold.agents.gemini.versions import richest
@@ -26,13 +26,13 @@ def full_timeline(found: State | Plain, setting: Setting) -> tuple[Entry, ...]:
 def _replayed(state: State, setting: Setting) -> list[Entry]:
     copied, copies = state.copies, _copies_by_original(state)
     notes = setting.notes
-    is_list = state.verbatim is not None
+    is_all_live = state.verbatim is not None and state.listed is None
     entries: list[Entry] = []
     for key, versions in state.ever.items():
         if key in copied:
             continue
         record, notes.place = versions[0]
-        fate: Fate = "live" if is_list else _fate(key, state, copies)
+        fate: Fate = "live" if is_all_live else _fate(key, state, copies)
         if len(versions) > 1:
             record, others = richest(versions)
             entries += [_superseded(other, setting) for other, _ in others]
@@ -72,14 +72,14 @@ def _copies_by_original(state: State) -> dict[str, list[str]]:
     return originals
 
 
-def _fate(key: str | Place, state: State, copies: dict[str, list[str]]) -> Fate:
+def _fate(key: Key, state: State, copies: dict[str, list[str]]) -> Fate:
     """A message lives as long as it, or a copy of it, is live; else the last of them tells why it went.
 
-    What has no id the loader skips.
+    What has no id the loader skips; what only other files hold was left behind by a compression or a clearing.
     """
-    if type(key) is not str:
-        return "superseded"
-    names = (key, *copies.get(key, ()))
-    if any(name in state.live for name in names):
+    names = (key, *copies.get(key, ())) if type(key) is str else (key,)
+    live = state.live if state.listed is None else state.listed
+    if any(name in live for name in names):
         return "live"
-    return next((state.gone[name] for name in reversed(names) if name in state.gone), "superseded")
+    otherwise: Fate = "superseded" if state.listed is None else "compacted"
+    return next((state.gone[name] for name in reversed(names) if name in state.gone), otherwise)

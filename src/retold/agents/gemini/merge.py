@@ -1,0 +1,109 @@
+"""Several files of one conversation as one: copies, twins, splits, ghosts and fragments.
+
+Every record once, in order of first appearance, whatever the order in which the files were found. What is live is what
+`--resume` of the newest CLI would load: the resumable file that was updated last. What only other files hold was left
+behind by a compression or a clearing.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from retold.agents.gemini.outputs import Outputs
+from retold.agents.gemini.raw import Record, is_resumable
+from retold.agents.gemini.replay import Key, State, Version, active_records, as_state
+from retold.agents.gemini.sessions import Recorded
+
+
+def merged(files: Sequence[Recorded]) -> Recorded:
+    """Return the files of one conversation as if they were one file."""
+    ordered = sorted(files, key=_order)
+    states = [as_state(file.state) for file in ordered]
+    ever, names = _everything(states)
+    active, own_names = max(zip(states, names, strict=True), key=lambda pair: _recency(pair[0]))
+    listed = own_names if active.verbatim is not None else frozenset(active.live)
+    outputs = {name: text for file in ordered for name, text in file.outputs.texts.items()}
+    state = State(
+        path=active.path,
+        metadata=_metadata(states),
+        starts=tuple(start for state in states for start in state.starts),
+        live=active.live,
+        verbatim=active.verbatim,
+        ever=ever,
+        gone=active.gone,
+        copies={copy: original for state in states for copy, original in state.copies.items()},
+        is_damaged=active.is_damaged,
+        seen_by_loader=active.seen_by_loader,
+        records=sum(state.records for state in states),
+        problems=tuple(dict.fromkeys(problem for state in states for problem in state.problems)),
+        listed=listed,
+    )
+    return Recorded(ordered[0].origin, state, Outputs(outputs))
+
+
+def _order(file: Recorded) -> tuple[str, str, str]:
+    """Earlier files first; of twins the older form, so that the newer one adds to it."""
+    state = as_state(file.state)
+    starts = [start for start in state.starts if type(start) is str]
+    return min(starts, default=file.origin.stem.removeprefix("session-")), file.origin.stem, state.path
+
+
+def _recency(state: State) -> tuple[bool, str, str]:
+    """What the CLI's session list prefers: a file that can be resumed, updated last."""
+    can_resume = any(is_resumable(record) for record in active_records(state) if type(record) is dict)
+    updated = state.metadata.get("lastUpdated")
+    return can_resume, updated if type(updated) is str else "", state.path
+
+
+def _metadata(states: Iterable[State]) -> Record:
+    """Return what the files say of the session; of two answers, that of the file updated last."""
+    known: Record = {}
+    for state in sorted(states, key=lambda state: str(state.metadata.get("lastUpdated") or "")):
+        known |= {key: value for key, value in state.metadata.items() if value is not None}
+    return known
+
+
+def _everything(states: Sequence[State]) -> tuple[dict[Key, tuple[Version, ...]], list[frozenset[Key]]]:
+    """Return every version of every message, and the names that each file has for its own.
+
+    What has no id is named by its content, and counts as often as in the file that has it most.
+    """
+    ever: dict[Key, tuple[Version, ...]] = {}
+    names: list[frozenset[Key]] = []
+    for state in states:
+        seen: dict[bytes, int] = defaultdict(int)
+        own = {
+            key: key if type(key) is str else _name(versions[0][0], seen)
+            for key, versions in state.ever.items()
+        }
+        for key, versions in state.ever.items():
+            ever[own[key]] = _joined(ever.get(own[key], ()), versions)
+        names.append(frozenset(own.values()))
+    return ever, names
+
+
+def _name(record: Any, seen: dict[bytes, int]) -> Key:
+    try:
+        content = msgspec.json.encode(record, order="sorted")
+    except (OverflowError, RecursionError):  # an integer of more than 64 bits
+        content = repr(record).encode(errors="replace")
+    seen[content] += 1
+    return content, seen[content]
+
+
+def _joined(known: tuple[Version, ...], more: tuple[Version, ...]) -> tuple[Version, ...]:
+    """Add versions that say something which none of the known says already."""
+    versions = list(known)
+    for record, place in more:
+        if not any(_says_all(other, record) for other, _ in versions):
+            versions = [version for version in versions if not _says_all(record, version[0])]
+            versions.append((record, place))
+    return tuple(versions)
+
+
+def _says_all(whole: Any, part: Any) -> bool:
+    if type(whole) is dict and type(part) is dict:
+        return part.items() <= whole.items()
+    return bool(whole == part)
