@@ -48,7 +48,9 @@ def mend(data: bytes, error: Exception) -> Decoded | Undecodable:
     """Try again, slowly, with bad bytes and half surrogates replaced, wild numbers and control characters allowed."""
     if isinstance(error, RecursionError):
         return Undecodable("nested-too-deep", "nested deeper than can be decoded")
-    text, mended = _as_text(data.removeprefix(BOM))
+    text, replaced = as_text(data.removeprefix(BOM))
+    text, halved = _without_halves(text)
+    mended = (*replaced, *halved)
     wild: list[str] = []
     for strict in (True, False):
         try:
@@ -71,19 +73,19 @@ def mend(data: bytes, error: Exception) -> Decoded | Undecodable:
     return Undecodable("malformed-json", str(error))
 
 
-def _as_text(data: bytes) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Return text in which everything that is no character became U+FFFD, and what was replaced."""
-    mended: list[tuple[str, str]] = []
+def as_text(data: bytes) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return bytes as text in which everything that is no character became U+FFFD, and a word about it."""
     try:
-        text = data.decode()
+        return data.decode(), ()
     except UnicodeDecodeError as error:
-        text = data.decode(errors="replace")
-        mended.append(("replaced-bytes", f"no UTF-8 at byte {error.start}"))
+        return data.decode(errors="replace"), (("replaced-bytes", f"no UTF-8 at byte {error.start}"),)
+
+
+def _without_halves(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return JSON in which every half of a surrogate pair became U+FFFD."""
     halves: list[str] = []
     text = _ESCAPES.sub(lambda match: _whole(match, halves), text)
-    if halves:
-        mended.append(("replaced-bytes", f"half a surrogate pair: {halves[0]}"))
-    return text, tuple(mended)
+    return text, (("replaced-bytes", f"half a surrogate pair: {halves[0]}"),) if halves else ()
 
 
 def _whole(match: re.Match[str], halves: list[str]) -> str:

@@ -24,12 +24,12 @@ STATUSES: dict[Any, Status] = {"success": "success", "error": "error", "cancelle
 def tool_calls(value: Any, setting: Setting) -> list[ToolCall | Opaque]:
     """Return a message's tool calls; one that is no object is kept as it is."""
     if type(value) is list:
-        return [tool_call(call, place, setting) for place, call in enumerate(value, 1)]
+        return [tool_call(call, setting) for call in value]
     setting.notes.kept("unexpected-shape", "toolCalls is no list")
     return [Opaque(value)]
 
 
-def tool_call(call: Any, place: int, setting: Setting) -> ToolCall | Opaque:
+def tool_call(call: Any, setting: Setting) -> ToolCall | Opaque:
     """Return one recorded call."""
     notes = setting.notes
     name = call.get("name") if type(call) is dict else None
@@ -39,7 +39,7 @@ def tool_call(call: Any, place: int, setting: Setting) -> ToolCall | Opaque:
     field = call.get
     call_id, arguments, status, title = field("id"), field("args"), field("status"), field("displayName")
     if type(call_id) is not str:
-        call_id = f"{name}-{place}"
+        call_id = notes.call_id(name)
     found = result(field("result"), call_id)
     text = found.text
     extra = None
@@ -148,6 +148,11 @@ def status_of(found: Result) -> Status:
     if found.error is not None:
         return "error"
     return "success" if found.text is not None or found.attachments else "unknown"
+
+
+def are_identified(value: Any) -> bool:
+    """Tell whether every call in a list has an id, by which it can be found in another version."""
+    return type(value) is list and all(type(call) is dict and type(call.get("id")) is str for call in value)
 
 
 def merged_calls(versions: Iterable[list[ToolCall | Opaque]]) -> list[ToolCall | Opaque]:

@@ -1,6 +1,7 @@
 """What a script caught of a headless run: `--output-format json`, and `stream-json` with stray lines between."""
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import Record
 from retold.agents.gemini.results import Result
 from retold.agents.gemini.sessions import source_file
+from retold.agents.gemini.tokens import estimated
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft
 from retold.model.entries import Entry, Event, EventKind, Message
@@ -20,6 +22,7 @@ from retold.model.project import Project
 from retold.model.session import Coverage
 from retold.model.usage import Totals
 from retold.reading.lines import Line
+from retold.reading.times import parse_time
 
 _ALL_EVENTS = ("type", "timestamp")
 EVENT_KEYS = {
@@ -45,21 +48,24 @@ def capture_draft(reading: Reading) -> Draft:
     found: Captured = reading.state
     notes = Notes(reading.source.shown)
     timeline = tuple(_stream(found, notes) if found.is_stream else _answer(found.objects[0].value))
-    times = [entry.at for entry in timeline if entry.at is not None]
-    derived = found.origin.named_at or reading.modified_at
     last = found.objects[-1].value if found.objects else {}
     stats = last.get("stats") if type(last) is dict else None
+    usage = _usage(stats) if type(stats) is dict else None
+    if usage is None:
+        timeline = estimated(timeline, reading.native_id or found.origin.stem)
+    times = [at for line in found.objects if (at := _at(line.value)) is not None]
+    derived = found.origin.named_at or reading.modified_at
     return Draft(
         key=f"gemini:{found.origin.stem}",
         agent="gemini",
         native_id=reading.native_id,
         kind="capture",
         project=Project(None, None, None, "none"),
-        started_at=times[0] if times else derived,
-        ended_at=times[-1] if times else derived,
+        started_at=min(times, default=derived),
+        ended_at=max(times, default=derived),
         are_times_derived=not times,
         status=status_of_timeline(timeline),
-        usage=_usage(stats) if type(stats) is dict else None,
+        usage=usage,
         sources=(source_file(reading),),
         coverage=Coverage(len(found.objects), notes.opaque),
         problems=(*reading.problems, *notes.problems),
@@ -67,6 +73,10 @@ def capture_draft(reading: Reading) -> Draft:
         full=timeline,
         active=timeline,
     )
+
+
+def _at(value: Any) -> datetime | None:
+    return parse_time(value.get("timestamp"))[0] if type(value) is dict else None
 
 
 def _answer(value: Record) -> Iterator[Entry]:
@@ -162,7 +172,7 @@ def _call(value: Record, ended: Record | None, notes: Notes) -> Part:
     error = ended.get("error") if ended else None
     status = ended.get("status") if ended else None
     return built(
-        str(value.get("tool_id")),
+        value["tool_id"] if type(value.get("tool_id")) is str else notes.call_id(name),
         name,
         arguments if type(arguments) is dict else {},
         Result(output if type(output) is str else None, _error_text(error) if error is not None else None),

@@ -13,9 +13,9 @@ import msgspec
 
 from retold.agents.gemini.normalise import entry
 from retold.agents.gemini.notes import Notes
-from retold.agents.gemini.pairing import paired
+from retold.agents.gemini.pairing import Placed, paired
 from retold.agents.gemini.places import Origin
-from retold.agents.gemini.raw import Record, text_parts
+from retold.agents.gemini.raw import Record, is_turn, text_parts
 from retold.agents.gemini.sessions import source_file
 from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.tokens import estimated
@@ -38,21 +38,16 @@ class History(msgspec.Struct, frozen=True):
     beside: Record = {}
 
 
-def is_turn(value: Any) -> bool:
-    """Tell whether this is a turn of a client history."""
-    return type(value) is dict and type(value.get("role")) is str and "parts" in value
-
-
 def history_draft(reading: Reading) -> Draft:
     """Return the draft of a client history: both views are the same, all of it."""
     found: History = reading.state
     notes = Notes(reading.source.shown)
     setting = Setting(notes, found.origin.stem, _key(found))
-    entries = []
-    for place, record in enumerate(_records(found.turns)):
-        notes.place = (0, place)
-        entries.append(entry(record, "live", setting))
-    timeline = estimated(paired(entries, notes), found.origin.stem)
+    placed = []
+    for index, record in enumerate(_records(found.turns)):
+        notes.place = (0, index)
+        placed.append(Placed(entry(record, "live", setting), notes.place))
+    timeline = estimated(paired(placed, notes), found.origin.stem)
     derived = found.origin.named_at or reading.modified_at
     summary = found.beside.get("summary")
     return Draft(

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from retold.agents.gemini.calls import built, merged_calls, tool_calls, usual_call
+from retold.agents.gemini.calls import are_identified, built, merged_calls, tool_calls, usual_call
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.raw import (
     ANSWER_KEYS,
@@ -97,8 +97,8 @@ def careful_answer(
     message_id, model, content = field("id"), field("model"), field("content")
     thoughts, tokens, value = field("thoughts"), field("tokens"), field("toolCalls")
     parts: list[Part] = _thinking(thoughts, notes) if thoughts else []
-    if len(versions) > 1:
-        recorded = [version["toolCalls"] for version, _ in versions if version.get("toolCalls")]
+    recorded = [version["toolCalls"] for version, _ in versions if version.get("toolCalls")]
+    if len(recorded) > 1 and all(map(are_identified, recorded)):
         calls = merged_calls(tool_calls(value, setting) for value in recorded)
     else:
         calls = tool_calls(value, setting) if value else []
@@ -141,7 +141,7 @@ def asked(  # noqa: PLR0913 - the fields of a user record
         return Event(None, "notice", at, fate, plain_text(content))
     parts = said_by_user(content, setting.notes)
     prompt = prompt_of(parts)
-    if shown and prompt is not None:
+    if shown:
         prompt = prompt_of(said_by_user(shown, setting.notes)) or prompt
     if setting.is_subagent:
         parts, prompt = as_task(parts), None
@@ -209,7 +209,7 @@ def _content(
         if type(item) is str:
             parts.append(_spoken(item, model))
         elif type(item) is dict and type(item.get("functionCall")) is dict:
-            parts.extend(_function_call(item, called, len(parts)))
+            parts.extend(_function_call(item, called, setting.notes))
         elif type(item) is dict and item.get("thought") is True and item.get("text") in rendered:
             continue
         elif type(item) is dict and item.keys() == {"text"} and type(item["text"]) is str:
@@ -220,7 +220,7 @@ def _content(
     return parts
 
 
-def _function_call(item: Record, called: set[str], place: int) -> list[Part]:
+def _function_call(item: Record, called: set[str], notes: Notes) -> list[Part]:
     """Return a call that stands in content only; its result comes later, in a user record."""
     call = item["functionCall"]
     call_id, name, arguments = call.get("id"), call.get("name"), call.get("args")
@@ -231,7 +231,7 @@ def _function_call(item: Record, called: set[str], place: int) -> list[Part]:
     signature = item.get("thoughtSignature")
     return [
         built(
-            call_id if type(call_id) is str else f"{name}-{place + 1}",
+            call_id if type(call_id) is str else notes.call_id(name),
             name,
             arguments if type(arguments) is dict else {},
             NOTHING,

@@ -1,5 +1,6 @@
 """Where normalising writes down what it could not make sense of, and what it kept as it was."""
 
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
@@ -18,6 +19,8 @@ class Notes:
         """Whether a tool's result was met in a record of its own."""
         self.place: tuple[int, int] | None = None
         """Where the record stands that is being read: its line, and its place in the list on it."""
+        self.unnamed: Counter[str] = Counter()
+        """How many calls of each tool had no id of their own."""
         self._stamp: str | None = None
         self._at: datetime | None = None
 
@@ -26,6 +29,11 @@ class Notes:
         line, index = self.place or (0, -1)
         pointer = f"/{index}" if index >= 0 and not line else ""
         self.problems.append(problem(code, message, self.path, line or None, pointer))
+
+    def call_id(self, name: str) -> str:
+        """Return an id for a call that has none: the name and a number."""
+        self.unnamed[name] += 1
+        return f"{name}-{self.unnamed[name]}"
 
     def kept(self, code: str, message: str) -> None:
         """Write down that something was kept as it was because nobody understands it."""

@@ -1,58 +1,63 @@
 """Tool results that stand in records of their own, brought to their calls."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeGuard
 
 import msgspec
 
 from retold.agents.gemini.calls import status_of
 from retold.agents.gemini.notes import Notes
+from retold.agents.gemini.replay import Place
 from retold.agents.gemini.results import Result, exit_code
 from retold.agents.gemini.tools import SHELL_TOOLS
 from retold.model.entries import Entry, Message
 from retold.model.parts import Context, Part, ToolCall
 
 
-def paired(
-    entries: Sequence[Entry], notes: Notes, drops: Callable[[Message], bool] | None = None
-) -> tuple[Entry, ...]:
+class Placed(NamedTuple):
+    """An entry, where its record stands, and whether it only repeats what may be said elsewhere."""
+
+    entry: Entry
+    place: Place | None = None
+    may_go: bool = False
+
+
+def paired(placed: Sequence[Placed], notes: Notes) -> tuple[Entry, ...]:
     """Return the entries with each tool result in its call, and only a mention of it where it stood.
 
-    A record for which `drops` holds is left out when all it had to say is said by the calls.
+    What may go does, when the calls say all that it had to say.
     """
     if not notes.has_results:
-        return tuple(entries)
-    calls = {part.id: part for entry in entries if isinstance(entry, Message) for part in _calls(entry)}
-    for entry in entries:
-        for result in _results(entry):
-            call = calls.get(result.call or "")
-            if call is not None and _is_unanswered(call):
-                calls[call.id] = _answered(call, result)
+        return tuple([entry for entry, _, _ in placed])
+    calls = _answered_calls([entry for entry, _, _ in placed])
     kept: list[Entry] = []
-    for entry in entries:
-        if isinstance(entry, Message):
-            told = _told(entry, calls, notes)
-            if drops is None or not drops(entry) or any(_says(part) for part in told.parts):
-                kept.append(told)
-        else:
-            kept.append(entry)
+    for entry, notes.place, may_go in placed:
+        told = _told(entry, calls, notes) if isinstance(entry, Message) else entry
+        if not may_go or not isinstance(told, Message) or any(map(_says, told.parts)):
+            kept.append(told)
     return tuple(kept)
 
 
-def _calls(entry: Message) -> list[ToolCall]:
-    return [part for part in entry.parts if isinstance(part, ToolCall)]
+def _answered_calls(entries: Iterable[Entry]) -> dict[str, ToolCall]:
+    """Return every call by id, with all the results that any record has for it."""
+    messages = [entry for entry in entries if isinstance(entry, Message)]
+    calls = {part.id: part for message in messages for part in message.parts if isinstance(part, ToolCall)}
+    for message in messages:
+        for part in message.parts:
+            if _is_result(part) and part.call in calls:
+                calls[part.call] = _answered(calls[part.call], part)
+    return calls
 
 
-def _results(entry: Entry) -> list[Context]:
-    if not isinstance(entry, Message) or entry.role != "user":
-        return []
-    return [part for part in entry.parts if isinstance(part, Context) and part.kind == "tool_result"]
-
-
-def _is_unanswered(call: ToolCall) -> bool:
-    return call.result is None and call.error is None and not call.attachments
+def _is_result(part: Part) -> TypeGuard[Context]:
+    return isinstance(part, Context) and part.kind == "tool_result"
 
 
 def _answered(call: ToolCall, result: Context) -> ToolCall:
+    if call.result is not None or call.error is not None or call.attachments:
+        if result.text is None or result.text in (call.result, call.error, *call.other_results):
+            return call
+        return msgspec.structs.replace(call, other_results=(*call.other_results, result.text))
     found = Result(None, result.text) if result.is_error else Result(result.text, None, result.attachments)
     return msgspec.structs.replace(
         call,
@@ -71,18 +76,19 @@ def _told(entry: Message, calls: dict[str, ToolCall], notes: Notes) -> Message:
 
 def _brought(part: Part, calls: dict[str, ToolCall], notes: Notes) -> Part:
     if isinstance(part, ToolCall):
-        return calls[part.id] if _is_unanswered(part) else part
-    if not isinstance(part, Context) or part.kind != "tool_result" or part.call is None:
-        return part
-    call = calls.get(part.call)
+        return calls[part.id]
+    if _is_result(part) and part.call is not None:
+        return _mentioned(part, calls.get(part.call), notes)
+    return part
+
+
+def _mentioned(part: Context, call: ToolCall | None, notes: Notes) -> Context:
     if call is None:
-        notes.add("orphan-tool-result", part.call)
+        notes.add("orphan-tool-result", part.call or "")
         return part
-    text = None if part.text in (call.result, call.error, *call.other_results) else part.text
     attachments = tuple(attached for attached in part.attachments if attached not in call.attachments)
-    return msgspec.structs.replace(part, text=text, attachments=attachments)
+    return msgspec.structs.replace(part, text=None, attachments=attachments)
 
 
 def _says(part: Part) -> bool:
-    is_mention = isinstance(part, Context) and part.kind == "tool_result" and part.text is None
-    return not is_mention or bool(isinstance(part, Context) and part.attachments)
+    return part.text is not None or bool(part.attachments) if _is_result(part) else True

@@ -54,6 +54,11 @@ def looks_said(value: Any) -> bool:
     )
 
 
+def is_turn(value: Any) -> bool:
+    """Tell whether this is a turn of a client history."""
+    return type(value) is dict and type(value.get("role")) is str and "parts" in value
+
+
 def text_parts(content: Any) -> list[Any]:
     """Return content as a list of parts: it is recorded as text, as one part, or as a list of either."""
     if content is None or content == "":

@@ -2,15 +2,15 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from retold.agents.gemini.captures import Captured
-from retold.agents.gemini.histories import History, is_turn
+from retold.agents.gemini.histories import History
 from retold.agents.gemini.outputs import find_outputs
 from retold.agents.gemini.places import Origin, origin
 from retold.agents.gemini.prompts import Typed, is_logged
-from retold.agents.gemini.raw import Record, looks_said
+from retold.agents.gemini.raw import Record, is_turn, looks_said
 from retold.agents.gemini.replay import Plain, State, document, replay
 from retold.agents.gemini.sessions import Recorded
 from retold.agents.gemini.shape import Document, Lines, Markdown, Stream, Usual, is_captured, is_qwen, shape
@@ -41,9 +41,9 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
             return (_read_on(empty, source, file),)
         case Stream():
             return (_stream(source, file),)
-        case Markdown(text):
+        case Markdown(text, problems):
             history = History(origin(source.path), "capture", tuple(turns(text)))
-            return (_reading(source, file, "gemini-share-markdown", None, history),)
+            return (_reading(source, file, "gemini-share-markdown", None, history, problems),)
         case Usual(record):
             place = origin(source.path)
             plain = Recorded(place, Plain(path, record), outputs=find_outputs(place, record.session_id))
@@ -148,9 +148,9 @@ def _is_session(value: Record) -> bool:
     return type(messages) is list and ("sessionId" in value or any(map(looks_said, messages)))
 
 
-def _is_list_of(value: Any, is_kind: Any) -> bool:
-    """Tell whether a list is of this kind: what its first element is, a damaged one further on may be not."""
-    return type(value) is list and (not value or is_kind(value[0]))
+def _is_list_of(value: Any, is_kind: Callable[[Any], bool]) -> bool:
+    """Tell whether a list is of this kind: what any element surely is, damaged ones beside it may be not."""
+    return type(value) is list and (not value or any(map(is_kind, value)))
 
 
 def _session(found: Document, source: Source, file: FileBytes, place: Origin) -> Reading:

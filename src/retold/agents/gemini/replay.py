@@ -18,6 +18,7 @@ from retold.agents.gemini.raw import (
     is_resumable,
     loader_takes,
     loader_text,
+    looks_said,
     plain_text,
 )
 from retold.agents.gemini.usual import ConversationRecord
@@ -145,7 +146,7 @@ class _Fold:
         self.records += 1
         record = line.value
         if type(record) is not dict:
-            self.keep_unknown(record, line.number)
+            self.keep_unknown(record, (line.number, 0))
         elif type(record.get("$rewindTo")) is str:
             self.rewind(record["$rewindTo"], line.number)
         elif type(record.get("id")) is str:
@@ -157,8 +158,10 @@ class _Fold:
             self.update(record["$set"], line)
         elif type(record.get("sessionId")) is str and "message" not in record:
             self.begin(record, line)
+        elif looks_said(record):
+            self.see(record, (line.number, 0))  # without an id the loader skips it
         else:
-            self.keep_unknown(record, line.number)
+            self.keep_unknown(record, (line.number, 0))
 
     def see(self, record: Any, place: Place) -> None:
         """Remember this version of the message, unless the one before says all of it; then it only grew."""
@@ -188,10 +191,16 @@ class _Fold:
         self.ever = ever
         return True
 
-    def keep_unknown(self, record: Any, number: int) -> None:
+    def keep_unknown(self, record: Any, place: Place) -> None:
         """Keep what is no known record where it stands."""
-        self.see(record, (number, 0))
-        self.problems.append(problem("unknown-record", _shape(record), self.path, number))
+        self.see(record, place)
+        self.problems.append(problem("unknown-record", _shape(record), self.path, place[0]))
+
+    def see_listed(self, messages: Sequence[Any], number: int) -> None:
+        """Remember the messages of a list on a line."""
+        for index, message in enumerate(messages):
+            known = is_message(message) or looks_said(message)
+            (self.see if known else self.keep_unknown)(message, (number, index))
 
     def rewind(self, target: str, number: int) -> None:
         """Drop the target and everything after it; everything, if it is not there."""
@@ -220,8 +229,7 @@ class _Fold:
             )
             self.live = {message["id"]: message for message in taken}
             self.retire(before, "compacted" if any(map(_is_snapshot, taken)) else "superseded")
-        for place, message in enumerate(messages):
-            self.see(message, (line.number, place))
+        self.see_listed(messages, line.number)
         return survives
 
     def retire(self, before: dict[str, Record], fate: Fate) -> None:
@@ -241,8 +249,7 @@ class _Fold:
         if type(messages) is not list:
             return
         self.records += len(messages)
-        for place, message in enumerate(messages):
-            self.see(message, (line.number, place))
+        self.see_listed(messages, line.number)
         if is_loaded:
             self.live |= {message["id"]: message for message in _taken(messages)}
 

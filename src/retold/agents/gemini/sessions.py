@@ -87,7 +87,7 @@ class About(msgspec.Struct, frozen=True, gc=False):
 
 def _about(found: State | Plain) -> About:
     if isinstance(found, State):
-        opaque = sum(told.code == "unknown-record" for told in found.problems)
+        opaque = sum(told.code in ("unknown-record", "unexpected-shape") for told in found.problems)
         status = _status(active_records(found))
         return About(
             found.metadata, found.starts, found.records, opaque, found.problems, is_loadable(found), status

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from retold.agents.gemini.raw import looks_said
+from retold.agents.gemini.raw import is_turn, looks_said
 from retold.agents.gemini.usual import ConversationRecord, usual_conversation
 from retold.model.problem import Problem, problem
-from retold.reading.decoding import BOM, DECODER, Decoded, Undecodable, decode
+from retold.reading.decoding import BOM, DECODER, Decoded, Undecodable, as_text, decode
 from retold.reading.lines import Line, decode_lines
 from retold.reading.salvage import Salvage, salvage, value_at
 
@@ -48,6 +48,7 @@ class Markdown(msgspec.Struct, frozen=True):
     """What `/chat share` writes as Markdown."""
 
     text: str
+    problems: tuple[Problem, ...] = ()
 
 
 def shape(data: bytes, path: str) -> Lines | Stream | Usual | Document | Markdown | Problem:
@@ -68,7 +69,9 @@ def shape(data: bytes, path: str) -> Lines | Stream | Usual | Document | Markdow
             return Lines()
         problems = tuple(problem(code, message, path) for code, message in whole.mended)
         return Document(whole.value, whole.strict, is_one_line, problems)
-    return _lines(data, path) or _markdown(data) or _embedded(data, path) or _salvaged(data, path, whole)
+    return (
+        _lines(data, path) or _markdown(data, path) or _embedded(data, path) or _salvaged(data, path, whole)
+    )
 
 
 def _blank_until(data: bytes, position: int) -> int:
@@ -138,9 +141,10 @@ def is_captured(value: Any) -> bool:
     )
 
 
-def _markdown(data: bytes) -> Markdown | None:
-    text = data.decode(errors="replace")
-    return Markdown(text) if _SHARE_HEADING.match(text) else None
+def _markdown(data: bytes, path: str) -> Markdown | None:
+    text, mended = as_text(data)
+    problems = tuple(problem(code, message, path) for code, message in mended)
+    return Markdown(text, problems) if _SHARE_HEADING.match(text) else None
 
 
 def _embedded(data: bytes, path: str) -> Document | None:
@@ -158,8 +162,8 @@ def _embedded(data: bytes, path: str) -> Document | None:
 def _salvaged(data: bytes, path: str, failure: Undecodable) -> Document | Problem:
     """Return what is whole of a JSON document that is cut or damaged."""
     text = data.removeprefix(BOM).decode(errors="replace")
-    for key in ("messages", "history", None):
-        found = salvage(text, key, looks_said)
+    for key in ("messages", "clientHistory", "history", None):
+        found = salvage(text, key, _is_said_or_turn)
         if found is not None and (found.elements or _is_begun(found)):
             line = text.count("\n", 0, found.broken_at) + 1
             code = "truncated-tail" if found.is_cut else failure.code
@@ -167,6 +171,10 @@ def _salvaged(data: bytes, path: str, failure: Undecodable) -> Document | Proble
             value = found.elements if key is None else {**found.fields, key: found.elements}
             return Document(value, strict=False, problems=(problem(code, told, path, line),))
     return problem("not-a-session", f"neither JSON nor a transcript: {failure.message}", path)
+
+
+def _is_said_or_turn(value: Any) -> bool:
+    return looks_said(value) or is_turn(value)
 
 
 def _is_begun(found: Salvage) -> bool:

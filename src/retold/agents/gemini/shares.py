@@ -16,8 +16,9 @@ _TOOL = re.compile(r"\*\*Tool (Command|Response)\*\*:\n```json\n(.*?)\n```", re.
 
 def turns(text: str) -> list[dict[str, Any]]:
     """Return the turns that were shared."""
+    text = text.replace("\r\n", "\n")
     heads = list(_BLOCK.finditer(text))
-    ends = [head.start() for head in heads[1:]] + [len(text)]
+    ends = [*(head.start() for head in heads[1:]), len(text)][: len(heads)]
     return [
         {"role": (head[1] or head[2]).lower(), "parts": list(_parts(text[head.end() : end]))}
         for head, end in zip(heads, ends, strict=True)

@@ -1,43 +1,52 @@
 """A replayed file to its two timelines: everything that was ever said, and what the CLI would load."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 import msgspec
 
 from retold.agents.gemini.normalise import entry, usual_entry
-from retold.agents.gemini.pairing import paired
-from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, Record
+from retold.agents.gemini.pairing import Placed, paired
+from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, Record, looks_said
 from retold.agents.gemini.replay import Key, Plain, State, active_records
 from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.tasks import with_tasks_told
 from retold.agents.gemini.versions import richest
-from retold.model.entries import Entry, Fate, Message
+from retold.model.entries import Entry, Event, Fate, Message
+from retold.model.parts import Opaque
 
 
 def full_timeline(found: State | Plain, setting: Setting) -> tuple[Entry, ...]:
     """Return everything ever recorded, each once, in order of first appearance."""
     if isinstance(found, Plain):
-        entries = [usual_entry(record, setting) for record in found.record.messages]
+        messages = enumerate(found.record.messages)
+        placed = [Placed(usual_entry(record, setting), (0, index)) for index, record in messages]
     else:
-        entries = _replayed(found, setting)
-    return paired(with_tasks_told(entries), setting.notes, drops=_is_rerecorded)
+        placed = list(_replayed(found, setting))
+    return paired(with_tasks_told(placed), setting.notes)
 
 
-def _replayed(state: State, setting: Setting) -> list[Entry]:
-    copied, copies = state.copies, _copies_by_original(state)
-    notes = setting.notes
+def _replayed(state: State, setting: Setting) -> Iterator[Placed]:
+    copied, copies, notes = state.copies, _copies_by_original(state), setting.notes
     is_all_live = state.verbatim is not None and state.listed is None
-    entries: list[Entry] = []
     for key, versions in state.ever.items():
         if key in copied:
             continue
-        record, notes.place = versions[0]
+        record, place = versions[0]
+        notes.place = place
         fate: Fate = "live" if is_all_live else _fate(key, state, copies)
+        if type(key) is not str and state.verbatim is None and not looks_said(record):
+            yield Placed(Event(None, "notice", None, fate, "", Opaque(record)), place)  # told by the replay
+            continue
         if len(versions) > 1:
             record, others = richest(versions)
-            entries += [_superseded(other, setting) for other, _ in others]
-        entries.append(entry(record, fate, setting, versions))
-    return entries
+            yield from (Placed(_superseded(other, setting), place, may_go=True) for other, place in others)
+        yield Placed(entry(record, fate, setting, versions), place, may_go=_is_rerecorded(key))
+
+
+def _is_rerecorded(key: Key) -> bool:
+    """A resume writes every tool result once more, under the id of the answer with a suffix."""
+    return type(key) is str and key.endswith(RESPONSE_SUFFIX)
 
 
 def _superseded(record: Record, setting: Setting) -> Entry:
@@ -48,18 +57,13 @@ def _superseded(record: Record, setting: Setting) -> Entry:
 
 def active_timeline(state: State, setting: Setting) -> tuple[Entry, ...]:
     """Return exactly what the CLI's loader returns: every record, in its order, never filtered."""
-    entries = []
+    placed = []
     for record in active_records(state):
         made = entry(record, "live", setting)
         if type(record) is dict and record.get("id") == ENVIRONMENT_ID:
             made = msgspec.structs.replace(made, id=ENVIRONMENT_ID)
-        entries.append(made)
-    return paired(entries, setting.notes)
-
-
-def _is_rerecorded(message: Message) -> bool:
-    """A resume writes every tool result once more, under the id of the answer with a suffix."""
-    return message.id is not None and message.id.endswith(RESPONSE_SUFFIX)
+        placed.append(Placed(made))
+    return paired(placed, setting.notes)
 
 
 def _copies_by_original(state: State) -> dict[str, list[str]]:

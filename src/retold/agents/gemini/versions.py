@@ -4,6 +4,7 @@ A message is written when the response ends and again when its tools are done; a
 content in another form, a cancel may write it poorer. What is shown is the richest version at the first version's time.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,22 +12,33 @@ from retold.agents.gemini.raw import Record, text_parts
 from retold.agents.gemini.replay import Version
 
 _RICH = ("toolCalls", "thoughts", "tokens", "model", "displayContent")
+_COUNTED = ("tokens", "model")
+"""Of these the last version is right: the count of a response is complete when it ends."""
 
 
 def richest(versions: Sequence[Version]) -> tuple[Record, tuple[Version, ...]]:
-    """Return the message at its richest, and the versions whose words it does not hold."""
+    """Return the message at its richest, and the versions that say what it does not."""
     if len(versions) == 1:
         return versions[0][0], ()
-    whole = dict(_best([record for record, _ in versions]))
-    for record, _ in versions:
+    records = [record for record, _ in versions]
+    whole = dict(_best(records))
+    for record in records:
         for key in _RICH:
-            if not whole.get(key) and record.get(key):
+            if record.get(key) and (key in _COUNTED or not whole.get(key)):
                 whole[key] = record[key]
         if not whole.get("content") and not whole.get("toolCalls"):
             whole["content"] = record.get("content")
-    if "timestamp" in versions[0][0]:
-        whole["timestamp"] = versions[0][0]["timestamp"]
-    return whole, tuple(version for version in versions if not _holds(whole, version[0]))
+    if "timestamp" in records[0]:
+        whole["timestamp"] = records[0]["timestamp"]
+    return whole, _others(whole, versions)
+
+
+def _others(whole: Record, versions: Sequence[Version]) -> tuple[Version, ...]:
+    others: list[Version] = []
+    for version in versions:
+        if not any(_holds(held, version[0]) for held in (whole, *(other for other, _ in others))):
+            others.append(version)
+    return tuple(others)
 
 
 def _best(records: Sequence[Record]) -> Record:
@@ -52,13 +64,21 @@ def _holds(whole: Record, other: Record) -> bool:
 def _words(record: Record) -> Iterator[str]:
     for key in ("content", "displayContent"):
         for part in text_parts(record.get(key)):
-            text = part.get("text") if type(part) is dict else part
-            if type(text) is str and text:
-                yield text
+            yield from _words_of(part)
     for thought in _thoughts(record):
         for key in ("subject", "description"):
             if type(thought.get(key)) is str and thought[key]:
                 yield thought[key]
+
+
+def _words_of(part: Any) -> Iterator[str]:
+    """Yield what a part says; one that is no text, and no call (those are compared by their ids), as a whole."""
+    text = part.get("text") if type(part) is dict else part
+    if type(text) is str:
+        if text:
+            yield text
+    elif type(part) is dict and "functionCall" not in part:
+        yield json.dumps(part, sort_keys=True, default=repr)
 
 
 def _rendered_thoughts(record: Record) -> Iterator[str]:

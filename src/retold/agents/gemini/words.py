@@ -19,6 +19,7 @@ FILES_END = "--- End of content ---"
 _WHOLE: tuple[tuple[str, ContextKind], ...] = (
     ("This is the Gemini CLI. We are setting up the context for our chat.", "environment"),
     ("- **Workspace Directories:**\n", "environment"),  # what `/directory add` says
+    ("I'm currently working in the ", "environment"),  # and said before 0.29
     ("Here is the user's editor context as a JSON object.", "ide"),
     ("Here is a summary of changes in the user's editor context", "ide"),
     ("<state_snapshot>", "snapshot"),
@@ -59,21 +60,17 @@ def said_by_user(content: Any, notes: Notes) -> tuple[Part, ...]:
             item if type(item) is str else item.get("text") if type(item) is dict and len(item) == 1 else None
         )
         if type(text) is not str:
-            if block:
-                parts.extend(_files("".join(block)))
-                block = None
+            parts.extend(_files("".join(block or ())))
+            block = None if block is None else []
             parts.extend(_unlike_text(item, notes))
-        elif block is not None:
-            block.append(text)
+        elif block is None and text.strip() != FILES_OPEN:
+            parts.extend(_text(text))
+        else:
+            block = [*(block or ()), text]
             if text.strip() == FILES_END:
                 parts.extend(_files("".join(block)))
                 block = None
-        elif text.strip() == FILES_OPEN:
-            block = [text]
-        else:
-            parts.extend(_text(text))
-    if block:
-        parts.extend(_files("".join(block)))
+    parts.extend(_files("".join(block or ())))
     return tuple(parts)
 
 
@@ -133,7 +130,8 @@ def _files(block: str) -> Iterator[Part]:
     """Yield the expansion of `@` references: the paths as attachments, the content as context."""
     for path in _REFERENCE.findall(block):
         yield Attachment(path=path)
-    yield Context("referenced_files", block)
+    if block:
+        yield Context("referenced_files", block)
 
 
 def other_part(item: Any, notes: Notes) -> Part:
