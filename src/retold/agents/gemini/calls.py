@@ -12,7 +12,7 @@ from retold.agents.gemini.outputs import MARKS
 from retold.agents.gemini.raw import TOOL_CALL_KEYS, Record
 from retold.agents.gemini.results import Result, exit_code, result
 from retold.agents.gemini.setting import Setting
-from retold.agents.gemini.tools import KINDS, MCP_ENDING, SHELL_TOOLS, kind, mcp_names
+from retold.agents.gemini.tools import KINDS, MCP_ENDING, SHELL_TOOLS, STARTS_AGENT, kind, mcp_names
 from retold.agents.gemini.usual import ToolCallRecord
 from retold.model.display import Display
 from retold.model.parts import Opaque, Status, ToolCall
@@ -42,6 +42,7 @@ def tool_call(call: Any, setting: Setting) -> ToolCall | Opaque:
         call_id = notes.call_id(name)
     found = result(field("result"), call_id)
     text = found.text
+    notes.has_agents = notes.has_agents or name in STARTS_AGENT
     extra = None
     if found.rest is not None or type(arguments) is not dict or not call.keys() <= TOOL_CALL_KEYS:
         extra = _extra(call, found, notes)
@@ -72,6 +73,8 @@ def usual_call(call: ToolCallRecord, setting: Setting) -> ToolCall:
     name, title, text, at = call.name, call.display_name, given.output, call.timestamp
     server = mcp_names(title) if title is not None and title.endswith(MCP_ENDING) else None
     canonical, category = KINDS.get(name) or kind(name, server is not None, call.agent_id is not None)
+    if name in STARTS_AGENT:
+        setting.notes.has_agents = True
     return ToolCall(
         call.id,
         name,

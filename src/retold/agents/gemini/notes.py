@@ -19,6 +19,8 @@ class Notes:
         """Whether a tool's result was met in a record of its own."""
         self.place: tuple[int, int] | None = None
         """Where the record stands that is being read: its line, and its place in the list on it."""
+        self.has_agents = False
+        """Whether a call was met that starts a subagent."""
         self.unnamed: Counter[str] = Counter()
         """How many calls of each tool had no id of their own."""
         self._stamp: str | None = None

@@ -18,12 +18,15 @@ from retold.model.parts import Opaque
 
 def full_timeline(found: State | Plain, setting: Setting) -> tuple[Entry, ...]:
     """Return everything ever recorded, each once, in order of first appearance."""
-    if isinstance(found, Plain):
-        messages = enumerate(found.record.messages)
-        placed = [Placed(usual_entry(record, setting), (0, index)) for index, record in messages]
-    else:
+    notes = setting.notes
+    if isinstance(found, State):
         placed = list(_replayed(found, setting))
-    return paired(with_tasks_told(placed), setting.notes)
+    else:
+        entries = [usual_entry(record, setting) for record in found.record.messages]
+        if not notes.has_agents and not notes.has_results:
+            return tuple(entries)
+        placed = [Placed(made, (0, index)) for index, made in enumerate(entries)]
+    return paired(with_tasks_told(placed) if notes.has_agents else placed, notes)
 
 
 def _replayed(state: State, setting: Setting) -> Iterator[Placed]:
