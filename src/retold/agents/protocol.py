@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from retold.model.problem import Problem
+from retold.model.project import Clue
 from retold.model.session import Session, View
 from retold.reading.files import printable
 
@@ -16,6 +17,8 @@ class Home(msgspec.Struct, frozen=True):
     """A folder in which an agent keeps its sessions; the label tells homes of several machines apart."""
 
     path: Path
+    sessions: Path
+    """The folder in it that holds the sessions; usually one of its own, but it may be anywhere."""
     label: str | None = None
 
 
@@ -24,6 +27,8 @@ class Source(msgspec.Struct, frozen=True):
 
     path: Path
     home: Home | None = None
+    cluster: str | None = None
+    """All files of one conversation, and of its subagents, share this; None where a file may hold many."""
 
     @property
     def shown(self) -> str:
@@ -53,8 +58,14 @@ class Agent(Protocol):
     def homes(self, env: Mapping[str, str]) -> Iterator[Home]:
         """Where this agent keeps its sessions, whether or not the folder is there."""
 
+    def home_in(self, folder: Path) -> Home | None:
+        """The home that a folder is or holds: another machine's, or a backup's."""
+
     def find(self, home: Home) -> Iterator[Source | Problem]:
         """Every file below the home that may hold conversations; nothing else is opened."""
+
+    def clues(self, home: Home) -> Iterator[Clue]:
+        """What a home says about where its projects lie."""
 
     def read(self, source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
         """Read the file; given what an earlier call returned, only what was appended since.
@@ -62,8 +73,11 @@ class Agent(Protocol):
         A file may hold several conversations; one that holds none is a Problem.
         """
 
-    def group(self, reading: Reading) -> str:
-        """A key that all readings of one conversation share."""
+    def group(self, reading: Reading) -> str | None:
+        """A key that all readings of one conversation share; None for a scrap that only its name places."""
 
     def join(self, readings: Sequence[Reading], view: View = "full") -> Session:
         """Make one Session of all readings of one conversation."""
+
+    def relate(self, sessions: Sequence[Session]) -> Sequence[Session]:
+        """Link parents and children among the sessions of one cluster."""

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from retold.cli.console import Console
 
 COMMANDS = {
+    "list": "one row per conversation, newest first",
+    "show": "the transcript of a conversation",
+    "projects": "projects, their roots, and how they are known",
     "read": "read transcript files as they are, without an archive",
     "events": "tell files as normalised events",
 }

@@ -15,3 +15,11 @@ class Project(msgspec.Struct, frozen=True, gc=False):
     """The agent's own name for the project: a folder's name in its home."""
     hash: str | None
     evidence: Evidence
+
+
+class Clue(msgspec.Struct, frozen=True, gc=False):
+    """A word about where a project lies: under the agent's own name for it, or under none."""
+
+    root: str
+    evidence: Evidence
+    native_key: str | None = None

@@ -18,6 +18,13 @@ def session_json(session: Session) -> bytes:
     return encoded(as_builtins(session))
 
 
+def summary_json(session: Session) -> bytes:
+    """Return a session without its timeline, on one line."""
+    tree = as_builtins(session)
+    del tree["timeline"]
+    return encoded(tree)
+
+
 def step_json(step: AnyStep) -> bytes:
     """Return an event, on one line."""
     return encoded(as_builtins(step))
@@ -59,7 +66,7 @@ def encoded(tree: Any) -> bytes:
 
 
 def _tell_times(holder: dict[str, Any]) -> None:
-    for key in ("at", "started_at", "ended_at"):
+    for key in ("at", "started_at", "ended_at", "last_at"):
         at = holder.get(key)
         if type(at) is datetime:
             holder[key] = time_text(at)

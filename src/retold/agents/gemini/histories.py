@@ -36,6 +36,7 @@ class History(msgspec.Struct, frozen=True):
     kind: Kind
     turns: tuple[Any, ...]
     beside: Record = {}
+    project_hash: str | None = None
 
 
 def history_draft(reading: Reading) -> Draft:
@@ -55,7 +56,7 @@ def history_draft(reading: Reading) -> Draft:
         agent="gemini",
         native_id=None,
         kind=found.kind,
-        project=Project(None, found.origin.project_key, None, "none"),
+        project=Project(None, found.origin.project_key, found.project_hash, "none"),
         summary=summary if type(summary) is str else None,
         started_at=derived,
         ended_at=derived,

@@ -3,32 +3,48 @@
 import re
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from retold.agents.gemini.captures import Captured, capture_draft
 from retold.agents.gemini.histories import History, history_draft
 from retold.agents.gemini.merge import merged
 from retold.agents.gemini.prompts import Typed, prompts_draft
-from retold.agents.gemini.raw import ENVIRONMENT_ID
+from retold.agents.gemini.raw import ENVIRONMENT_ID, is_resumable
 from retold.agents.gemini.replay import as_state
-from retold.agents.gemini.sessions import Recorded, recorded_draft
+from retold.agents.gemini.sessions import Recorded, recorded_draft, source_file
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft, assembled
 from retold.model.session import Session, View
 
+_HASH = re.compile(r"[0-9a-f]{64}")
 _UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
-def group(reading: Reading) -> str:
+def group(reading: Reading) -> str | None:
     """Return what all readings of one conversation share: project and session id.
 
     Ids that are no UUIDs (`a2a-server` names hundreds of sessions) count only together with the first message's id.
+    A scrap without an id belongs to whatever bears its name.
     """
-    found = reading.state
-    if not isinstance(found, Recorded) or reading.native_id is None:
-        return f"{reading.format}:{reading.source.path}:{reading.native_id or ''}"
+    match reading.state:
+        case Recorded() as found:
+            return _session_group(found, reading) if reading.native_id is not None else None
+        case Typed(project_hash=project):
+            return f"session:{project}:{reading.native_id}"
+        case History(origin=place, project_hash=project, kind="checkpoint"):
+            return f"checkpoint:{project or place.project_folder}:{place.stem}"
+    return f"{reading.format}:{reading.source.path}"
+
+
+def _session_group(found: Recorded, reading: Reading) -> str:
     state = as_state(found.state)
     project = state.metadata.get("projectHash") or found.origin.project_key
     key = f"session:{project}:{reading.native_id}"
-    if found.origin.parent_id or _UUID.fullmatch(reading.native_id):
+    if found.origin.parent_id is not None:
+        return f"{key}:of:{found.origin.parent_id}"
+    if state.metadata.get("kind") == "subagent":
+        return f"{key}:subagent:{found.origin.stem}"
+    if _UUID.fullmatch(reading.native_id or ""):
         return key
     first = next((name for name in state.ever if type(name) is str and name != ENVIRONMENT_ID), None)
     return f"{key}:{first or reading.source.path}"
@@ -36,20 +52,37 @@ def group(reading: Reading) -> str:
 
 def join(readings: Sequence[Reading], view: View = "full") -> Session:
     """Return the Session of all readings of one conversation."""
-    return assembled(_draft(readings, view), view)
+    return assembled(_draft(sorted(readings, key=lambda reading: reading.source.shown), view), view)
 
 
 def _draft(readings: Sequence[Reading], view: View) -> Draft:
     recorded = [reading for reading in readings if isinstance(reading.state, Recorded)]
-    if recorded:
-        recorded.sort(key=lambda reading: reading.source.shown)
+    typed = [reading for reading in readings if isinstance(reading.state, Typed)]
+    if recorded and not (typed and _is_empty(recorded)):
         found = [reading.state for reading in recorded]
         return recorded_draft(found[0] if len(found) == 1 else merged(found), recorded, view)
-    return _DRAFTS[type(readings[0].state)](readings[0])
+    if typed:
+        return prompts_draft([*typed, *recorded])
+    # Copies of a saved history: the longest, and of equals the one whose folder has a name.
+    best = max(readings, key=lambda reading: (_length(reading.state), not _is_hashed(reading)))
+    sources = tuple(source_file(reading) for reading in readings)
+    return msgspec.structs.replace(_DRAFTS[type(best.state)](best), sources=sources)
 
 
-_DRAFTS: dict[type, Callable[[Reading], Draft]] = {
-    History: history_draft,
-    Captured: capture_draft,
-    Typed: prompts_draft,
-}
+def _is_empty(readings: Sequence[Reading]) -> bool:
+    """Tell whether the CLI would resume nothing of these: a ghost, or an abandoned start."""
+    records = (
+        versions[-1][0] for reading in readings for versions in as_state(reading.state.state).ever.values()
+    )
+    return not any(type(record) is dict and is_resumable(record) for record in records)
+
+
+def _length(state: object) -> int:
+    return len(state.turns) if isinstance(state, History) else 0
+
+
+def _is_hashed(reading: Reading) -> bool:
+    return bool(_HASH.fullmatch(reading.source.path.parent.name))
+
+
+_DRAFTS: dict[type, Callable[[Reading], Draft]] = {History: history_draft, Captured: capture_draft}

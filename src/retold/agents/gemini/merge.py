@@ -40,7 +40,10 @@ def merged(files: Sequence[Recorded]) -> Recorded:
         problems=tuple(dict.fromkeys(problem for state in states for problem in state.problems)),
         listed=listed,
     )
-    return Recorded(ordered[0].origin, state, Outputs(outputs))
+    # A copied folder keeps the hash as its name, the newer one has a name of its own.
+    keys = sorted({file.origin.project_key or "" for file in ordered}, key=lambda key: (len(key), key))
+    named = msgspec.structs.replace(ordered[0].origin, project_key=keys[0] or ordered[0].origin.project_key)
+    return Recorded(named, state, Outputs(outputs))
 
 
 def _order(file: Recorded) -> tuple[str, str, str]:

@@ -3,6 +3,7 @@
 Evidence: `docs/formats/gemini.md`, sections 2, 4.1 and 13.
 """
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -13,11 +14,19 @@ import msgspec
 
 from retold.agents.protocol import Home, Source
 from retold.model.problem import Problem, problem
-from retold.reading.files import printable
+from retold.model.project import Clue
+from retold.reading.decoding import Decoded, decode
+from retold.reading.files import FileBytes, printable, read_bytes
 
+FOLDER = ".gemini"
 NOT_PROJECTS = frozenset(("bin", "background-processes"))
 _NAME_TIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{2})-(\d{2})(?:-(\d{2}))?")
 _ENDING = re.compile(r"\.(?:json|jsonl|md|out|txt)(?:\..*)?$")
+_SESSION_NAME = re.compile(r"session-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-(.+)")
+_CHECKPOINT = re.compile(r"checkpoint(?:-.*)?\.json")
+_PROMPTS = re.compile(r"logs\.json(?:\..+\.bak)?")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _SESSION_MATERIAL = re.compile(r"session-.+\.jsonl?(?:\.unreadable-\d+)?|.+\.jsonl?")
 
 
@@ -46,17 +55,35 @@ class Origin(msgspec.Struct, frozen=True):
 
 
 def homes(env: Mapping[str, str]) -> Iterator[Home]:
-    """Yield the folder that holds `tmp`; `GEMINI_CLI_HOME` may name it or, as the CLI means it, its parent."""
-    if sessions := env.get("GEMINI_SESSIONS_DIR"):
-        yield Home(Path(sessions).parent)
-        return
-    base = Path(env.get("GEMINI_CLI_HOME") or env.get("HOME") or env.get("USERPROFILE") or Path.home())
-    yield Home(base if (base / "tmp").is_dir() and base.name.endswith("gemini") else base / ".gemini")
+    """Yield the home: `GEMINI_CLI_HOME` may name it or, as the CLI means it, the folder that it lies in."""
+    if chosen := env.get("GEMINI_CLI_HOME"):
+        yield home_in(Path(chosen)) or _home(Path(chosen) / FOLDER, env)
+    else:
+        yield _home(Path(env.get("HOME") or env.get("USERPROFILE") or Path.home()) / FOLDER, env)
+
+
+def _home(folder: Path, env: Mapping[str, str]) -> Home:
+    sessions = env.get("GEMINI_SESSIONS_DIR")
+    return Home(folder, Path(sessions) if sessions else folder / "tmp")
+
+
+def home_in(folder: Path) -> Home | None:
+    """Return the home that a folder holds, or is."""
+    for candidate in (folder / FOLDER, folder):
+        if (candidate / "tmp").is_dir() and (candidate.name == FOLDER or _has_projects(candidate / "tmp")):
+            return Home(candidate, candidate / "tmp")
+    return None
+
+
+def _has_projects(folder: Path) -> bool:
+    names = ("chats", "logs.json", "checkpoints", ".project_root")
+    projects = (entry for entry in _entries(folder) if not isinstance(entry, Problem) and entry.is_dir())
+    return any((Path(project.path) / name).exists() for project in projects for name in names)
 
 
 def find(home: Home) -> Iterator[Source | Problem]:
     """Yield every file of a home that may hold conversations, in a steady order."""
-    for project in _entries(home.path / "tmp"):
+    for project in _entries(home.sessions):
         if isinstance(project, Problem):
             yield project
         elif project.is_dir(follow_symlinks=False) and project.name not in NOT_PROJECTS:
@@ -68,8 +95,10 @@ def _sources(project: Path, home: Home) -> Iterator[Source | Problem]:
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_file(follow_symlinks=False):
-            if entry.name == "logs.json" or re.fullmatch(r"checkpoint.*\.json", entry.name):
+            if _PROMPTS.fullmatch(entry.name):
                 yield Source(Path(entry.path), home)
+            elif _CHECKPOINT.fullmatch(entry.name):
+                yield Source(Path(entry.path), home, f"checkpoint {stem(entry.name)}")
         elif entry.name == "checkpoints" and entry.is_dir(follow_symlinks=False):
             yield from _files(Path(entry.path), home)
         elif entry.name == "chats" and entry.is_dir(follow_symlinks=False):
@@ -80,15 +109,67 @@ def _chats(chats: Path, home: Home) -> Iterator[Source | Problem]:
     yield from _files(chats, home)
     for entry in _entries(chats):
         if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
-            yield from _files(Path(entry.path), home)
+            yield from _files(Path(entry.path), home, short_id(entry.name))
 
 
-def _files(folder: Path, home: Home) -> Iterator[Source | Problem]:
+def short_id(session_id: str) -> str:
+    """Return what the CLI puts of a session's id into file names."""
+    return _UNSAFE.sub("_", session_id)[:8]
+
+
+def clues(home: Home) -> Iterator[Clue]:
+    """Yield the roots that the markers and the registry of a home name."""
+    for folder in (home.sessions, home.path / "history"):
+        for entry in _entries(folder):
+            if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
+                root = marked_root(entry.path)
+                if root is not None:
+                    yield Clue(root, "recorded", entry.name)
+    yield from _registered(home.path / "projects.json")
+
+
+def marked_root(project_folder: str) -> str | None:
+    """Return the root that `.project_root` in a project's folder names (0.29 and later)."""
+    marker = read_bytes(Path(project_folder) / ".project_root") if project_folder else None
+    if not isinstance(marker, FileBytes):
+        return None
+    return marker.data.decode(errors="replace").strip() or None
+
+
+def project_hash(project_folder: str) -> str | None:
+    """Return the hash of the project that a folder belongs to: its name (up to 0.28), or that of the marked root."""
+    name = project_folder.rpartition(os.sep)[2]
+    if _HASH.fullmatch(name):
+        return name
+    root = marked_root(project_folder)
+    return None if root is None else hashlib.sha256(root.encode()).hexdigest()
+
+
+def _registered(path: Path) -> Iterator[Clue]:
+    file = read_bytes(path)
+    decoded = decode(file.data) if isinstance(file, FileBytes) else None
+    projects = (
+        decoded.value.get("projects")
+        if isinstance(decoded, Decoded) and type(decoded.value) is dict
+        else None
+    )
+    for root, name in projects.items() if type(projects) is dict else ():
+        if type(name) is str:
+            yield Clue(root, "registry", name)
+
+
+def _files(folder: Path, home: Home, cluster: str | None = None) -> Iterator[Source | Problem]:
     for entry in _entries(folder):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_file(follow_symlinks=False) and _SESSION_MATERIAL.fullmatch(entry.name):
-            yield Source(Path(entry.path), home)
+            yield Source(Path(entry.path), home, cluster or _cluster(stem(entry.name)))
+
+
+def _cluster(name: str) -> str:
+    """Return the short id that ends a session's name; what is named otherwise stands alone."""
+    match = _SESSION_NAME.fullmatch(name)
+    return match[1][:8] if match else name
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str] | Problem]:
@@ -127,7 +208,7 @@ def stem(name: str) -> str:
 
 
 def _parent_stem(chats: Path, parent_id: str) -> str | None:
-    short = re.sub(r"[^A-Za-z0-9_-]", "_", parent_id)[:8]
+    short = short_id(parent_id)
     names = (entry.name for entry in _entries(chats) if not isinstance(entry, Problem))
     stems = sorted(stem(name) for name in names if name.startswith("session-") and f"-{short}.json" in name)
     return stems[0] if stems else None

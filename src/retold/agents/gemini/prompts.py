@@ -1,5 +1,6 @@
 """`logs.json`: every prompt typed in a project, by session. Where the session is gone, they are all that is left."""
 
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -22,6 +23,7 @@ class Typed(msgspec.Struct, frozen=True):
     """The prompts of one session, each with its place in the file."""
 
     origin: Origin
+    project_hash: str | None
     prompts: tuple[tuple[int, Record], ...]
 
 
@@ -35,27 +37,42 @@ def is_logged(value: Any) -> bool:
     )
 
 
-def prompts_draft(reading: Reading) -> Draft:
-    """Return the draft of a session of which only the prompts are known."""
-    found: Typed = reading.state
-    notes = Notes(reading.source.shown)
-    timeline = tuple(_entry(place, record, notes) for place, record in found.prompts)
-    times = [entry.at for entry in timeline if entry.at is not None] or [reading.modified_at]
+def prompts_draft(readings: Sequence[Reading]) -> Draft:
+    """Return the draft of a session of which only the prompts are known, and perhaps an empty file."""
+    first = readings[0]
+    notes = Notes(first.source.shown)
+    timeline = tuple(_entry(place, record, notes) for place, record in _typed(readings))
+    times = [entry.at for entry in timeline if entry.at is not None]
+    found: Typed = first.state
     return Draft(
-        key=f"gemini:lost-{reading.native_id}",
+        key=f"gemini:lost-{first.native_id}",
         agent="gemini",
-        native_id=reading.native_id,
+        native_id=first.native_id,
         kind="prompts-only",
-        project=Project(None, found.origin.project_key, None, "none"),
-        started_at=min(times),
-        ended_at=max(times),
+        project=Project(None, found.origin.project_key, found.project_hash, "none"),
+        started_at=min(times, default=first.modified_at),
+        ended_at=max(times, default=first.modified_at),
+        are_times_derived=not times,
         status="interrupted",
-        sources=(source_file(reading),),
+        sources=tuple(source_file(reading) for reading in readings),
         coverage=Coverage(len(timeline), notes.opaque),
-        problems=(*reading.problems, *notes.problems),
+        problems=(*(told for reading in readings for told in reading.problems), *notes.problems),
         full=timeline,
         active=timeline,
     )
+
+
+def _typed(readings: Iterable[Reading]) -> Iterator[tuple[int, Record]]:
+    """Yield each prompt once: a copied project folder holds them all again."""
+    seen: set[bytes] = set()
+    for reading in readings:
+        for place, record in reading.state.prompts if isinstance(reading.state, Typed) else ():
+            name = msgspec.json.encode(
+                [str(record.get(key)) for key in ("messageId", "timestamp", "message")]
+            )
+            if name not in seen:
+                seen.add(name)
+                yield place, record
 
 
 def _entry(place: int, record: Record, notes: Notes) -> Entry:

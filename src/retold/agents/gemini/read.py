@@ -8,7 +8,7 @@ from typing import Any
 from retold.agents.gemini.captures import Captured
 from retold.agents.gemini.histories import History
 from retold.agents.gemini.outputs import find_outputs
-from retold.agents.gemini.places import Origin, origin
+from retold.agents.gemini.places import Origin, origin, project_hash
 from retold.agents.gemini.prompts import Typed, is_logged
 from retold.agents.gemini.raw import Record, is_turn, looks_said
 from retold.agents.gemini.replay import Plain, State, document, replay
@@ -124,12 +124,12 @@ def _document(found: Document, source: Source, file: FileBytes) -> Sequence[Read
         if _is_list_of(value.get(turns_key), is_turn):
             form = "gemini-restore-point" if turns_key == "clientHistory" else "gemini-checkpoint"
             beside = {key: kept for key, kept in value.items() if key != turns_key}
-            history = History(place, "checkpoint", tuple(value[turns_key]), beside)
+            history = History(place, "checkpoint", tuple(value[turns_key]), beside, _known_hash(place))
             return (_reading(source, file, form, None, history, found.problems),)
     if type(value) is list and value:
         if _is_list_of(value, is_turn):
             kind: Kind = "checkpoint" if place.stem.startswith("checkpoint") else "capture"
-            history = History(place, kind, tuple(value))
+            history = History(place, kind, tuple(value), {}, _known_hash(place))
             form = "gemini-checkpoint" if kind == "checkpoint" else "gemini-share-json"
             return (_reading(source, file, form, None, history, found.problems),)
         if _is_list_of(value, is_logged):
@@ -139,6 +139,10 @@ def _document(found: Document, source: Source, file: FileBytes) -> Sequence[Read
     if is_qwen(value):
         return problem("foreign-format", "a session of Qwen Code", path)
     return problem("not-a-session", "JSON, but no conversation in a known form", path)
+
+
+def _known_hash(place: Origin) -> str | None:
+    return project_hash(place.project_folder) if place.project_key else None
 
 
 def _is_session(value: Record) -> bool:
@@ -168,6 +172,7 @@ def _session(found: Document, source: Source, file: FileBytes, place: Origin) ->
 def _logs(
     value: list[Any], source: Source, file: FileBytes, place: Origin, problems: Sequence[Problem]
 ) -> Sequence[Reading]:
+    known_hash = _known_hash(place)
     by_session: dict[str, list[tuple[int, Record]]] = defaultdict(list)
     told = list(problems)
     for number, record in enumerate(value):
@@ -176,6 +181,6 @@ def _logs(
         else:
             told.append(problem("unexpected-shape", "no logged prompt", source.shown, pointer=f"/{number}"))
     return tuple(
-        _reading(source, file, "gemini-logs", session_id, Typed(place, tuple(prompts)), told)
+        _reading(source, file, "gemini-logs", session_id, Typed(place, known_hash, tuple(prompts)), told)
         for session_id, prompts in by_session.items()
     )

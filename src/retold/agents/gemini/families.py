@@ -1,0 +1,91 @@
+"""Sessions and the subagents that they started, linked; and what is left of sessions that are gone.
+
+Three layouts: since 0.39 a call names its subagent's file; in 0.37 and 0.38 the file only lies in its parent's folder;
+from 0.31 to 0.36 it lies beside its parent, under the same id. Where no name links them, the times do.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import chain
+
+import msgspec
+
+from retold.agents.gemini.tools import STARTS_AGENT
+from retold.model.entries import Entry, Message
+from retold.model.parts import ToolCall
+from retold.model.session import Session
+
+
+def relate(sessions: Sequence[Session]) -> Sequence[Session]:
+    """Return the sessions of one cluster with parents and children named."""
+    orphans: dict[str | None, list[Session]] = defaultdict(list)
+    for session in sessions:
+        if session.kind == "subagent":
+            orphans[_parent_id(session)].append(session)
+    related: list[Session] = []
+    for session in sessions:
+        if session.kind == "main":
+            children = [_adopted(child, session) for child in orphans.pop(session.native_id, ())]
+            related += [_as_parent(session, children) if children else _told_if_lost(session), *children]
+        elif session.kind != "subagent":
+            related.append(session)
+    return [*related, *chain.from_iterable(orphans.values())]
+
+
+def _parent_id(child: Session) -> str | None:
+    """Return the id of the session that started a subagent: its folder's name, or its own id where that is shared."""
+    folder, name = re.split(r"[/\\]", child.sources[0].path)[-2:]
+    return child.native_id if folder == "chats" and name.startswith("session-") else folder
+
+
+def _agent_id(child: Session) -> str:
+    return child.key.rpartition("/")[2].removeprefix("gemini:")
+
+
+def _adopted(child: Session, parent: Session) -> Session:
+    return msgspec.structs.replace(child, key=f"{parent.key}/{_agent_id(child)}", parent=parent.key)
+
+
+def _as_parent(session: Session, children: Sequence[Session]) -> Session:
+    ordered = sorted(children, key=lambda child: (str(child.started_at), child.key))
+    named = {
+        part.child for entry in session.timeline if isinstance(entry, Message) for part in entry.parts
+        if isinstance(part, ToolCall) and part.child
+    }  # fmt: skip
+    waiting = [child for child in ordered if child.key not in named]
+    timeline = tuple(_linked(entry, waiting) for entry in session.timeline) if waiting else session.timeline
+    return msgspec.structs.replace(session, children=tuple(child.key for child in ordered), timeline=timeline)
+
+
+def _linked(entry: Entry, waiting: list[Session]) -> Entry:
+    """Give each call that started a subagent the first one that ran while it did."""
+    if not isinstance(entry, Message):
+        return entry
+    parts = tuple(
+        _with_child(part, entry, waiting)
+        if isinstance(part, ToolCall) and part.name in STARTS_AGENT
+        else part
+        for part in entry.parts
+    )
+    return msgspec.structs.replace(entry, parts=parts)
+
+
+def _with_child(call: ToolCall, message: Message, waiting: list[Session]) -> ToolCall:
+    if call.child is not None:
+        return call
+    for child in waiting:
+        if child.started_at is None or message.at is None or call.at is None:
+            continue
+        if message.at <= child.started_at <= call.at:
+            waiting.remove(child)
+            return msgspec.structs.replace(call, child=child.key)
+    return call
+
+
+def _told_if_lost(session: Session) -> Session:
+    """Return a session that holds no conversation as what it is: the mark that one was here."""
+    if session.counts.messages or session.kind != "main":
+        return session
+    key = f"gemini:lost-{session.native_id}" if session.native_id else session.key
+    return msgspec.structs.replace(session, key=key, kind="prompts-only", status="interrupted")

@@ -1,0 +1,38 @@
+"""`retold list`: one row per conversation."""
+
+import shutil
+from argparse import ArgumentParser, Namespace
+
+from retold.cli.console import Console
+from retold.cli.filters import filter_arguments
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what `list` understands."""
+    filter_arguments(parser)
+    parser.add_argument("--all", action="store_true", help="also checkpoints, captures and subagents")
+    parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most this many")
+    parser.add_argument(
+        "--json", action="store_true", help="one JSON object per conversation, without its timeline"
+    )
+
+
+def run(options: Namespace, console: Console) -> int:
+    """Print the list; 1 if there is nothing in it."""
+    from retold.cli.census import read_sessions, take_census  # noqa: PLC0415
+    from retold.cli.filters import parse_filter  # noqa: PLC0415
+    from retold.export.table import session_table  # noqa: PLC0415
+    from retold.model.wire import summary_json  # noqa: PLC0415
+    from retold.query.listing import listing  # noqa: PLC0415
+
+    sessions = read_sessions(take_census(options, console), console)
+    rows = listing(sessions, parse_filter(options), every_kind=options.all)[: options.limit]
+    if not rows:
+        console.tell("retold: no sessions found")
+    elif options.json:
+        for session in rows:
+            console.record(summary_json(session))
+    else:
+        for line in session_table(rows, shutil.get_terminal_size().columns):
+            console.line(line.text, line.style)
+    return 0 if rows else 1

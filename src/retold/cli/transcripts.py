@@ -1,0 +1,33 @@
+"""The choices that commands which print transcripts share."""
+
+from argparse import ArgumentParser, Namespace
+
+from retold.cli.console import Console
+from retold.cli.files import view_argument
+from retold.model.session import Session
+
+
+def transcript_arguments(parser: ArgumentParser) -> None:
+    """Add what a transcript can show."""
+    view_argument(parser)
+    parser.add_argument("--thoughts", action="store_true", help="show what the model thought")
+    parser.add_argument(
+        "--tools", choices=("none", "names", "full"), default="names", help="how much of tool calls"
+    )
+    parser.add_argument("--tokens", action="store_true", help="show the tokens of each answer")
+    parser.add_argument(
+        "--notices", action="store_true", help="show notices and what the agent added to messages"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object per session")
+
+
+def print_session(session: Session, options: Namespace, console: Console) -> None:
+    """Print a session in the form that was asked for."""
+    from retold.export.transcript import Wanted, transcript  # noqa: PLC0415
+    from retold.model.wire import session_json  # noqa: PLC0415
+
+    if options.json:
+        console.record(session_json(session))
+        return
+    for line in transcript(session, Wanted(options.tools, options.thoughts, options.tokens, options.notices)):
+        console.line(line.text, line.style)

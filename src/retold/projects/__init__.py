@@ -1,0 +1,1 @@
+"""Where conversations took place: evidence to projects."""

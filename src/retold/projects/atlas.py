@@ -1,0 +1,72 @@
+"""Which project a session belongs to, and how we know."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from retold.model.project import Clue, Evidence, Project
+from retold.model.session import Session
+from retold.projects.paths import ancestors, common_folder, named_paths, recorded_folder
+
+ORDER: tuple[Evidence, ...] = ("recorded", "registry", "hash", "guessed", "none")
+"""How much a piece of evidence weighs, the heaviest first."""
+
+
+def root_hash(root: str) -> str:
+    """Return the hash under which a project's root is known: of the text, exactly as it stands."""
+    return hashlib.sha256(root.encode(errors="replace")).hexdigest()
+
+
+class Atlas:
+    """What is known of where projects lie; it learns while sessions are looked up in it."""
+
+    def __init__(self, clues: Mapping[str, Iterable[Clue]], remembered: Mapping[str, str], here: str) -> None:
+        """Take the clues of each home by the folder it lies in, known hashes, and the working directory."""
+        self.by_name: dict[tuple[str, str], Clue] = {}
+        self.by_hash = {**remembered, root_hash(here): here}
+        for home, told in clues.items():
+            for clue in sorted(told, key=lambda clue: ORDER.index(clue.evidence), reverse=True):
+                self.by_hash[root_hash(clue.root)] = clue.root
+                if clue.native_key is not None:
+                    self.by_name[home, clue.native_key] = clue
+
+    def project(self, session: Session) -> Project:
+        """Return the session's project with the best evidence there is."""
+        known = session.project
+        named = self._named(session)
+        if named is not None:
+            return Project(named.root, known.native_key, known.hash or root_hash(named.root), named.evidence)
+        root = self._by_hash(session)
+        if root is not None:
+            return Project(root, known.native_key, known.hash, "hash")
+        folder = recorded_folder(session)
+        if folder is not None and known.hash is None:
+            return Project(folder, known.native_key, root_hash(folder), "recorded")
+        guess = folder or common_folder(named_paths(session))
+        return Project(guess, known.native_key, known.hash, "guessed") if guess else known
+
+    def _named(self, session: Session) -> Clue | None:
+        """Return what the homes say about the folders in which the session's files lie."""
+        found = [
+            clue
+            for (home, name), clue in self.by_name.items()
+            if any(source.path.startswith(home) and _lies_in(source.path, name) for source in session.sources)
+        ]
+        return min(found, key=lambda clue: ORDER.index(clue.evidence), default=None)
+
+    def _by_hash(self, session: Session) -> str | None:
+        wanted = session.project.hash
+        if wanted is None:
+            return None
+        if wanted not in self.by_hash:
+            folder = recorded_folder(session)
+            candidates = [folder] if folder else []
+            for path in (*candidates, *named_paths(session)):
+                for root in ancestors(path):
+                    if root_hash(root) == wanted:
+                        self.by_hash[wanted] = root
+                        return root
+        return self.by_hash.get(wanted)
+
+
+def _lies_in(path: str, folder: str) -> bool:
+    return f"/{folder}/" in path.replace("\\", "/")

@@ -1,0 +1,77 @@
+"""The absolute paths that a session speaks of: each, and every folder above it, may be its project's root."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from retold.model.entries import Event, Message
+from retold.model.parts import Context, ToolCall
+from retold.model.session import Session
+
+MOST = 2_000
+"""How many different paths of one session are looked at."""
+
+_ABSOLUTE = re.compile(r"/[^/\0]|[A-Za-z]:[\\/]")
+_WORKSPACE = re.compile(
+    r"(?:Workspace Directories:\**|currently working in the (?:directory|following directories)):?\s*(?:\n\s*)?-?\s*"
+    r"(?P<path>(?:/|[A-Za-z]:[\\/])[^\n]*)"
+)
+
+
+def recorded_folder(session: Session) -> str | None:
+    """Return the folder that the agent itself said it was working in."""
+    for text in _environments(session):
+        match = _WORKSPACE.search(text)
+        if match:
+            return match["path"].strip()
+    return None
+
+
+def _environments(session: Session) -> Iterator[str]:
+    for entry in session.timeline:
+        if isinstance(entry, Event):
+            if entry.kind == "notice" and entry.text:
+                yield entry.text
+        else:
+            for part in entry.parts:
+                if isinstance(part, Context) and part.kind == "environment" and part.text:
+                    yield part.text
+
+
+def named_paths(session: Session) -> list[str]:
+    """Return the absolute paths in the arguments of the session's tool calls, each once."""
+    paths: dict[str, None] = {}
+    for entry in session.timeline:
+        for part in entry.parts if isinstance(entry, Message) else ():
+            if isinstance(part, ToolCall):
+                paths |= dict.fromkeys(path for path in _texts(part.arguments) if _ABSOLUTE.match(path))
+        if len(paths) >= MOST:
+            break
+    return list(paths)
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def ancestors(path: str) -> Iterator[str]:
+    """Yield a path and every folder above it, the deepest first."""
+    separator = "\\" if "\\" in path and not path.startswith("/") else "/"
+    parts = path.rstrip(separator).split(separator)
+    for length in range(len(parts), 1, -1):
+        yield separator.join(parts[:length])
+
+
+def common_folder(paths: Iterable[str]) -> str | None:
+    """Return the deepest folder in which all the paths lie; None if that is no folder but the root."""
+    folders = [list(ancestors(path))[1:] for path in paths]
+    if not folders:
+        return None
+    shared = set(folders[0]).intersection(*folders[1:])
+    return max(shared, key=len, default=None)

@@ -1,0 +1,76 @@
+"""A walk through the usual development folders, in search of the roots behind project hashes."""
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+
+from retold.projects.atlas import root_hash
+
+PLACES = (
+    "",
+    "dev",
+    "projects",
+    "src",
+    "code",
+    "work",
+    "Documents",
+    "repos",
+    "git",
+    "workspace",
+    "Developer",
+    "Projects",
+)
+DEPTH = 4
+SKIPPED = frozenset(
+    (
+        "node_modules", "vendor", "third_party", "venv", "env", "site-packages", "__pycache__", "target", "build",
+        "dist", "out", "bin", "obj", "Library", "AppData", "Applications", "Pictures", "Music", "Movies", "Videos",
+    )
+)  # fmt: skip
+SECONDS = 20.0
+
+
+def scan(
+    user: Path, wanted: Collection[str], tell: Callable[[int], None], seconds: float = SECONDS
+) -> tuple[dict[str, str], bool]:
+    """Return hash to root for the wanted hashes found, and whether the walk came to its end in time."""
+    left, found = set(wanted), {}
+    ends = time.monotonic() + seconds
+    for seen, folder in enumerate(_folders(user)):
+        name = root_hash(folder)
+        if name in left:
+            found[name] = folder
+            left.discard(name)
+        if not left:
+            break
+        if seen % 256 == 0:
+            tell(seen)
+            if time.monotonic() > ends:
+                return found, False
+    return found, True
+
+
+def _folders(user: Path) -> Iterator[str]:
+    """Yield folders level by level; each once, no link followed, dependencies and version control left out."""
+    level = [os.path.join(user, place) if place else str(user) for place in PLACES]
+    seen: set[str] = set()
+    for _ in range(DEPTH + 1):
+        below: list[str] = []
+        for folder in level:
+            if folder not in seen:
+                seen.add(folder)
+                yield folder
+                below.extend(_below(folder))
+        level = below
+
+
+def _below(folder: str) -> Iterator[str]:
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                hidden = entry.name.startswith(".") or entry.name in SKIPPED
+                if not hidden and entry.is_dir(follow_symlinks=False):
+                    yield entry.path
+    except OSError:
+        return  # unreadable, or gone meanwhile: a scan only ever finds more
