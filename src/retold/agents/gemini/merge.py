@@ -13,7 +13,7 @@ import msgspec
 
 from retold.agents.gemini.outputs import Outputs
 from retold.agents.gemini.raw import Record, is_resumable
-from retold.agents.gemini.replay import Key, State, Version, active_records, as_state
+from retold.agents.gemini.replay import Key, State, Version, active_records, as_state, with_version
 from retold.agents.gemini.sessions import Recorded
 
 
@@ -97,16 +97,6 @@ def _name(record: Any, seen: dict[bytes, int]) -> Key:
 
 
 def _joined(known: tuple[Version, ...], more: tuple[Version, ...]) -> tuple[Version, ...]:
-    """Add versions that say something which none of the known says already."""
-    versions = list(known)
     for record, place in more:
-        if not any(_says_all(other, record) for other, _ in versions):
-            versions = [version for version in versions if not _says_all(record, version[0])]
-            versions.append((record, place))
-    return tuple(versions)
-
-
-def _says_all(whole: Any, part: Any) -> bool:
-    if type(whole) is dict and type(part) is dict:
-        return part.items() <= whole.items()
-    return bool(whole == part)
+        known = with_version(known, record, place) if known else ((record, place),)
+    return known

@@ -164,19 +164,12 @@ class _Fold:
             self.keep_unknown(record, (line.number, 0))
 
     def see(self, record: Any, place: Place) -> None:
-        """Remember this version of the message, unless the one before says all of it; then it only grew."""
+        """Remember this version of the message."""
         key = record.get("id", place) if type(record) is dict else place
         if type(key) is not str:
             key = place
         versions = self.ever.get(key)
-        if versions is None:
-            self.ever[key] = ((record, place),)
-            return
-        *before, (last, first_place) = versions
-        if type(key) is str and last.items() <= record.items():
-            self.ever[key] = (*before, (record, first_place))
-        elif last != record:
-            self.ever[key] = (*versions, (record, place))
+        self.ever[key] = ((record, place),) if versions is None else with_version(versions, record, place)
 
     def see_all(self, messages: Sequence[Any]) -> bool:
         """Remember a list at once, if it is nothing but messages with an id each; tell whether it was."""
@@ -260,6 +253,21 @@ class _Fold:
         if is_loaded and ("sessionId" in changes or "projectHash" in changes):
             for key in {"sessionId", "projectHash"} & changes.keys():
                 (self.seen_by_loader.add if changes[key] else self.seen_by_loader.discard)(key)
+
+
+def with_version(versions: tuple[Version, ...], record: Any, place: Place) -> tuple[Version, ...]:
+    """Add a version of a message: in place of those of which it says all, unless one of them says more."""
+    kept = tuple([version for version in versions if not says_all(record, version[0])])
+    if any(says_all(known, record) for known, _ in kept):
+        return versions
+    return (*kept, (record, place if kept else versions[0][1]))
+
+
+def says_all(whole: Any, part: Any) -> bool:
+    """Tell whether a record holds every field of another, unchanged."""
+    if type(whole) is dict and type(part) is dict:
+        return part.items() <= whole.items()
+    return bool(whole == part)
 
 
 def _taken(messages: Sequence[Any]) -> list[Record]:

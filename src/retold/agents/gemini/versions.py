@@ -28,8 +28,9 @@ def richest(versions: Sequence[Version]) -> tuple[Record, tuple[Version, ...]]:
                 whole[key] = record[key]
         if not whole.get("content") and not whole.get("toolCalls"):
             whole["content"] = record.get("content")
-    if "timestamp" in records[0]:
-        whole["timestamp"] = records[0]["timestamp"]
+    times = [record["timestamp"] for record in records if type(record.get("timestamp")) is str]
+    if times:
+        whole["timestamp"] = min(times)
     return whole, _others(whole, versions)
 
 
