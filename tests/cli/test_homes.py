@@ -1,0 +1,187 @@
+"""`list`, `show` and `projects`, as a person runs them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_home import ROOT, MadeHome, call, gemini, session_id, user
+
+TALK = [
+    user("u1", 1, "How high is the tide?"),
+    gemini("g1", 2, "Two metres.", [call("glob", {"pattern": "*.py"}, 2)]),
+]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> MadeHome:
+    made = MadeHome(tmp_path / "ann")
+    made.mark("almanac", ROOT)
+    made.json("almanac", 1, 1, TALK)
+    made.json("charts", 2, 10, [user("u9", 10, "Draw the bay.")], root="/home/ann/dev/charts")
+    return made
+
+
+def retold(made: Path, *arguments: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(made),
+        "RETOLD_HOME": str(made / "retold"),
+        "COLUMNS": str(columns),
+    }
+    command = [sys.executable, "-m", "retold", *arguments]
+    return subprocess.run(
+        command, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+def objects(finished: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in finished.stdout.splitlines()]
+
+
+def test_list_tells_one_object_per_conversation_newest_first(made: MadeHome) -> None:
+    finished = retold(made.folder, "list", "--json")
+    rows = objects(finished)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert [row["native_id"] for row in rows] == [session_id(2), session_id(1)]
+    assert rows[1]["project"] == {
+        "root": ROOT,
+        "native_key": "almanac",
+        "hash": rows[1]["project"]["hash"],
+        "evidence": "recorded",
+    }
+    assert all(key in rows[0] for key in ("sources", "counts", "usage"))
+    assert "timeline" not in rows[0]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_the_table_fits_the_terminal(made: MadeHome, columns: int) -> None:
+    made.json("almanac", 3, 20, [user("u5", 20, "潮汐表" * 60)])
+    lines = retold(made.folder, "list", columns=columns).stdout.splitlines()
+    assert len(lines) == 4
+    widths = {len(line) + sum("\u4e00" <= character <= "\u9fff" for character in line) for line in lines}
+    assert len(widths) == 1
+    assert columns == 40 or widths == {columns}
+
+
+@pytest.mark.parametrize(
+    ("filters", "numbers"),
+    [
+        (["--project", "alma"], [1]),
+        (["--project", "/home/ann/dev/almanac"], [1]),
+        (["--tool", "file_search"], [1]),
+        (["--file", "*.py"], [1]),
+        (["--model", "2.5"], [1]),
+        (["--status", "interrupted"], [2]),
+        (["--since", "2026-03-01T09:12"], [2]),
+        (["--until", "2026-02-28"], []),
+        (["--until", "2026-03-01"], [2, 1]),
+        (["--agent", "nobody"], []),
+        (["--tag", "x"], []),
+        (["--limit", "1"], [2]),
+    ],
+)
+def test_filters(made: MadeHome, filters: list[str], numbers: list[int]) -> None:
+    finished = retold(made.folder, "list", "--json", *filters)
+    assert [row["native_id"] for row in objects(finished)] == [session_id(number) for number in numbers]
+    assert finished.returncode == (0 if numbers else 1)
+
+
+def test_another_home_is_added_and_listed_by_its_label(made: MadeHome, tmp_path: Path) -> None:
+    other = MadeHome(tmp_path / "bob")
+    other.json("almanac", 7, 30, TALK)
+    added = retold(made.folder, "list", "--json", "--home", f"laptop={other.folder}")
+    assert len(objects(added)) == 3
+    only = retold(made.folder, "list", "--json", "--home", f"laptop={other.folder}", "--home", "laptop")
+    assert [row["native_id"] for row in objects(only)] == [session_id(7)]
+    copied = retold(made.folder, "list", "--json", "--home", str(other.gemini))
+    assert len(objects(copied)) == 3
+
+
+def test_a_folder_that_is_no_home_is_told(made: MadeHome, tmp_path: Path) -> None:
+    finished = retold(made.folder, "list", "--home", f"x={tmp_path / 'nowhere'}")
+    assert "no agent's home" in finished.stderr
+    assert finished.returncode == 0
+
+
+def test_show_finds_a_session_by_the_start_of_its_id(made: MadeHome) -> None:
+    finished = retold(made.folder, "show", session_id(1)[:8])
+    assert finished.returncode == 0
+    assert "How high is the tide?" in finished.stdout
+    by_key = retold(made.folder, "show", f"gemini:session-2026-03-01T09-01-{session_id(1)[:8]}", "--json")
+    assert objects(by_key)[0]["native_id"] == session_id(1)
+
+
+def test_show_says_what_it_cannot_tell_apart(made: MadeHome) -> None:
+    finished = retold(made.folder, "show", "0000")
+    assert finished.returncode == 2
+    assert finished.stderr.count("gemini:session-") == 2
+    assert retold(made.folder, "show", "feed").returncode == 1
+
+
+def test_projects_are_found_by_a_part_of_their_name(made: MadeHome) -> None:
+    (place,) = objects(retold(made.folder, "projects", "alm", "--json"))
+    assert {key: place[key] for key in ("root", "native_keys", "evidence", "sessions", "last_at")} == {
+        "root": ROOT,
+        "native_keys": ["almanac"],
+        "evidence": "recorded",
+        "sessions": 1,
+        "last_at": "2026-03-01T09:06:00.000Z",
+    }
+    assert "almanac" in retold(made.folder, "projects").stdout
+    assert retold(made.folder, "projects", "zzz").returncode == 1
+
+
+def test_a_scan_finds_a_root_and_keeps_it(made: MadeHome) -> None:
+    root = made.folder / "dev" / "tides"
+    root.mkdir(parents=True)
+    made.json("x", 4, 40, [user("u1", 40, "Hello.")], root=str(root))
+    scanned = retold(made.folder, "projects", "--scan", "--json", "tides")
+    assert [(place["root"], place["evidence"]) for place in objects(scanned)] == [(str(root), "hash")]
+    assert "found 1 of 2" in scanned.stderr
+    later = retold(made.folder, "projects", "--json", "tides")
+    assert [place["evidence"] for place in objects(later)] == ["hash"]
+
+
+def test_an_empty_home_is_told(tmp_path: Path) -> None:
+    finished = retold(tmp_path, "list")
+    assert (finished.returncode, finished.stdout, finished.stderr) == (1, "", "retold: no sessions found\n")
+
+
+def test_a_home_that_is_a_file_is_told(tmp_path: Path) -> None:
+    (tmp_path / ".gemini").write_text("not a folder")
+    assert retold(tmp_path, "list").returncode == 1
+
+
+def test_a_cyclic_link_is_not_followed(made: MadeHome) -> None:
+    (made.gemini / "tmp" / "loop").symlink_to(made.gemini / "tmp")
+    (made.gemini / "tmp" / "almanac" / "chats" / "loop").symlink_to(made.gemini)
+    assert len(objects(retold(made.folder, "list", "--json"))) == 2
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_that_may_not_be_read_is_told(made: MadeHome) -> None:
+    chats = made.gemini / "tmp" / "charts" / "chats"
+    chats.chmod(0)
+    finished = retold(made.folder, "list", "--json")
+    chats.chmod(0o700)
+    assert "unreadable-file" in finished.stderr
+    assert len(objects(finished)) == 1
+
+
+def test_other_files_in_the_folders_are_counted(made: MadeHome) -> None:
+    made.write("tmp/almanac/chats/notes.json", '{"a": 1}')
+    finished = retold(made.folder, "list", "--json")
+    assert finished.stderr == "retold: 1 files in the sessions' folders hold no conversation\n"
+    assert len(objects(finished)) == 2
+
+
+def test_nothing_but_sessions_is_opened(made: MadeHome) -> None:
+    secret = made.write("oauth_creds.json", '{"token": "x"}')
+    os.mkfifo(made.gemini / "settings.json")  # opening it would wait for ever
+    secret.chmod(0)
+    assert len(objects(retold(made.folder, "list", "--json"))) == 2

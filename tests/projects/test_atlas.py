@@ -1,0 +1,113 @@
+"""Which project a session belongs to, by every kind of evidence."""
+
+from pathlib import Path
+
+import pytest
+
+from made_home import ROOT, MadeHome, call, gemini, sha, user
+from retold.agents.registry import AGENTS
+from retold.ingest.census import census
+from retold.model.project import Project
+from retold.projects.paths import ancestors, common_folder
+
+ASK = user("u1", 1, "How high is the tide?")
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> MadeHome:
+    return MadeHome(tmp_path / "ann")
+
+
+def project(made: MadeHome, remembered: dict[str, str] | None = None) -> Project:
+    taken = census(list(AGENTS.values()), {"GEMINI_CLI_HOME": str(made.folder)}, [], remembered or {})
+    (session,) = taken.sessions(lambda _: None)
+    return session.project
+
+
+def test_a_marker_is_a_record(made: MadeHome) -> None:
+    made.mark("almanac", ROOT)
+    made.json("almanac", 1, 1, [ASK])
+    assert project(made) == Project(ROOT, "almanac", sha(ROOT), "recorded")
+
+
+def test_a_marker_in_the_history_folder_counts(made: MadeHome) -> None:
+    made.write("history/almanac/.project_root", ROOT)
+    made.json("almanac", 1, 1, [ASK])
+    assert project(made).evidence == "recorded"
+
+
+def test_the_registry_names_the_root(made: MadeHome) -> None:
+    made.register({ROOT: "almanac"})
+    made.json("almanac", 1, 1, [ASK])
+    assert project(made) == Project(ROOT, "almanac", sha(ROOT), "registry")
+
+
+def test_a_registry_key_proves_the_hash_of_an_older_folder(made: MadeHome) -> None:
+    made.register({ROOT: "almanac"})
+    made.json(sha(ROOT), 1, 1, [ASK])
+    assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
+
+
+def test_a_folder_above_a_path_in_an_argument_proves_the_hash(made: MadeHome) -> None:
+    deep = call("read_file", {"file_path": f"{ROOT}/src/tides/table.py"}, 2)
+    made.json(sha(ROOT), 1, 1, [ASK, gemini("g1", 2, "", [deep])])
+    assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
+
+
+def test_a_remembered_pair_proves_the_hash(made: MadeHome) -> None:
+    made.json(sha(ROOT), 1, 1, [ASK])
+    assert project(made, {sha(ROOT): ROOT}).evidence == "hash"
+
+
+def test_the_context_of_the_session_proves_the_hash(made: MadeHome) -> None:
+    text = f"<session_context>\n- **Workspace Directories:**\n  - {ROOT}\n</session_context>"
+    made.lines(sha(ROOT), 1, 1, [{**user("d04923d38bb0f6017037e74183378ef4", 1, text)}, ASK])
+    assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
+
+
+def test_paths_that_do_not_prove_it_are_a_guess(made: MadeHome) -> None:
+    calls = [
+        call("read_file", {"file_path": f"/elsewhere/charts/{name}"}, 2) for name in ("a.svg", "b/c.svg")
+    ]
+    made.json(sha(ROOT), 1, 1, [ASK, gemini("g1", 2, "", calls)])
+    assert project(made) == Project("/elsewhere/charts", sha(ROOT), sha(ROOT), "guessed")
+
+
+def test_nothing_known_is_said_so(made: MadeHome) -> None:
+    made.json(sha(ROOT), 1, 1, [ASK])
+    assert project(made) == Project(None, sha(ROOT), sha(ROOT), "none")
+
+
+def test_two_homes_may_use_one_name_for_two_projects(made: MadeHome, tmp_path: Path) -> None:
+    made.mark("almanac", ROOT)
+    made.json("almanac", 1, 1, [ASK])
+    other = MadeHome(tmp_path / "bob")
+    other.mark("almanac", "/home/bob/almanac")
+    other.json("almanac", 2, 1, [ASK], root="/home/bob/almanac")
+    taken = census(
+        list(AGENTS.values()), {"GEMINI_CLI_HOME": str(made.folder)}, [("laptop", other.folder)], {}
+    )
+    found = {session.project.root: session.sources[0].home for session in taken.sessions(lambda _: None)}
+    assert found == {ROOT: None, "/home/bob/almanac": "laptop"}
+
+
+def test_a_tree_from_windows(made: MadeHome) -> None:
+    root = r"C:\Users\Ann\dev\Almanac"
+    made.register({root.lower(): "almanac"})
+    made.mark("charts", r"c:\users\ann\dev\charts")
+    made.json("almanac", 1, 1, [ASK], root=root)
+    assert project(made) == Project(root.lower(), "almanac", sha(root), "registry")
+
+
+@pytest.mark.parametrize(
+    ("path", "folders"),
+    [("/a/b/c", ["/a/b/c", "/a/b", "/a"]), (r"C:\a\b", [r"C:\a\b", r"C:\a"]), ("/", [])],
+)
+def test_every_folder_above_a_path_is_a_candidate(path: str, folders: list[str]) -> None:
+    assert list(ancestors(path)) == folders
+
+
+def test_the_common_folder_of_paths() -> None:
+    assert common_folder(["/a/b/c/d.py", "/a/b/e.py"]) == "/a/b"
+    assert common_folder(["/a/b.py", "/c/d.py"]) is None
+    assert common_folder([]) is None

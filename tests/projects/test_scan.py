@@ -1,0 +1,72 @@
+"""The search for roots behind hashes, and what is kept of it."""
+
+import os
+import stat
+from pathlib import Path
+
+from made_home import sha
+from retold.model.project import Project
+from retold.projects.matching import closeness, is_called
+from retold.projects.memory import remember, remembered
+from retold.projects.scan import scan
+
+
+def test_roots_are_found_in_development_folders(tmp_path: Path) -> None:
+    root = tmp_path / "dev" / "sea" / "almanac"
+    root.mkdir(parents=True)
+    found, is_done = scan(tmp_path, [sha(str(root)), "0" * 64], lambda _: None)
+    assert (found, is_done) == ({sha(str(root)): str(root)}, True)
+
+
+def test_dependencies_version_control_and_links_are_left_out(tmp_path: Path) -> None:
+    hidden = [tmp_path / "dev" / name / "almanac" for name in ("node_modules", ".git", "venv")]
+    for folder in hidden:
+        folder.mkdir(parents=True)
+    (tmp_path / "dev" / "loop").symlink_to(tmp_path)
+    found, is_done = scan(tmp_path, [sha(str(folder)) for folder in hidden], lambda _: None)
+    assert (found, is_done) == ({}, True)
+
+
+def test_the_walk_goes_four_folders_deep(tmp_path: Path) -> None:
+    deep = tmp_path / "one" / "two" / "three" / "four"
+    (deep / "five").mkdir(parents=True)
+    found, _ = scan(tmp_path, [sha(str(deep)), sha(str(deep / "five"))], lambda _: None)
+    assert list(found.values()) == [str(deep)]
+
+
+def test_the_walk_ends_in_time(tmp_path: Path) -> None:
+    for number in range(300):
+        (tmp_path / f"folder{number}").mkdir()
+    told: list[int] = []
+    assert scan(tmp_path, ["0" * 64], told.append, seconds=-1) == ({}, False)
+    assert told == [0]
+
+
+def test_what_was_found_is_kept_for_its_owner_only(tmp_path: Path) -> None:
+    home = tmp_path / "retold"
+    remember(home, {"a": "/one"})
+    remember(home, {"b": "/two"})
+    assert remembered(home) == {"a": "/one", "b": "/two"}
+    if os.name == "posix":
+        assert stat.S_IMODE((home / "projects.json").stat().st_mode) == 0o600
+    assert [file.name for file in home.iterdir()] == ["projects.json"]
+
+
+def test_a_damaged_memory_is_no_memory(tmp_path: Path) -> None:
+    (tmp_path / "projects.json").write_text('{"a": ')
+    assert remembered(tmp_path) == {}
+    assert remembered(tmp_path / "nowhere") == {}
+
+
+def test_a_filter_means_a_project_by_path_hash_or_name() -> None:
+    project = Project("/home/ann/dev/Almanac", "almanac", "abcdef0123" * 6 + "abcd", "recorded")
+    assert all(
+        is_called(project, text)
+        for text in ("/home/ann/dev/Almanac", "abcdef01", project.hash or "", "ALMA", "nac")
+    )
+    assert not any(is_called(project, text) for text in ("ann", "abcdef0", "/home/ann"))
+    assert is_called(Project(None, "x9", None, "none"), "x9")
+
+
+def test_a_name_is_found_by_its_letters() -> None:
+    assert [closeness("almanac", text) for text in ("alm", "MAN", "amc", "cma")] == [0, 1, 2, None]
