@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from retold.cli.console import Console
@@ -55,15 +55,23 @@ def take_census(options: Namespace, console: Console) -> Census:
 
 def read_sessions(taken: Census, console: Console, view: View = "full") -> Iterator[Session]:
     """Yield every session, showing how far it is, and telling afterwards what could not be read."""
-    from retold.projects.memory import remember  # noqa: PLC0415
-
     progress = _Progress(taken.files, console)
     before = dict(taken.atlas.by_hash)
     yield from taken.sessions(progress.hear, view)
     progress.end()
     proven = {name: root for name, root in taken.atlas.by_hash.items() if name not in before}
     if proven:
-        remember(Path(retold_home(os.environ)), proven)
+        keep_roots(proven, console)
+
+
+def keep_roots(roots: Mapping[str, str], console: Console) -> None:
+    """Keep proven roots for next time; that this fails must not cost the answer."""
+    from retold.projects.memory import remember  # noqa: PLC0415 - start-up is a feature
+
+    try:
+        remember(Path(retold_home(os.environ)), roots)
+    except OSError as error:
+        console.tell(f"retold: roots that were found could not be kept: {error}")
 
 
 class _Progress:

@@ -5,9 +5,8 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
+from retold.cli.census import keep_roots
 from retold.cli.console import Console
-from retold.cli.home import retold_home
-from retold.projects.memory import remember
 from retold.projects.scan import DEPTH, SECONDS, scan
 
 
@@ -29,5 +28,5 @@ def scan_for(hashes: Collection[str], console: Console) -> dict[str, str]:
     end = "\r\x1b[K" if is_shown else ""
     told = "" if is_done else "; the time ran out before the walk was done"
     console.err.write(f"{end}retold: found {len(found)} of {len(hashes)}{told}\n")
-    remember(Path(retold_home(os.environ)), found)
+    keep_roots(found, console)
     return found

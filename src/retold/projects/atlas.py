@@ -49,7 +49,7 @@ class Atlas:
         found = [
             clue
             for (home, name), clue in self.by_name.items()
-            if any(source.path.startswith(home) and _lies_in(source.path, name) for source in session.sources)
+            if any(_lies_in(source.path, home, name) for source in session.sources)
         ]
         return min(found, key=lambda clue: ORDER.index(clue.evidence), default=None)
 
@@ -68,5 +68,6 @@ class Atlas:
         return self.by_hash.get(wanted)
 
 
-def _lies_in(path: str, folder: str) -> bool:
-    return f"/{folder}/" in path.replace("\\", "/")
+def _lies_in(path: str, home: str, folder: str) -> bool:
+    below = path.replace("\\", "/").removeprefix(home.replace("\\", "/").rstrip("/") + "/")
+    return below != path and f"/{folder}/" in f"/{below}"

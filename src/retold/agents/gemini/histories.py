@@ -72,7 +72,7 @@ def history_draft(reading: Reading) -> Draft:
 
 
 def status_of_timeline(timeline: Sequence[Entry]) -> SessionStatus:
-    """The contract's rule, on entries."""
+    """Return how a conversation ended, by its last entry."""
     last = timeline[-1] if timeline else None
     if not isinstance(last, Message) or last.role != "assistant":
         return "interrupted"

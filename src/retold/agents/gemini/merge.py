@@ -34,7 +34,7 @@ def merged(files: Sequence[Recorded]) -> Recorded:
         ever=ever,
         gone=active.gone,
         copies={copy: original for state in states for copy, original in state.copies.items()},
-        is_damaged=active.is_damaged,
+        is_whole=active.is_whole,
         seen_by_loader=active.seen_by_loader,
         records=sum(state.records for state in states),
         problems=tuple(dict.fromkeys(problem for state in states for problem in state.problems)),

@@ -136,5 +136,25 @@ def _part_text(part: Record) -> str | None:
                 media_type = value.get("mimeType")
                 return None if media_type is not None and type(media_type) is not str else "[inlineData]"
             return None if value is None else f"[{kind}]"
-    text = part.get("text")
-    return text if type(text) is str else ""
+    return _as_text(part.get("text"))
+
+
+def _as_text(value: Any) -> str:
+    """Return a value as JavaScript writes it where text is due."""
+    match value:
+        case str():
+            return value
+        case None:
+            return ""
+        case bool():
+            return str(value).lower()
+        case list():
+            return ",".join(map(_as_text, value))
+        case dict():
+            return "[object Object]"
+    return str(value)
+
+
+def is_truthy(value: Any) -> bool:
+    """Tell what JavaScript takes for true: an empty list and an empty object are."""
+    return value is not None and value is not False and not (type(value) in (str, int, float) and not value)

@@ -11,13 +11,14 @@ from retold.agents.gemini.outputs import find_outputs
 from retold.agents.gemini.places import Origin, origin, project_hash
 from retold.agents.gemini.prompts import Typed, is_logged
 from retold.agents.gemini.raw import Record, is_turn, looks_said
-from retold.agents.gemini.replay import Plain, State, document, replay
+from retold.agents.gemini.replay import Plain, State, document, is_loadable, replay, with_fallback
 from retold.agents.gemini.sessions import Recorded
 from retold.agents.gemini.shape import Document, Lines, Markdown, Stream, Usual, is_captured, is_qwen, shape
 from retold.agents.gemini.shares import turns
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Kind
+from retold.reading.decoding import Decoded, decode
 from retold.reading.files import FileBytes, read_bytes
 from retold.reading.lines import Line, decode_lines
 
@@ -76,6 +77,9 @@ def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
         settled_end, settled = found.offset, found.settled or State(path)
     rest = decode_lines(data, path, settled_end, settled.lines)
     state = replay(settled, rest) if settled_end < len(data) else settled
+    if not is_loadable(state) and state.lines <= 1:
+        whole = decode(data)
+        state = with_fallback(state, whole.value) if isinstance(whole, Decoded) and whole.strict else state
     native_id = state.metadata.get("sessionId")
     native_id = native_id if type(native_id) is str and native_id else None
     outputs = find_outputs(found.origin, native_id)
@@ -159,10 +163,7 @@ def _is_list_of(value: Any, is_kind: Callable[[Any], bool]) -> bool:
 
 def _session(found: Document, source: Source, file: FileBytes, place: Origin) -> Reading:
     path, record = source.shown, found.value
-    if found.is_one_line and found.strict and record.get("sessionId") and record.get("projectHash"):
-        state = replay(State(path), [Line(1, record)])
-    else:
-        state = document(path, record, is_strict=found.strict)
+    state = document(path, record, is_strict=found.strict)
     native_id = record.get("sessionId")
     known = native_id if type(native_id) is str and native_id else None
     recorded = Recorded(place, state, find_outputs(place, known))

@@ -16,6 +16,7 @@ from retold.agents.gemini.raw import (
     Record,
     is_message,
     is_resumable,
+    is_truthy,
     loader_takes,
     loader_text,
     looks_said,
@@ -52,8 +53,8 @@ class State(msgspec.Struct, frozen=True):
     """Why an id is no longer live."""
     copies: dict[str, str] = {}
     """Ids that only repeat an earlier message, and that message's id."""
-    is_damaged: bool = False
-    """True for a whole-file JSON that a strict parser rejects."""
+    is_whole: bool = True
+    """False for a whole-file JSON that a strict parser rejects, or that has no `sessionId`."""
     seen_by_loader: frozenset[str] = frozenset()
     """Which of `sessionId` and `projectHash` the loader has met: without both it gives the file up."""
     lines: int = 0
@@ -106,7 +107,19 @@ def document(path: str, record: Record, *, is_strict: bool = True) -> State:
     if not fold.see_all(messages):
         for place, message in enumerate(messages):
             fold.see(message, (0, place))
-    return msgspec.structs.replace(fold.state(), verbatim=tuple(messages), is_damaged=not is_strict)
+    return msgspec.structs.replace(
+        fold.state(), verbatim=tuple(messages), is_whole=is_strict and "sessionId" in record
+    )
+
+
+def with_fallback(state: State, record: Any) -> State:
+    """Return what the loader makes of a file whose lines gave it no ids, but which as a whole is one JSON object."""
+    if type(record) is not dict or "sessionId" not in record:
+        return state
+    messages = record.get("messages")
+    if type(messages) is not list and messages is not None:
+        return state
+    return msgspec.structs.replace(state, verbatim=tuple(messages or ()))
 
 
 class _Fold:
@@ -148,7 +161,8 @@ class _Fold:
         if type(record) is not dict:
             self.keep_unknown(record, (line.number, 0))
         elif type(record.get("$rewindTo")) is str:
-            self.rewind(record["$rewindTo"], line.number)
+            if line.strict:
+                self.rewind(record["$rewindTo"], line.number)
         elif type(record.get("id")) is str:
             self.see(record, (line.number, 0))
             if line.strict and loader_takes(record):
@@ -156,6 +170,8 @@ class _Fold:
                 self.gone.pop(record["id"], None)
         elif type(record.get("$set")) is dict:
             self.update(record["$set"], line)
+        elif type(record.get("$set")) is list:
+            self.keep_unknown(record, (line.number, 0))  # the loader merges nothing from it
         elif type(record.get("sessionId")) is str and "message" not in record:
             self.begin(record, line)
         elif looks_said(record):
@@ -252,7 +268,7 @@ class _Fold:
         self.metadata.pop("messages", None)
         if is_loaded and ("sessionId" in changes or "projectHash" in changes):
             for key in {"sessionId", "projectHash"} & changes.keys():
-                (self.seen_by_loader.add if changes[key] else self.seen_by_loader.discard)(key)
+                (self.seen_by_loader.add if is_truthy(changes[key]) else self.seen_by_loader.discard)(key)
 
 
 def with_version(versions: tuple[Version, ...], record: Any, place: Place) -> tuple[Version, ...]:
@@ -282,8 +298,7 @@ def _is_snapshot(message: Record) -> bool:
 def is_loadable(state: State) -> bool:
     """Tell whether the CLI's loader can open the file at all."""
     if state.verbatim is not None:
-        is_whole = not state.is_damaged and "sessionId" in state.metadata and None not in state.verbatim
-        return is_whole and survives_fallback(state.verbatim)
+        return state.is_whole and None not in state.verbatim and survives_fallback(state.verbatim)
     return {"sessionId", "projectHash"} <= state.seen_by_loader
 
 

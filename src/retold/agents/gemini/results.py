@@ -106,7 +106,8 @@ def _is_data(part: Any) -> bool:
 
 def attachment(part: Record) -> Attachment:
     """Return an `inlineData` or `fileData` part as an attachment."""
-    holder = part.get("inlineData") or part.get("fileData") or {}
+    holders = [holder for kind in ("inlineData", "fileData") if type(holder := part.get(kind)) is dict]
+    holder = holders[0] if holders else {}
     return Attachment(
         path=_text_or_none(holder.get("fileUri", holder.get("displayName"))),
         media_type=_text_or_none(holder.get("mimeType")),

@@ -146,7 +146,7 @@ def _parent(origin: Origin) -> str | None:
 
 
 def _status(records: Sequence[Any]) -> SessionStatus:
-    """The contract's rule: the last record that the CLI holds tells how it ended."""
+    """The last record that the CLI holds tells how it ended."""
     last = records[-1] if records else None
     if type(last) is not dict or last.get("type") != "gemini":
         return "interrupted"

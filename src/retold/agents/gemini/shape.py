@@ -17,6 +17,7 @@ _SHARE_HEADING = re.compile(r"\A\ufeff?\s*(?:## (?:USER|MODEL) \S+|\S+ ## (?:USE
 _OBJECT_LINE = re.compile(r"^\{", re.MULTILINE)
 STREAM_TYPES = ("init", "message", "tool_use", "tool_result", "error", "result")
 _BLANK = re.compile(rb"[ \t\r\n\x00]*")
+_LINE_END = re.compile(rb"[\r\n]")
 _PROBE_LINES = 64
 """How many lines are looked at before a file counts as something else: captured output has stray lines."""
 
@@ -40,7 +41,6 @@ class Document(msgspec.Struct, frozen=True):
 
     value: Any
     strict: bool
-    is_one_line: bool = False
     problems: tuple[Problem, ...] = ()
 
 
@@ -56,8 +56,9 @@ def shape(data: bytes, path: str) -> Lines | Stream | Usual | Document | Markdow
     start = _blank_until(data, 0)
     if start == len(data):
         return problem("not-a-session", "the file is empty", path)
-    end = data.find(b"\n", start)
-    is_one_line = end < 0 or _blank_until(data, end) == len(data)
+    first_end = _LINE_END.search(data, start)
+    end = first_end.start() if first_end else len(data)
+    is_one_line = _blank_until(data, end) == len(data)
     if not is_one_line and _is_json(memoryview(data)[start:end]):
         return _lines(data, path) or problem("not-a-session", "JSON lines of no known kind", path)
     usual = None if is_one_line else usual_conversation(data)
@@ -68,7 +69,7 @@ def shape(data: bytes, path: str) -> Lines | Stream | Usual | Document | Markdow
         if is_one_line and _is_record(whole.value):
             return Lines()
         problems = tuple(problem(code, message, path) for code, message in whole.mended)
-        return Document(whole.value, whole.strict, is_one_line, problems)
+        return Document(whole.value, whole.strict, problems)
     return (
         _lines(data, path) or _markdown(data, path) or _embedded(data, path) or _salvaged(data, path, whole)
     )

@@ -1,6 +1,6 @@
 """The names of Gemini CLI's tools, mapped onto ours.
 
-The first nine rows are the contract's; the rest is `docs/formats/gemini.md`, section 11.
+The first rows are what scripts rely on; the rest is `docs/formats/gemini.md`, section 11.
 """
 
 import re

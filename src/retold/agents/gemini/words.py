@@ -19,7 +19,8 @@ FILES_END = "--- End of content ---"
 _WHOLE: tuple[tuple[str, ContextKind], ...] = (
     ("This is the Gemini CLI. We are setting up the context for our chat.", "environment"),
     ("- **Workspace Directories:**\n", "environment"),  # what `/directory add` says
-    ("I'm currently working in the ", "environment"),  # and said before 0.29
+    ("I'm currently working in the following directories:", "environment"),  # and said before 0.29
+    ("I'm currently working in the directory:", "environment"),
     ("Here is the user's editor context as a JSON object.", "ide"),
     ("Here is a summary of changes in the user's editor context", "ide"),
     ("<state_snapshot>", "snapshot"),

@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Write the pages that follow from the code: reference, schemas, and command output quoted in other pages.
+
+`--check` writes nothing: it names the pages that are stale and exits with 1. What is written depends on nothing but the
+repository, so that it is the same on every machine and Python.
+"""
+
+import ast
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import retold
+from retold.agents.gemini.tools import CATEGORIES, TOOLS
+from retold.cli.main import COMMANDS
+from retold.model.problem import CODES
+from retold.model.schema import schemas
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "retold"
+QUOTING = ("README.md",)
+"""Pages by hand that quote what a command prints, between such marks."""
+QUOTED = re.compile(
+    r"(?P<opens><!-- output of: (?P<command>retold [^\n]+?)(?: \| head -n (?P<most>\d+))? -->\n).*?(?P<ends><!-- end -->)",
+    re.DOTALL,
+)
+NOTE = "<!-- Written by scripts/generate_docs.py: change the code, then run `make docs`. -->\n\n"
+
+
+class Definition(NamedTuple):
+    """A class, function or alias at the top of a module, with its module."""
+
+    module: str
+    node: ast.ClassDef | ast.FunctionDef | ast.Assign
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Write or check every page."""
+    stale = {path: text for path, text in pages() if not _holds(path, text)}
+    if "--check" in arguments:
+        for path in stale:
+            sys.stderr.write(f"stale: {path.relative_to(ROOT).as_posix()} (run `make docs`)\n")
+        return 1 if stale else 0
+    for path, text in stale.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+        sys.stdout.write(f"wrote {path.relative_to(ROOT).as_posix()}\n")
+    return 0
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_bytes() == text.encode()
+
+
+def pages() -> Iterator[tuple[Path, str]]:
+    """Yield each page with what it should hold."""
+    reference = ROOT / "docs" / "reference"
+    yield reference / "cli.md", cli_page()
+    yield reference / "library.md", library_page()
+    yield reference / "problems.md", problems_page()
+    yield reference / "tools.md", tools_page()
+    for name, schema in schemas().items():
+        text = json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False)
+        yield ROOT / "docs" / "schema" / f"{name}.json", text + "\n"
+    for name in QUOTING:
+        page = ROOT / name
+        yield page, QUOTED.sub(_quoted, page.read_text(encoding="utf-8"))
+
+
+def output(arguments: Sequence[str]) -> str:
+    """Return what `retold` prints, on a terminal of 80 columns without colour."""
+    env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-m", "retold", *arguments]
+    done = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)  # noqa: S603 - our own command
+    return done.stdout.decode()
+
+
+def _quoted(match: re.Match[str]) -> str:
+    lines = output(shlex.split(match["command"])[1:]).splitlines()
+    most = match["most"]
+    shown = "\n".join(lines[: int(most)] if most else lines)
+    asked = match["command"] + (f" | head -n {most}" if most else "")
+    return f"{match['opens']}\n```console\n$ {asked}\n{shown}\n```\n\n{match['ends']}"
+
+
+def cli_page() -> str:
+    """Return the help of every command, as it is printed."""
+    sections = ["# The command line\n\n" + NOTE + CLI_INTRODUCTION]
+    for arguments in ([], *([name] for name in COMMANDS)):
+        title = " ".join(["retold", *arguments])
+        sections.append(f"## {title}\n\n```text\n{help_text(arguments)}```\n")
+    return "\n".join(sections)
+
+
+def help_text(arguments: Sequence[str]) -> str:
+    """Return the help in the form of Python 3.13: before, a value stands behind each name of an option."""
+    return re.sub(
+        r"(?m)^(  -\w) (\S+), (--\S+ \2)",
+        lambda match: f"{match[1]}, {match[3]} {' ' * len(match[2])}",
+        output([*arguments, "--help"]),
+    )
+
+
+CLI_INTRODUCTION = """\
+The answer is printed on stdout; remarks and refusals go to stderr. With `--json`, every line of the answer is one JSON object
+in UTF-8 that fits its [schema](../schema/), and a file that is refused is told as a [problem](problems.md) in JSON, on stderr.
+Colour is used on a terminal only, and not where `NO_COLOR` is set. A control character in a transcript is printed as a
+picture of itself, so that it cannot steer the terminal.
+
+| exit code | when |
+|---|---|
+| 0 | there is an answer, even if there were problems inside a file |
+| 1 | nothing was found, or at least one FILE is missing or no transcript; the others were read |
+| 2 | the command line makes no sense, or SESSION may mean several |
+| 3 | retold itself failed; the message names a log |
+| 4 | the operating system refused something, such as a write |
+| 130 | Ctrl-C |
+
+| variable | names |
+|---|---|
+| `RETOLD_HOME` | the folder for what retold keeps; by default in the platform's place for data |
+| `GEMINI_CLI_HOME` | the folder that holds `.gemini`, or that folder itself; by default your home |
+| `GEMINI_SESSIONS_DIR` | the folder that stands for `.gemini/tmp` |
+| `NO_COLOR` | no colour, if it is set to anything |
+"""
+
+
+def problems_page() -> str:
+    """Return the table of problem codes, each with what shows it."""
+    rows = [
+        f"| `{code}` | {told.severity} | {told.meaning} | {_shown_by(code)} |" for code, told in CODES.items()
+    ]
+    head = ["| code | severity | means | shown by |", "|---|---|---|---|"]
+    return "# Problems\n\n" + NOTE + PROBLEMS_INTRODUCTION + "\n" + "\n".join([*head, *rows]) + "\n"
+
+
+PROBLEMS_INTRODUCTION = """\
+What is wrong with a file is told as values: each has one of these codes, a message, and the place as path, line (from 1)
+and JSON pointer. Codes are permanent. `loss` means that something in the file could not be read; `warning`, that
+something was read in another way than it was written; `note`, that everything is there and something about it is worth
+knowing. The last column links to a case or a test that makes the problem happen.
+"""
+
+
+def _shown_by(code: str) -> str:
+    """Return a link to the plainest case that expects the code, else to a test that names it."""
+    tests = ROOT / "tests"
+    cases = [(codes, case) for case, codes in _cases() if code in codes]
+    if cases:
+        _, case = min(cases, key=lambda found: (len(found[0]), found[1]))
+        return f"[{case}](../../tests/cases/{case})"
+    for test in sorted(tests.rglob("test_*.py")):
+        if test.name != "test_cases.py" and f'"{code}"' in test.read_text(encoding="utf-8"):
+            return f"[{test.stem}](../../{test.relative_to(ROOT).as_posix()})"
+    return ""
+
+
+@cache
+def _cases() -> list[tuple[str, frozenset[str]]]:
+    """Return the name of each case, with the problem codes that it expects."""
+    files = sorted((ROOT / "tests" / "cases").glob("*/expected.json"))
+    told = re.compile(r'"(?:code|refused)":\s*"([a-z-]+)"')
+    return [(file.parent.name, frozenset(told.findall(file.read_text(encoding="utf-8")))) for file in files]
+
+
+def tools_page() -> str:
+    """Return the table of tool names."""
+    rows = [f"| `{name}` | `{ours}` | {CATEGORIES[ours]} |" for name, ours in TOOLS.items()]
+    head = ["| Gemini CLI | canonical | category |", "|---|---|---|"]
+    names = ", ".join(f"`{name}`" for name in CATEGORIES)
+    return "\n".join(["# Tools\n\n" + NOTE + TOOLS_INTRODUCTION.format(names=names), *head, *rows]) + "\n"
+
+
+TOOLS_INTRODUCTION = """\
+A tool call keeps the name that the agent gave it, and has a canonical name and a category beside it, the same for every
+agent. The canonical names are {names}.
+
+What is not in the table is `mcp` if its name begins with `mcp_` or its title ends with the name of an MCP server, `agent`
+if the call started a subagent, and `other` else.
+"""
+
+
+def library_page() -> str:
+    """Return the public names, and below them the types that their fields speak of."""
+    known = definitions()
+    public = [name for name in retold.__all__ if name != "__version__"]
+    listed = ["# The library\n\n" + NOTE + LIBRARY_INTRODUCTION]
+    listed += [_told(name, known[name]) for name in public]
+    inner = [name for name in _reached(public, known) if name not in public]
+    listed.append("## Types inside these\n\nReached through fields; not names of the package itself.\n")
+    listed += [_told(name, known[name], level="###") for name in sorted(inner)]
+    return "\n".join(listed)
+
+
+LIBRARY_INTRODUCTION = """\
+Everything here is imported from `retold` itself; other modules may change at any time. `retold.__version__` is the
+version of the package. All values are frozen, times are aware and in UTC, `None` means that nothing was recorded. The
+JSON form has the same names and is described by [schemas](../schema/).
+"""
+
+
+def definitions() -> dict[str, Definition]:
+    """Return what the model's modules and the registry define, by name, read from the source."""
+    known: dict[str, Definition] = {}
+    for path in [*sorted(PACKAGE.glob("model/*.py")), PACKAGE / "agents" / "registry.py"]:
+        module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef | ast.FunctionDef):
+                known[node.name] = Definition(module, node)
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                known[node.targets[0].id] = Definition(module, node)
+    return known
+
+
+def _reached(names: Sequence[str], known: dict[str, Definition]) -> list[str]:
+    """Return the types that these definitions speak of, and those that they speak of in turn."""
+    reached: list[str] = []
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        reached.append(name)
+        spoken = {used for used in _names_in(known[name].node) if used in known}
+        waiting += sorted(spoken - {*reached, *waiting})
+    return reached
+
+
+def _names_in(node: ast.ClassDef | ast.FunctionDef | ast.Assign) -> Iterator[str]:
+    match node:
+        case ast.ClassDef():
+            types: list[ast.AST | None] = [*node.bases, *(field.annotation for field, _ in _fields(node))]
+        case ast.FunctionDef():
+            types = [*(argument.annotation for argument in _arguments(node)), node.returns]
+        case ast.Assign():
+            types = [node.value]
+    for spoken in filter(None, types):
+        yield from (part.id for part in ast.walk(spoken) if isinstance(part, ast.Name))
+
+
+def _arguments(node: ast.FunctionDef) -> list[ast.arg]:
+    return [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+
+
+def _fields(node: ast.ClassDef) -> Iterator[tuple[ast.AnnAssign, str]]:
+    """Yield a class's fields with the text that stands under each."""
+    for place, statement in enumerate(node.body):
+        if isinstance(statement, ast.AnnAssign):
+            below = node.body[place + 1 : place + 2]
+            told = ast.get_docstring(ast.Module(body=below, type_ignores=[])) if below else None
+            yield statement, " ".join((told or "").split())
+
+
+def _told(name: str, found: Definition, level: str = "##") -> str:
+    """Return one section: what it is, what it says, and its fields."""
+    node = found.node
+    text = f"{level} {name}\n\n"
+    if isinstance(node, ast.Assign):
+        return text + f"```python\n{ast.unparse(node)}\n```\n"
+    if isinstance(node, ast.FunctionDef):
+        return text + f"```python\n{_signature(node)}\n```\n\n{ast.get_docstring(node)}\n"
+    bases = [base for base in map(ast.unparse, node.bases) if base != "msgspec.Struct"]
+    kind = f"Extends {', '.join(f'`{base}`' for base in bases)}. " if bases else ""
+    text += f"{kind}{ast.get_docstring(node)}\n"
+    rows = [_row(field, told) for field, told in _fields(node)]
+    return text + ("\n| field | type | |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else "")
+
+
+def _signature(node: ast.FunctionDef) -> str:
+    returns = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"def {node.name}({ast.unparse(node.args)}){returns}"
+
+
+def _row(field: ast.AnnAssign, told: str) -> str:
+    kind = ast.unparse(field.annotation).replace("|", "\\|")
+    default = f"`{ast.unparse(field.value)}` by default. " if field.value is not None else ""
+    return f"| `{ast.unparse(field.target)}` | `{kind}` | {default}{told} |".replace("  ", " ")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,85 @@
+"""Fixtures that every test may ask for: the shared folder, the real CLI and its loader.
+
+Where one of them cannot be had a test is skipped, with one line that says why; where `CI` is set it fails instead.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from real_cli import (
+    Driver,
+    Finished,
+    Gemini,
+    Oracle,
+    RealCli,
+    Record,
+    UnavailableError,
+    cache_folder,
+    installed_oracle,
+    loaded_by_agent,
+    missing_programs,
+    shared_folder,
+)
+
+
+def unavailable(reason: str) -> NoReturn:
+    if os.environ.get("CI"):
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@contextmanager
+def available() -> Iterator[None]:
+    try:
+        yield
+    except UnavailableError as error:
+        unavailable(str(error))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    folder = shared_folder()
+    if not folder.is_dir():
+        unavailable("no ../shared beside the repository")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real_cli(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> RealCli:
+    if missing := missing_programs():
+        unavailable(f"not on PATH: {', '.join(missing)}")
+    return RealCli(shared, cache_folder(os.environ), tmp_path_factory.mktemp("real-cli"))
+
+
+@pytest.fixture(scope="session")
+def oracle(real_cli: RealCli) -> Oracle:
+    with available():
+        script = installed_oracle(real_cli.shared, real_cli.cache)
+
+    def loaded(files: Sequence[Path]) -> list[Record]:
+        return loaded_by_agent(script, files)
+
+    return loaded
+
+
+@pytest.fixture(scope="session")
+def real_gemini(real_cli: RealCli) -> Gemini:
+    def run(version: str, home: Path, project: Path, *arguments: str) -> Finished:
+        with available():
+            return real_cli.run(version, home, project, *arguments)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def driven_gemini(real_cli: RealCli) -> Driver:
+    def drive(version: str, home: Path, project: Path, script: str) -> Finished:
+        with available():
+            return real_cli.drive(version, home, project, script)
+
+    return drive

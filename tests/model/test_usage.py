@@ -1,0 +1,48 @@
+"""Sums of tokens: each request once, the unknown stays unknown."""
+
+from typing import Any
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retold.model.usage import Totals, Usage, totals
+
+FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total")
+usages = st.builds(
+    Usage, st.sampled_from("abc"), *[st.none() | st.integers(0, 2**70)] * len(FIGURES), st.booleans()
+)
+
+
+def usage(request: str, **figures: Any) -> Usage:
+    return msgspec.convert({"request": request, **dict.fromkeys(FIGURES), **figures}, Usage)
+
+
+def test_nothing_is_unknown_and_not_zero() -> None:
+    assert totals([]) == Totals(None, None, None, None, None, None, None, 0, estimated=False)
+
+
+def test_a_figure_that_some_recorded_is_summed_over_those() -> None:
+    found = totals([usage("a", input=3, output=0), usage("b", input=4)])
+    assert (found.input, found.output, found.cached, found.requests) == (7, 0, None, 2)
+
+
+def test_a_request_counts_once_and_as_it_was_last() -> None:
+    assert totals([usage("a", input=3), usage("a", input=5)]) == totals([usage("a", input=5)])
+
+
+@given(st.lists(usages))
+def test_sums_are_those_of_the_last_of_each_request(found: list[Usage]) -> None:
+    once = list({each.request: each for each in found}.values())
+    summed = totals(found)
+    for name in FIGURES:
+        known = [getattr(each, name) for each in once if getattr(each, name) is not None]
+        assert getattr(summed, name) == (sum(known) if known else None)
+    assert summed.requests == len(once)
+    assert summed.estimated == any(each.estimated for each in once)
+
+
+@given(st.lists(usages))
+def test_summing_twice_what_was_summed_changes_nothing(found: list[Usage]) -> None:
+    assert totals([*found, *found]) == totals(found)
+    assert msgspec.convert(msgspec.to_builtins(totals(found)), Totals) == totals(found)

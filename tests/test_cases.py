@@ -1,0 +1,87 @@
+"""Every case is read as its `expected.json` says.
+
+`RETOLD_UPDATE_CASES=1 pytest tests/test_cases.py` writes what is read now; review it as you review code: the
+expectation follows from the format notes and the contract, not from the reader.
+"""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+import casebook
+from casebook import every_case
+from retold.agents.registry import NotASession
+from retold.model.problem import CODES
+from retold.model.schema import schemas
+from retold.model.session import View
+from retold.model.wire import decode_session, session_json
+
+IS_UPDATE = bool(os.environ.get("RETOLD_UPDATE_CASES"))
+TESTED_ON_DISK = {
+    "changed-while-read": "test_a_file_that_never_settles_is_told",
+    "missing-file": "test_a_missing_file_is_told",
+    "not-a-file": "test_a_folder_is_told",
+    "unreadable-file": "test_a_file_that_may_not_be_read_is_told",
+}
+"""Problems of the file system, which no static file can trigger, and the tests that do."""
+
+
+@every_case
+def test_a_case_is_read_as_expected(case: str, tmp_path: Path) -> None:
+    folder = casebook.laid_out(case, tmp_path)
+    found = casebook.told(case, folder)
+    if IS_UPDATE:
+        written = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
+        (casebook.FOLDER / case / casebook.EXPECTED).write_text(written, encoding="utf-8")
+    assert found == casebook.expected(case)
+
+
+@every_case
+def test_the_active_view_holds_the_expected_ids(case: str, tmp_path: Path) -> None:
+    folder = casebook.laid_out(case, tmp_path)
+    if isinstance(casebook.told(case, folder), dict):
+        pytest.skip("refused")
+    active = [casebook.ids(session) for session in casebook.sessions(case, folder, "active")]
+    full = [casebook.ids(session) for session in casebook.sessions(case, folder)]
+    if IS_UPDATE and active != full:
+        (casebook.FOLDER / case / casebook.ACTIVE).write_text(json.dumps(active) + "\n", encoding="utf-8")
+    assert active == (casebook.expected_active(case) or full)
+
+
+@pytest.mark.parametrize("view", ["full", "active"])
+@every_case
+def test_every_session_is_valid_and_survives_its_json_form(case: str, view: View, tmp_path: Path) -> None:
+    folder = casebook.laid_out(case, tmp_path)
+    validator = Draft202012Validator(schemas()["session"])
+    try:
+        found = list(casebook.sessions(case, folder, view))
+    except NotASession as refusal:
+        Draft202012Validator(schemas()["problem"]).validate(
+            {name: getattr(refusal.problem, name) for name in refusal.problem.__struct_fields__}
+        )
+        return
+    for session in found:
+        wire = session_json(session)
+        assert b"\n" not in wire
+        validator.validate(json.loads(wire))
+        assert decode_session(wire) == session
+
+
+def test_every_problem_code_has_a_case_or_a_test_on_disk() -> None:
+    codes = set(TESTED_ON_DISK)
+    for case in casebook.NAMES:
+        match casebook.expected(case):
+            case dict(refusal):
+                codes.add(refusal["refused"])
+            case sessions:
+                codes |= {problem["code"] for session in sessions for problem in session["problems"]}
+    assert codes == set(CODES)
+
+
+@pytest.mark.parametrize("test", TESTED_ON_DISK.values())
+def test_the_tests_on_disk_are_there(test: str) -> None:
+    text = (Path(__file__).parent / "test_bad_input.py").read_text(encoding="utf-8")
+    assert f"def {test}(" in text

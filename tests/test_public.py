@@ -1,0 +1,84 @@
+"""The front door: what `retold` offers, and how little it costs to open it."""
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+import retold
+
+# What a start would notice: each of these costs a good part of a start of Python, some of them several.
+COUNTED = {"argparse", "dataclasses", "importlib.metadata", "inspect", "msgspec", "pathlib", "rich", "typing"}
+
+
+def started(code: str) -> set[str]:
+    """Return the modules that this code imports in a fresh process, where nothing measures coverage."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
+    told = f"import sys\nbefore = set(sys.modules)\n{code}\nprint(sorted(set(sys.modules) - before), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", told], env=env, capture_output=True, text=True, encoding="utf-8", check=True
+    )
+    imported: list[str] = ast.literal_eval(done.stderr)
+    return set(imported)
+
+
+def command(*arguments: str) -> set[str]:
+    return started(f"""
+from retold.cli.main import main
+try:
+    code = main({list(arguments)!r})
+except SystemExit as end:
+    code = end.code
+assert not code, code
+""")
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.split(".")[0] == "retold"}
+
+
+def test_all_is_sorted_and_without_repetition() -> None:
+    assert retold.__all__ == sorted(set(retold.__all__))
+
+
+def test_all_has_every_public_name() -> None:
+    assert set(retold.__all__) == {*retold._HOMES, "__version__"}  # noqa: SLF001 - the table behind the door
+    assert dir(retold) == retold.__all__
+
+
+@pytest.mark.parametrize("name", retold.__all__)
+def test_every_public_name_can_be_imported(name: str) -> None:
+    found = getattr(importlib.import_module("retold"), name)
+    assert isinstance(found, str) if name == "__version__" else found.__name__ == name
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="nothing_like_it"):
+        retold.nothing_like_it  # noqa: B018
+
+
+def test_importing_retold_imports_nothing_else() -> None:
+    imported = started("import retold")
+    assert ours(imported) == {"retold"}
+    assert not imported & COUNTED
+
+
+def test_version_imports_the_command_and_nothing_heavy() -> None:
+    imported = command("--version")
+    assert ours(imported) == {"retold", "retold.cli", "retold.cli.main"}
+    assert not imported & COUNTED
+
+
+def test_help_imports_argparse_and_nothing_heavy() -> None:
+    imported = command("--help")
+    assert ours(imported) == {"retold", "retold.cli", "retold.cli.main"}
+    assert imported & COUNTED == {"argparse"}
+
+
+@pytest.mark.parametrize("name", ["read", "events"])
+def test_help_of_a_command_reads_no_model(name: str) -> None:
+    imported = command(name, "--help")
+    assert not {module for module in ours(imported) if module.startswith("retold.agents")}
