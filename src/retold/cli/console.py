@@ -9,7 +9,7 @@ from typing import TextIO
 CODES = {"title": "1", "faint": "2", "you": "1;36", "agent": "1;35", "tool": "34", "bad": "31"}
 # C0 but for tab and line end, DEL, C1, and the marks that turn the direction of what follows.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_RAW_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
+_RAW_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
 
 
 def harmless(text: str) -> str:
@@ -40,7 +40,7 @@ class Console:
 
     def record(self, line: bytes) -> None:
         """Write one JSON object; what JSON lets through and a terminal would obey is escaped."""
-        safe = _RAW_CONTROLS.sub(lambda match: b"\\u00%02x" % match[0][-1], line)
+        safe = _RAW_CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), line)
         self.out.write(safe.decode() + "\n")
 
     def tell(self, text: str) -> None:

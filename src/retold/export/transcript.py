@@ -41,7 +41,7 @@ CONVERSATION = Wanted()
 
 def transcript(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[Line]:
     """Yield a session line by line."""
-    yield Line("title", session.title or session.key)
+    yield Line("title", session.title or "(no prompt)")
     yield from _about(session)
     for entry in session.timeline:
         lines = list(_entry(entry, session.agent, wanted))
@@ -65,9 +65,9 @@ def _about(session: Session) -> Iterator[Line]:
     yield Line(
         "faint", " · ".join(fact for fact in [_plural(counts.prompts, "prompt"), tools, tokens] if fact)
     )
-    kinds = sorted({problem.code for problem in session.problems if problem.severity != "note"})
-    if kinds:
-        yield Line("bad", f"{_plural(len(session.problems), 'problem')} while reading: {', '.join(kinds)}")
+    codes = [problem.code for problem in session.problems if problem.severity != "note"]
+    if codes:
+        yield Line("bad", f"{_plural(len(codes), 'problem')} while reading: {', '.join(sorted(set(codes)))}")
 
 
 def _plural(number: int, noun: str) -> str:
@@ -78,12 +78,25 @@ def _entry(entry: Entry, agent: str, wanted: Wanted) -> Iterator[Line]:
     if isinstance(entry, Event):
         yield from _event(entry, wanted)
         return
-    lines = [line for part in entry.parts for line in _part(part, entry, wanted)]
+    lines = list(_said(entry, wanted))
     if wanted.tokens and entry.usage is not None:
         lines.append(Line("faint", _tokens(entry.usage)))
     if lines:
         yield _heading(entry, agent)
         yield from lines
+
+
+def _said(message: Message, wanted: Wanted) -> Iterator[Line]:
+    """Yield what a message says; of a prompt in several texts, the human's own words once."""
+    is_told = False
+    for part in message.parts:
+        if isinstance(part, Text) and message.prompt is not None:
+            yield from () if is_told else _lines("plain", message.prompt)
+            is_told = True
+        else:
+            yield from _part(part, wanted)
+    if message.prompt is not None and not is_told:
+        yield from _lines("plain", message.prompt)
 
 
 def _heading(message: Message, agent: str) -> Line:
@@ -100,14 +113,15 @@ def _event(event: Event, wanted: Wanted) -> Iterator[Line]:
     elif event.kind == "error":
         yield from _lines("bad", f"! {event.text}")
     elif wanted.notices and (event.text or event.opaque):
-        yield from _lines("faint", f"{event.kind}: {event.text or _as_json(event.opaque)}")
+        yield from _lines(
+            "faint", f"{event.kind}: {event.text or _as_json(event.opaque and event.opaque.value)}"
+        )
 
 
-def _part(part: Part, message: Message, wanted: Wanted) -> Iterator[Line]:
+def _part(part: Part, wanted: Wanted) -> Iterator[Line]:
     match part:
         case Text(text):
-            said = message.prompt if message.prompt is not None else text
-            yield from _lines("plain", said.strip("\n")) if said.strip() else ()
+            yield from _lines("plain", text.strip("\n")) if text.strip() else ()
         case Thinking() if wanted.thoughts:
             yield from _lines(
                 "faint", ": ".join(words for words in (part.subject, part.text) if words), "  ~ "

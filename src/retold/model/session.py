@@ -38,7 +38,7 @@ class Counts(msgspec.Struct, frozen=True, gc=False):
 
 
 class Coverage(msgspec.Struct, frozen=True, gc=False):
-    """How much of the files was understood: records met, and how many of them were kept as Opaque."""
+    """How much of the files was understood: records met, and how many things in them were kept as Opaque."""
 
     records: int
     opaque: int

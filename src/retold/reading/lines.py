@@ -36,6 +36,13 @@ def decode_lines(data: bytes, path: str, start: int = 0, number: int = 0) -> Ite
         start = after
 
 
+def count_lines(data: bytes, start: int, end: int) -> int:
+    """Return how many lines end between two places."""
+    if data.find(b"\r", start, end) < 0:
+        return data.count(b"\n", start, end)
+    return len(data[start:end].splitlines())
+
+
 def _next(data: bytes, mark: bytes, start: int) -> tuple[int, int]:
     """Return where the line ends, and where the next begins."""
     end = data.find(mark, start)

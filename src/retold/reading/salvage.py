@@ -8,12 +8,13 @@ from typing import Any
 
 import msgspec
 
-RESUMES = 64
+FAILURES = 64
 """How often the search for the next whole element may fail: each failure can cost a scan of the rest."""
 
 _SCANNER = json.JSONDecoder(strict=False)
 _SPACE = re.compile(r"[ \t\r\n]*")
-_OBJECT = re.compile(r'\{\s*"')
+_OBJECT = re.compile(r'\{\s*"(?:id|timestamp|type|content|role|parts)"\s*:')
+"""How an element begins: with a field that every element may begin with."""
 
 
 class Salvage(msgspec.Struct, frozen=True):
@@ -43,7 +44,7 @@ def salvage(text: str, list_key: str | None, is_element: Callable[[Any], bool]) 
         position = found
     elements: list[Any] = []
     broken_at = _elements(text, position + 1, elements)
-    rest = list(_elements_after(text, broken_at, is_element))
+    rest = list(_elements_after(text, broken_at + 1, is_element))
     return Salvage(fields, elements + rest, broken_at, is_cut=not rest)
 
 
@@ -97,14 +98,16 @@ def _elements(text: str, position: int, elements: list[Any]) -> int:
 
 
 def _elements_after(text: str, position: int, is_element: Callable[[Any], bool]) -> Iterator[Any]:
-    """Yield the elements that are whole behind the damage, in a bounded number of tries."""
-    for _ in range(RESUMES):
-        match = _OBJECT.search(text, position + 1)
+    """Yield the elements that are whole behind the damage; only so many tries may fail."""
+    failures = 0
+    while failures < FAILURES:
+        match = _OBJECT.search(text, position)
         if match is None:
             return
         value = value_at(text, match.start())
         if value is None:
-            position = match.start()
+            failures += 1
+            position = match.start() + 1
         elif is_element(value[0]):
             found = [value[0]]
             end = _skip(text, value[1])

@@ -244,6 +244,7 @@ SAID = {"id": "a", "type": "user", "content": "x"}
 BAD = {"id": "b", "type": "user", "content": {"text": 5}}
 """A message at which the loader throws, where it looks at it."""
 LATER = {"id": "c", "type": "gemini", "content": [{"text": "y"}]}
+BEYOND = {"id": "d", "type": "user", "content": "z"}
 RAW = dumped({"$rewindTo": "a", "note": "bell\x07"}, is_ascii=True, is_raw=True)
 
 
@@ -272,6 +273,9 @@ CORNERS = {
         {"$set": [], "sessionId": "s", "projectHash": "h"}, SAID
     ),
     "a $set of ids that are empty lists": as_lines({"$set": {"sessionId": [], "projectHash": {}}}, SAID),
+    "a second version of a message": as_lines(OPENING, SAID, LATER, SAID | {"content": "again"}),
+    "a rewind": as_lines(OPENING, SAID, LATER, BEYOND, {"$rewindTo": "c"}),
+    "a rewind to nowhere": as_lines(OPENING, SAID, LATER, {"$rewindTo": "unknown"}, BEYOND),
     "a message at which the loader throws, on a line": as_lines(OPENING, BAD, SAID),
     "a $set in which the loader throws": as_lines(OPENING, {"$set": {"messages": [SAID, BAD, LATER]}}),
     "a $set that is lost half-way": as_lines({"$set": {**OPENING, "messages": [SAID, BAD]}}, LATER),

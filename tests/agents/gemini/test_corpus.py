@@ -53,9 +53,9 @@ EXPECTED = {
         refused={"foreign-format": 2, "not-a-session": 17},
         problems={
             "bad-timestamp": 1, "no-metadata": 4, "token-total-mismatch": 10, "unexpected-shape": 3,
-            "unknown-part": 19, "unknown-type": 11, "unreadable-by-agent": 2,
+            "unknown-part": 20, "unknown-type": 11, "unreadable-by-agent": 2,
         },
-        opaque=33,
+        opaque=34,
     ),
 }  # fmt: skip
 

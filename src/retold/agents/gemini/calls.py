@@ -1,7 +1,7 @@
 """`toolCalls` to our ToolCalls, and calls of one id in several versions to one."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -70,7 +70,7 @@ def tool_call(call: Any, setting: Setting) -> ToolCall | Opaque:
 def usual_call(call: ToolCallRecord, setting: Setting) -> ToolCall:
     """Return a call whose every field is known to be of its kind: `built`, without a step between."""
     given = call.result[0].function_response.response
-    name, title, text, at = call.name, call.display_name, given.output, call.timestamp
+    name, title, text = call.name, call.display_name, given.output
     server = mcp_names(title) if title is not None and title.endswith(MCP_ENDING) else None
     canonical, category = KINDS.get(name) or kind(name, server is not None, call.agent_id is not None)
     if name in STARTS_AGENT:
@@ -85,7 +85,7 @@ def usual_call(call: ToolCallRecord, setting: Setting) -> ToolCall:
         call.status,
         text,
         given.error,
-        at if at.tzinfo is UTC else at.astimezone(UTC),
+        call.timestamp,
         setting.child(call.agent_id),
         title,
         call.description,

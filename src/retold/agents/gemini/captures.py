@@ -69,10 +69,18 @@ def capture_draft(reading: Reading) -> Draft:
         sources=(source_file(reading),),
         coverage=Coverage(len(found.objects), notes.opaque),
         problems=(*reading.problems, *notes.problems),
-        extra={"stats": stats} if stats is not None else {},
+        extra={
+            name: value for name, value in (("stats", stats), ("model", _model(found))) if value is not None
+        },
         full=timeline,
         active=timeline,
     )
+
+
+def _model(found: Captured) -> str | None:
+    """Return the model that a stream names at its start."""
+    models = (line.value.get("model") for line in found.objects if _kind(line.value) == "init")
+    return next((model for model in models if type(model) is str), None)
 
 
 def _at(value: Any) -> datetime | None:
@@ -84,7 +92,10 @@ def _answer(value: Record) -> Iterator[Entry]:
     for warning in warnings if type(warnings) is list else ():
         yield Event(None, "warning", None, "live", warning if type(warning) is str else str(warning))
     if type(response) is str:
-        yield Message(None, "assistant", None, "live", None, None, None, (Text(response),))
+        stats = value.get("stats")
+        models = stats.get("models") if type(stats) is dict else None
+        model = next(iter(models)) if type(models) is dict and len(models) == 1 else None
+        yield Message(None, "assistant", None, "live", None, model, None, (Text(response),))
     if error is not None:
         yield Event(None, "error", None, "live", _error_text(error), Opaque(error))
 
@@ -94,7 +105,7 @@ def _stream(found: Captured, notes: Notes) -> Iterator[Entry]:
     values = [line.value for line in found.objects]
     results = {value["tool_id"]: value for value in values if _is_tool(value, "tool_result")}
     called = {value["tool_id"] for value in values if _is_tool(value, "tool_use")}
-    model: str | None = None
+    model = _model(found)
     answer: list[Record] = []
     for line in found.objects:
         notes.place = (line.number, 0)
@@ -107,9 +118,7 @@ def _stream(found: Captured, notes: Notes) -> Iterator[Entry]:
             answer = []
         if is_said:
             answer.append(line.value)
-        elif kind == "init":
-            model = line.value["model"] if type(line.value.get("model")) is str else None
-        else:
+        elif kind != "init":
             yield from _other(line.value, notes)
         yield from _unknown_keys(line.value, notes)
     if answer:

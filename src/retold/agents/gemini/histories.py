@@ -35,6 +35,8 @@ class History(msgspec.Struct, frozen=True):
     origin: Origin
     kind: Kind
     turns: tuple[Any, ...]
+    pointer: str = ""
+    """Where in the file the list stands."""
     beside: Record = {}
     project_hash: str | None = None
 
@@ -42,7 +44,7 @@ class History(msgspec.Struct, frozen=True):
 def history_draft(reading: Reading) -> Draft:
     """Return the draft of a client history: both views are the same, all of it."""
     found: History = reading.state
-    notes = Notes(reading.source.shown)
+    notes = Notes(reading.source.shown, found.pointer)
     setting = Setting(notes, found.origin.stem, _key(found))
     placed = []
     for index, record in enumerate(_records(found.turns)):

@@ -1,6 +1,7 @@
 """Records to entries: raw in, model out."""
 
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -10,8 +11,9 @@ from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.raw import (
     ANSWER_KEYS,
     ENVIRONMENT_ID,
-    MESSAGE_KEYS,
     NOTICES,
+    THOUGHT_KEYS,
+    USER_KEYS,
     Record,
     plain_text,
     text_parts,
@@ -19,7 +21,7 @@ from retold.agents.gemini.raw import (
 from retold.agents.gemini.replay import Version
 from retold.agents.gemini.results import NOTHING
 from retold.agents.gemini.setting import Setting
-from retold.agents.gemini.tokens import counted, usage
+from retold.agents.gemini.tokens import counted, is_counted, usage
 from retold.agents.gemini.usual import (
     AnswerRecord,
     ErrorRecord,
@@ -27,8 +29,9 @@ from retold.agents.gemini.usual import (
     MessageRecord,
     UserRecord,
     WarningRecord,
+    has_utc_times,
 )
-from retold.agents.gemini.words import ACKNOWLEDGEMENTS, as_task, other_part, prompt_of, said_by_user
+from retold.agents.gemini.words import ACKNOWLEDGEMENTS, as_task, prompt_of, said_by_user, unlike_text
 from retold.model.entries import Entry, Event, EventKind, Fate, Message
 from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
 
@@ -54,20 +57,22 @@ def answer(record: Record, fate: Fate, setting: Setting, versions: tuple[Version
     """Return what the model thought, said and did."""
     if len(versions) <= 1:
         try:
-            return usual_answer(msgspec.convert(record, AnswerRecord), fate, setting)
+            usual = msgspec.convert(record, AnswerRecord)
         except (msgspec.ValidationError, RecursionError):
             pass  # anything but usual
+        else:
+            if has_utc_times(usual):
+                return usual_answer(usual, fate, setting)
     return careful_answer(record, fate, setting, versions)
 
 
 def usual_answer(record: AnswerRecord, fate: Fate, setting: Setting) -> Message:
     """Return the message of a record whose every field is known to be of its kind."""
-    at, model, tokens = record.timestamp, record.model, record.tokens
+    model, tokens = record.model, record.tokens
     parts: list[Part] = []
     if record.thoughts:
         parts = [
-            Thinking(thought.subject, thought.description, _utc(thought.timestamp))
-            for thought in record.thoughts
+            Thinking(thought.subject, thought.description, thought.timestamp) for thought in record.thoughts
         ]
     if record.content:
         parts.append(_spoken(record.content, model))
@@ -76,17 +81,13 @@ def usual_answer(record: AnswerRecord, fate: Fate, setting: Setting) -> Message:
     return Message(
         record.id,
         "assistant",
-        at if at.tzinfo is UTC else at.astimezone(UTC),
+        record.timestamp,
         fate,
         None,
         model,
         None if tokens is None else counted(f"{setting.native_id}/{record.id}", tokens, setting.notes),
         tuple(parts),
     )
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    return at if at is None or at.tzinfo is UTC else at.astimezone(UTC)
 
 
 def careful_answer(
@@ -108,6 +109,9 @@ def careful_answer(
     elif content is not None:
         parts += _content(content, parts, calls, setting, model)
     parts += calls
+    made = None if tokens is None else usage(tokens, f"{setting.native_id}/{message_id}", notes)
+    if tokens is not None and not is_counted(tokens):
+        parts.append(Opaque({"tokens": tokens}))
     if not record.keys() <= ANSWER_KEYS:
         parts.append(_unknown_keys(record, notes, ANSWER_KEYS))
     return Message(
@@ -117,7 +121,7 @@ def careful_answer(
         fate,
         None,
         model if type(model) is str else None,
-        None if tokens is None else usage(tokens, f"{setting.native_id}/{message_id}", notes),
+        made,
         tuple(parts),
     )
 
@@ -126,11 +130,9 @@ def question(record: Record, fate: Fate, setting: Setting) -> Entry:
     """Return what a person said, or what the CLI said in a person's place."""
     at = setting.notes.time(record.get("timestamp"))
     made = asked(_id(record), at, record.get("content"), record.get("displayContent"), fate, setting)
-    if isinstance(made, Event) or record.keys() <= MESSAGE_KEYS:
+    if isinstance(made, Event) or record.keys() <= USER_KEYS:
         return made
-    return msgspec.structs.replace(
-        made, parts=(*made.parts, _unknown_keys(record, setting.notes, MESSAGE_KEYS))
-    )
+    return msgspec.structs.replace(made, parts=(*made.parts, _unknown_keys(record, setting.notes, USER_KEYS)))
 
 
 def asked(  # noqa: PLR0913 - the fields of a user record
@@ -152,7 +154,7 @@ def usual_entry(record: MessageRecord, setting: Setting) -> Entry:
     """Return the entry of a record whose every field is known to be of its kind; all of them are live."""
     if type(record) is AnswerRecord:
         return usual_answer(record, "live", setting)
-    at = _utc(record.timestamp)
+    at = record.timestamp
     if type(record) is UserRecord:
         return asked(record.id, at, record.content, record.display_content, "live", setting)
     kind: EventKind = _NOTICE_KINDS[type(record)]
@@ -170,7 +172,9 @@ def notice(record: Record, fate: Fate, setting: Setting) -> Event:
     at = setting.notes.time(record.get("timestamp"))
     kind: EventKind = "compaction" if record["type"] == "info" and content == "" else record["type"]
     rest = {key: value for key, value in record.items() if key not in ("id", "timestamp", "type", "content")}
-    if any(type(part) is dict and "text" not in part for part in text_parts(content)):
+    if not all(
+        type(part) is str or (type(part) is dict and part.keys() == {"text"}) for part in text_parts(content)
+    ):
         rest["content"] = content  # 0.44 and later: a notice may hold data
     elif rest:
         setting.notes.kept("unknown-part", "unknown keys in a notice: " + ", ".join(sorted(rest)))
@@ -181,16 +185,19 @@ def _thinking(thoughts: Any, notes: Notes) -> list[Part]:
     if type(thoughts) is not list:
         notes.kept("unexpected-shape", "thoughts is no list")
         return [Opaque(thoughts)]
-    return [_thought(thought, notes) for thought in thoughts]
+    return [part for thought in thoughts for part in _thought(thought, notes)]
 
 
-def _thought(thought: Any, notes: Notes) -> Part:
+def _thought(thought: Any, notes: Notes) -> Iterator[Part]:
     if type(thought) is dict:
         subject, text = thought.get("subject"), thought.get("description")
         if type(text) is str and (subject is None or type(subject) is str):
-            return Thinking(subject, text, notes.time(thought.get("timestamp")))
+            yield Thinking(subject, text, notes.time(thought.get("timestamp")))
+            if not thought.keys() <= THOUGHT_KEYS:
+                yield _unknown_keys(thought, notes, THOUGHT_KEYS)
+            return
     notes.kept("unexpected-shape", "a thought without a description")
-    return Opaque(thought)
+    yield Opaque(thought)
 
 
 def _spoken(text: str, model: Any) -> Part:
@@ -216,7 +223,7 @@ def _content(
             if item["text"]:
                 parts.append(_spoken(item["text"], model))
         else:
-            parts.append(other_part(item, setting.notes))
+            parts.extend(unlike_text(item, setting.notes))
     return parts
 
 

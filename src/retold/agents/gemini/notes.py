@@ -11,8 +11,10 @@ from retold.reading.times import parse_time
 class Notes:
     """Problems and the count of opaque things, gathered while one file is normalised."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, pointer: str = "") -> None:
+        """Take the file's path, and the pointer to the list of its records where that is one document."""
         self.path = path
+        self.pointer = pointer
         self.problems: list[Problem] = []
         self.opaque = 0
         self.has_results = False
@@ -29,7 +31,7 @@ class Notes:
     def add(self, code: str, message: str) -> None:
         """Write a problem down at the place where we stand."""
         line, index = self.place or (0, -1)
-        pointer = f"/{index}" if index >= 0 and not line else ""
+        pointer = f"{self.pointer}/{index}" if index >= 0 and not line else ""
         self.problems.append(problem(code, message, self.path, line or None, pointer))
 
     def call_id(self, name: str) -> str:

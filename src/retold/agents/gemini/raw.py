@@ -30,6 +30,8 @@ METADATA_KEYS = frozenset(
 MESSAGE_KEYS = frozenset(
     ("id", "timestamp", "type", "content", "displayContent", "toolCalls", "thoughts", "tokens", "model")
 )
+USER_KEYS = frozenset(("id", "timestamp", "type", "content", "displayContent"))
+THOUGHT_KEYS = frozenset(("subject", "description", "timestamp"))
 ANSWER_KEYS = MESSAGE_KEYS - {"displayContent"}
 TOOL_CALL_KEYS = frozenset(
     (

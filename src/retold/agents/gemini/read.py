@@ -20,7 +20,7 @@ from retold.model.problem import Problem, problem
 from retold.model.session import Kind
 from retold.reading.decoding import Decoded, decode
 from retold.reading.files import FileBytes, read_bytes
-from retold.reading.lines import Line, decode_lines
+from retold.reading.lines import Line, count_lines, decode_lines
 
 _SEAL_SAMPLE = 4096
 
@@ -71,11 +71,12 @@ def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
     settled_end = data.rfind(b"\n") + 1
     if settled_end > found.offset:
         before = found.settled or State(path)
-        lines = decode_lines(data[:settled_end], path, found.offset, before.lines)
+        lines = decode_lines(data[:settled_end], path, found.offset, found.line_ends)
         settled = replay(before, lines)
     else:
         settled_end, settled = found.offset, found.settled or State(path)
-    rest = decode_lines(data, path, settled_end, settled.lines)
+    line_ends = found.line_ends + count_lines(data, found.offset, settled_end)
+    rest = decode_lines(data, path, settled_end, line_ends)
     state = replay(settled, rest) if settled_end < len(data) else settled
     if not is_loadable(state) and state.lines <= 1:
         whole = decode(data)
@@ -83,7 +84,9 @@ def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
     native_id = state.metadata.get("sessionId")
     native_id = native_id if type(native_id) is str and native_id else None
     outputs = find_outputs(found.origin, native_id)
-    recorded = Recorded(found.origin, state, outputs, settled, settled_end, _seal(data, settled_end))
+    recorded = Recorded(
+        found.origin, state, outputs, settled, settled_end, line_ends, _seal(data, settled_end)
+    )
     return _reading(source, file, "gemini-jsonl", native_id, recorded)
 
 
@@ -128,12 +131,14 @@ def _document(found: Document, source: Source, file: FileBytes) -> Sequence[Read
         if _is_list_of(value.get(turns_key), is_turn):
             form = "gemini-restore-point" if turns_key == "clientHistory" else "gemini-checkpoint"
             beside = {key: kept for key, kept in value.items() if key != turns_key}
-            history = History(place, "checkpoint", tuple(value[turns_key]), beside, _known_hash(place))
+            history = History(
+                place, "checkpoint", tuple(value[turns_key]), f"/{turns_key}", beside, _known_hash(place)
+            )
             return (_reading(source, file, form, None, history, found.problems),)
     if type(value) is list and value:
         if _is_list_of(value, is_turn):
             kind: Kind = "checkpoint" if place.stem.startswith("checkpoint") else "capture"
-            history = History(place, kind, tuple(value), {}, _known_hash(place))
+            history = History(place, kind, tuple(value), project_hash=_known_hash(place))
             form = "gemini-checkpoint" if kind == "checkpoint" else "gemini-share-json"
             return (_reading(source, file, form, None, history, found.problems),)
         if _is_list_of(value, is_logged):

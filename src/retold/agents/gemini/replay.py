@@ -222,8 +222,12 @@ class _Fold:
 
     def update(self, changes: Record, line: Line) -> None:
         """Apply a `$set`: a list of messages replaces the live ones, other keys are merged."""
-        messages = changes.get("messages")
-        is_merged = self.replace(messages, line) if type(messages) is list else line.strict
+        messages = changes.get("messages", [])
+        if type(messages) is not list:
+            self.keep_unknown({"$set": {"messages": messages}}, (line.number, 0))
+        is_merged = (
+            self.replace(messages, line) if "messages" in changes and type(messages) is list else line.strict
+        )
         self.merge(changes, is_loaded=is_merged)
 
     def replace(self, messages: list[Any], line: Line) -> bool:

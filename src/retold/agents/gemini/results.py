@@ -34,7 +34,10 @@ def result(value: Any, call_id: str) -> Result:
     parts = text_parts(value)
     found = _own_response(parts, call_id)
     own = NOTHING if found is None else response(found)
-    beside = [part for part in parts if not (type(part) is dict and "functionResponse" in part)]
+    # The other responses belong to the other calls; where none is this call's own, nobody else keeps them.
+    beside = [
+        part for part in parts if found is None or not (type(part) is dict and "functionResponse" in part)
+    ]
     return _with_siblings(own, beside)
 
 

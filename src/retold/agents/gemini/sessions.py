@@ -32,6 +32,8 @@ class Recorded(msgspec.Struct, frozen=True):
     settled: State | None = None
     """The state at the last line end: from here a file that has grown is read on."""
     offset: int = 0
+    line_ends: int = 0
+    """How many lines end before `offset`."""
     seal: bytes = b""
     """Tells whether the file still begins with what was read up to `offset`."""
 
@@ -39,7 +41,7 @@ class Recorded(msgspec.Struct, frozen=True):
 def recorded_draft(found: Recorded, readings: Sequence[Reading], view: View) -> Draft:
     """Return the draft of a session that was read from one file, or from several as one."""
     about = _about(found.state)
-    notes = Notes(found.state.path)
+    notes = Notes(found.state.path, "/messages")
     native_id = next((reading.native_id for reading in readings if reading.native_id is not None), None)
     is_subagent = found.origin.parent_id is not None or about.metadata.get("kind") == "subagent"
     parent = _parent(found.origin)

@@ -15,6 +15,8 @@ from retold.reading.salvage import Salvage, salvage, value_at
 
 _SHARE_HEADING = re.compile(r"\A\ufeff?\s*(?:## (?:USER|MODEL) \S+|\S+ ## (?:USER|MODEL))\s*$", re.MULTILINE)
 _OBJECT_LINE = re.compile(r"^\{", re.MULTILINE)
+LISTS = ("messages", "clientHistory", "history")
+"""Under which name a document holds its list."""
 STREAM_TYPES = ("init", "message", "tool_use", "tool_result", "error", "result")
 _BLANK = re.compile(rb"[ \t\r\n\x00]*")
 _LINE_END = re.compile(rb"[\r\n]")
@@ -70,9 +72,15 @@ def shape(data: bytes, path: str) -> Lines | Stream | Usual | Document | Markdow
             return Lines()
         problems = tuple(problem(code, message, path) for code, message in whole.mended)
         return Document(whole.value, whole.strict, problems)
-    return (
-        _lines(data, path) or _markdown(data, path) or _embedded(data, path) or _salvaged(data, path, whole)
-    )
+    saved = _salvaged(data, path, whole)
+    if isinstance(saved, Document) and _has_elements(saved.value):
+        return saved
+    return _lines(data, path) or _markdown(data, path) or _embedded(data, path) or saved
+
+
+def _has_elements(value: Any) -> bool:
+    """Tell whether a saved document has elements in its list: then it was one document, and not lines."""
+    return bool(value) if type(value) is list else any(value.get(key) for key in LISTS)
 
 
 def _blank_until(data: bytes, position: int) -> int:
@@ -163,7 +171,7 @@ def _embedded(data: bytes, path: str) -> Document | None:
 def _salvaged(data: bytes, path: str, failure: Undecodable) -> Document | Problem:
     """Return what is whole of a JSON document that is cut or damaged."""
     text = data.removeprefix(BOM).decode(errors="replace")
-    for key in ("messages", "clientHistory", "history", None):
+    for key in (*LISTS, None):
         found = salvage(text, key, _is_said_or_turn)
         if found is not None and (found.elements or _is_begun(found)):
             line = text.count("\n", 0, found.broken_at) + 1

@@ -22,7 +22,10 @@ def full_timeline(found: State | Plain, setting: Setting) -> tuple[Entry, ...]:
     if isinstance(found, State):
         placed = list(_replayed(found, setting))
     else:
-        entries = [usual_entry(record, setting) for record in found.record.messages]
+        entries = []
+        for index, record in enumerate(found.record.messages):
+            notes.place = (0, index)
+            entries.append(usual_entry(record, setting))
         if not notes.has_agents and not notes.has_results:
             return tuple(entries)
         placed = [Placed(made, (0, index)) for index, made in enumerate(entries)]

@@ -28,6 +28,13 @@ def usage(tokens: Any, request: str, notes: Notes) -> Usage | None:
         return _partial(tokens, request, notes)
 
 
+def is_counted(tokens: Any) -> bool:
+    """Tell whether a count holds nothing but known whole numbers."""
+    return type(tokens) is dict and all(
+        key in TOKEN_KEYS and type(count) in (int, type(None)) for key, count in tokens.items()
+    )
+
+
 def counted(request: str, tokens: TokensRecord, notes: Notes) -> Usage:
     """Return a complete count. The API caches by itself and bills no write, so there were none."""
     total = tokens.input + tokens.output + tokens.thoughts + tokens.tool
@@ -40,9 +47,8 @@ def counted(request: str, tokens: TokensRecord, notes: Notes) -> Usage:
 
 def _partial(tokens: Record, request: str, notes: Notes) -> Usage | None:
     """Return what is recorded of an incomplete count; what is missing stays unknown."""
-    wrong = [key for key in TOKEN_KEYS if type(tokens.get(key)) not in (int, type(None))]
-    if wrong:
-        notes.kept("unexpected-shape", "tokens that are no whole numbers: " + ", ".join(wrong))
+    if not is_counted(tokens):
+        notes.kept("unexpected-shape", "tokens that are no known whole numbers")
     counts = {key: tokens[key] for key in TOKEN_KEYS if type(tokens.get(key)) is int}
     if not counts:
         return None

@@ -4,7 +4,7 @@ msgspec checks every field of an answer in the time in which Python looks at thr
 unknown key, is read the careful way, field by field: both ways give the same (`test_usual.py`).
 """
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -135,6 +135,18 @@ class ConversationRecord(
     memory_scratchpad: Any = None
 
 
+def has_utc_times(record: MessageRecord) -> bool:
+    """Tell whether every time in a message is in UTC, as the CLI writes them; others may lie outside the calendar."""
+    if record.timestamp.tzinfo is not UTC:
+        return False
+    if type(record) is not AnswerRecord:
+        return True
+    for thought in record.thoughts or ():
+        if thought.timestamp is not None and thought.timestamp.tzinfo is not UTC:
+            return False
+    return all([call.timestamp.tzinfo is UTC for call in record.tool_calls or ()])
+
+
 _CONVERSATION = msgspec.json.Decoder(ConversationRecord)
 
 
@@ -145,4 +157,5 @@ def usual_conversation(data: bytes) -> ConversationRecord | None:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     ids = {message.id for message in record.messages}
-    return record if len(ids) == len(record.messages) else None
+    is_usual = len(ids) == len(record.messages) and all(map(has_utc_times, record.messages))
+    return record if is_usual else None

@@ -63,7 +63,7 @@ def said_by_user(content: Any, notes: Notes) -> tuple[Part, ...]:
         if type(text) is not str:
             parts.extend(_files("".join(block or ())))
             block = None if block is None else []
-            parts.extend(_unlike_text(item, notes))
+            parts.extend(unlike_text(item, notes))
         elif block is None and text.strip() != FILES_OPEN:
             parts.extend(_text(text))
         else:
@@ -156,12 +156,27 @@ def other_part(item: Any, notes: Notes) -> Part:
             return Opaque(item)
 
 
-def _unlike_text(item: Any, notes: Notes) -> Iterator[Part]:
+def unlike_text(item: Any, notes: Notes) -> Iterator[Part]:
+    """Yield a part that is not plain text, and what it holds beside the known."""
     yield other_part(item, notes)
+    rest = _beside(item)
+    if rest:
+        yield Opaque(rest)
+
+
+def _beside(item: Any) -> Record | None:
+    """Return what a part holds beside what was told of it."""
+    told: dict[str, tuple[str, ...]] = {"executableCode": ("code",), "codeExecutionResult": ("output",)}
+    for kind, known in told.items():
+        holder = item.get(kind) if type(item) is dict else None
+        if type(holder) is dict and all(type(holder.get(key)) is str for key in known):
+            return {key: value for key, value in holder.items() if key not in known}
     match item:
-        case {"functionResponse": dict(found)} if not found.keys() <= {"id", "name", "response", "parts"}:
-            notes.kept("unknown-part", "unknown keys in a functionResponse: " + ", ".join(sorted(found)))
-            yield Opaque(item)
+        case {"functionResponse": dict(found)}:
+            return response(found).rest
+        case {"inlineData": dict()} | {"fileData": dict()}:
+            return {key: value for key, value in item.items() if key not in ("inlineData", "fileData")}
+    return None
 
 
 def tool_result(found: Record) -> Context:
