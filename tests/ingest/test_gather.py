@@ -186,6 +186,14 @@ def test_of_a_lost_session_the_prompts_are_left(made: MadeHome) -> None:
     assert prompts(lost) == ["Where is the old harbour?"]
 
 
+def test_a_log_in_which_nothing_was_typed_is_no_news(made: MadeHome) -> None:
+    made.write("tmp/almanac/logs.json", "[]")
+    made.json("almanac", 1, 1, TALK)
+    told: list[Source | Problem] = []
+    assert len(everything(made.folder, told=told)) == 1
+    assert not [news for news in told if isinstance(news, Problem)]
+
+
 def test_a_ghost_and_its_prompts_are_one_lost_session(made: MadeHome) -> None:
     made.mark("almanac", ROOT)
     made.lines("almanac", 1, 1, [])

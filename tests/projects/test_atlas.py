@@ -73,6 +73,17 @@ def test_paths_that_do_not_prove_it_are_a_guess(made: MadeHome) -> None:
     assert project(made) == Project("/elsewhere/charts", sha(ROOT), sha(ROOT), "guessed")
 
 
+def test_a_guess_moves_up_to_the_agents_own_file(made: MadeHome, tmp_path: Path) -> None:
+    root = tmp_path / "charts"
+    (root / "bay" / "north").mkdir(parents=True)
+    (root / "GEMINI.md").touch()
+    calls = [
+        call("read_file", {"file_path": str(root / "bay" / "north" / name)}, 2) for name in ("a.svg", "b.svg")
+    ]
+    made.json(sha(ROOT), 1, 1, [ASK, gemini("g1", 2, "", calls)])
+    assert project(made) == Project(str(root), sha(ROOT), sha(ROOT), "guessed")
+
+
 def test_nothing_known_is_said_so(made: MadeHome) -> None:
     made.json(sha(ROOT), 1, 1, [ASK])
     assert project(made) == Project(None, sha(ROOT), sha(ROOT), "none")

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from retold.agents import gemini
 from retold.agents.protocol import Agent, Reading, Source
-from retold.model.problem import Problem
+from retold.model.problem import Problem, problem
 from retold.model.session import Session, View
+from retold.reading.files import printable
 
 AGENTS: dict[str, Agent] = {"gemini": gemini}
 
@@ -29,6 +30,8 @@ def read(path: str | os.PathLike[str], view: View = "full") -> Iterator[Session]
     if isinstance(found, Problem):
         raise NotASession(found)
     agent, readings = found
+    if not readings:
+        raise NotASession(problem("not-a-session", "nothing was written into it yet", printable(Path(path))))
     return (agent.join([reading], view) for reading in readings)
 
 

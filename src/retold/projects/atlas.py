@@ -1,7 +1,9 @@
 """Which project a session belongs to, and how we know."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
 
 from retold.model.project import Clue, Evidence, Project
 from retold.model.session import Session
@@ -9,6 +11,11 @@ from retold.projects.paths import ancestors, common_folder, named_paths, recorde
 
 ORDER: tuple[Evidence, ...] = ("recorded", "registry", "hash", "guessed", "none")
 """How much a piece of evidence weighs, the heaviest first."""
+
+
+MARKS = ("GEMINI.md", ".gemini", "CLAUDE.md", "AGENTS.md", ".git")
+"""What lies in a project's root and seldom elsewhere."""
+_SEPARATORS = re.compile(r"[/\\]")
 
 
 def root_hash(root: str) -> str:
@@ -21,6 +28,7 @@ class Atlas:
 
     def __init__(self, clues: Mapping[str, Iterable[Clue]], remembered: Mapping[str, str], here: str) -> None:
         """Take the clues of each home by the folder it lies in, known hashes, and the working directory."""
+        self.homes = list(clues)
         self.by_name: dict[tuple[str, str], Clue] = {}
         self.by_hash = {**remembered, root_hash(here): here}
         for home, told in clues.items():
@@ -41,17 +49,20 @@ class Atlas:
         folder = recorded_folder(session)
         if folder is not None and known.hash is None:
             return Project(folder, known.native_key, root_hash(folder), "recorded")
-        guess = folder or common_folder(named_paths(session))
+        guess = folder or _marked(common_folder(named_paths(session)))
         return Project(guess, known.native_key, known.hash, "guessed") if guess else known
 
     def _named(self, session: Session) -> Clue | None:
         """Return what the homes say about the folders in which the session's files lie."""
-        found = [
-            clue
-            for (home, name), clue in self.by_name.items()
-            if any(_lies_in(source.path, home, name) for source in session.sources)
-        ]
+        found = [clue for source in session.sources for clue in self._of_folders(source.path)]
         return min(found, key=lambda clue: ORDER.index(clue.evidence), default=None)
+
+    def _of_folders(self, path: str) -> Iterator[Clue]:
+        for home in self.homes:
+            if path.startswith(home) and path[len(home) : len(home) + 1] in ("/", "\\"):
+                for folder in _SEPARATORS.split(path[len(home) :])[1:-1]:
+                    if (home, folder) in self.by_name:
+                        yield self.by_name[home, folder]
 
     def _by_hash(self, session: Session) -> str | None:
         wanted = session.project.hash
@@ -68,6 +79,9 @@ class Atlas:
         return self.by_hash.get(wanted)
 
 
-def _lies_in(path: str, home: str, folder: str) -> bool:
-    below = path.replace("\\", "/").removeprefix(home.replace("\\", "/").rstrip("/") + "/")
-    return below != path and f"/{folder}/" in f"/{below}"
+def _marked(folder: str | None) -> str | None:
+    """Return the folder at or above a guess in which someone put an agent's own files, if this machine has one."""
+    for above in ancestors(folder) if folder else ():
+        if any(os.path.exists(os.path.join(above, mark)) for mark in MARKS):
+            return above
+    return folder

@@ -10,7 +10,7 @@ from retold.agents.gemini.histories import History, history_draft
 from retold.agents.gemini.merge import merged
 from retold.agents.gemini.prompts import Typed, prompts_draft
 from retold.agents.gemini.raw import ENVIRONMENT_ID, is_resumable
-from retold.agents.gemini.replay import as_state
+from retold.agents.gemini.replay import Plain, State, as_state
 from retold.agents.gemini.sessions import Recorded, recorded_draft, source_file
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft, assembled
@@ -37,17 +37,25 @@ def group(reading: Reading) -> str | None:
 
 
 def _session_group(found: Recorded, reading: Reading) -> str:
-    state = as_state(found.state)
-    project = state.metadata.get("projectHash") or found.origin.project_key
-    key = f"session:{project}:{reading.native_id}"
+    project, kind, first = _facts(found.state)
+    key = f"session:{project or found.origin.project_key}:{reading.native_id}"
     if found.origin.parent_id is not None:
         return f"{key}:of:{found.origin.parent_id}"
-    if state.metadata.get("kind") == "subagent":
+    if kind == "subagent":
         return f"{key}:subagent:{found.origin.stem}"
     if _UUID.fullmatch(reading.native_id or ""):
         return key
-    first = next((name for name in state.ever if type(name) is str and name != ENVIRONMENT_ID), None)
     return f"{key}:{first or reading.source.path}"
+
+
+def _facts(state: State | Plain) -> tuple[object, object, str | None]:
+    """Return a file's project hash and kind, and the id of the first message that the CLI did not write itself."""
+    if isinstance(state, Plain):
+        record = state.record
+        said = (message.id for message in record.messages if message.id != ENVIRONMENT_ID)
+        return record.project_hash, record.kind, next(said, None)
+    names = (name for name in state.ever if type(name) is str and name != ENVIRONMENT_ID)
+    return state.metadata.get("projectHash"), state.metadata.get("kind"), next(names, None)
 
 
 def join(readings: Sequence[Reading], view: View = "full") -> Session:

@@ -117,37 +117,51 @@ def _stream(source: Source, file: FileBytes) -> Reading:
 
 
 def _document(found: Document, source: Source, file: FileBytes) -> Sequence[Reading] | Problem:
-    value, path = found.value, source.shown
+    """Read one JSON value, by what it holds."""
     place = origin(source.path)
-    if type(value) is dict:
-        if _is_session(value):
-            return (_session(found, source, file, place),)
-        if is_captured(value):
-            native_id = value.get("session_id")
-            captured = Captured(place, (Line(1, value),), is_stream=False)
-            known = native_id if type(native_id) is str else None
-            return (_reading(source, file, "gemini-json-output", known, captured, found.problems),)
-        turns_key = "clientHistory" if "clientHistory" in value else "history"
-        if _is_list_of(value.get(turns_key), is_turn):
-            form = "gemini-restore-point" if turns_key == "clientHistory" else "gemini-checkpoint"
-            beside = {key: kept for key, kept in value.items() if key != turns_key}
-            history = History(
-                place, "checkpoint", tuple(value[turns_key]), f"/{turns_key}", beside, _known_hash(place)
-            )
-            return (_reading(source, file, form, None, history, found.problems),)
-    if type(value) is list and value:
-        if _is_list_of(value, is_turn):
-            kind: Kind = "checkpoint" if place.stem.startswith("checkpoint") else "capture"
-            history = History(place, kind, tuple(value), project_hash=_known_hash(place))
-            form = "gemini-checkpoint" if kind == "checkpoint" else "gemini-share-json"
-            return (_reading(source, file, form, None, history, found.problems),)
-        if _is_list_of(value, is_logged):
-            return _logs(value, source, file, place, found.problems)
-        if is_qwen(value[0]):
-            return problem("foreign-format", "a session of Qwen Code", path)
-    if is_qwen(value):
-        return problem("foreign-format", "a session of Qwen Code", path)
-    return problem("not-a-session", "JSON, but no conversation in a known form", path)
+    readings: Sequence[Reading] | None = None
+    if type(found.value) is dict:
+        readings = _object(found, source, file, place)
+    elif type(found.value) is list:
+        readings = _list(found, source, file, place)
+    if readings is not None:
+        return readings
+    first = found.value[0] if type(found.value) is list and found.value else found.value
+    if is_qwen(first):
+        return problem("foreign-format", "a session of Qwen Code", source.shown)
+    return problem("not-a-session", "JSON, but no conversation in a known form", source.shown)
+
+
+def _object(found: Document, source: Source, file: FileBytes, place: Origin) -> Sequence[Reading] | None:
+    value = found.value
+    if _is_session(value):
+        return (_session(found, source, file, place),)
+    if is_captured(value):
+        native_id = value.get("session_id")
+        known = native_id if type(native_id) is str else None
+        captured = Captured(place, (Line(1, value),), is_stream=False)
+        return (_reading(source, file, "gemini-json-output", known, captured, found.problems),)
+    key = "clientHistory" if "clientHistory" in value else "history"
+    if not _is_list_of(value.get(key), is_turn):
+        return None
+    form = "gemini-restore-point" if key == "clientHistory" else "gemini-checkpoint"
+    beside = {name: kept for name, kept in value.items() if name != key}
+    history = History(place, "checkpoint", tuple(value[key]), f"/{key}", beside, _known_hash(place))
+    return (_reading(source, file, form, None, history, found.problems),)
+
+
+def _list(found: Document, source: Source, file: FileBytes, place: Origin) -> Sequence[Reading] | None:
+    if not found.value:
+        # A log in which nothing was typed yet; any other empty list is no conversation.
+        return () if place.stem == "logs" else None
+    if _is_list_of(found.value, is_turn):
+        kind: Kind = "checkpoint" if place.stem.startswith("checkpoint") else "capture"
+        history = History(place, kind, tuple(found.value), project_hash=_known_hash(place))
+        form = "gemini-checkpoint" if kind == "checkpoint" else "gemini-share-json"
+        return (_reading(source, file, form, None, history, found.problems),)
+    if _is_list_of(found.value, is_logged):
+        return _logs(found.value, source, file, place, found.problems)
+    return None
 
 
 def _known_hash(place: Origin) -> str | None:
