@@ -76,7 +76,10 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 def output(arguments: Sequence[str]) -> str:
     """Return what `retold` prints, on a terminal of 80 columns without colour."""
+    nobody = str(ROOT / "tests" / "fixtures" / "nobody")  # nobody's own sessions belong on a page
     env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    env |= {"HOME": nobody, "USERPROFILE": nobody, "RETOLD_HOME": nobody}
+    env = {name: value for name, value in env.items() if not name.startswith("GEMINI_")}
     command = [sys.executable, "-m", "retold", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)  # noqa: S603 - our own command
     return done.stdout.decode()
