@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -100,6 +101,44 @@ def test_another_home_is_added_and_listed_by_its_label(made: MadeHome, tmp_path:
     assert [row["native_id"] for row in objects(only)] == [session_id(7)]
     copied = retold(made.folder, "list", "--json", "--home", str(other.gemini))
     assert len(objects(copied)) == 3
+
+
+def test_a_labelled_home_is_remembered(made: MadeHome, tmp_path: Path) -> None:
+    other = MadeHome(tmp_path / "bob")
+    other.json("almanac", 7, 30, TALK)
+    config = made.folder / "retold" / "config.toml"
+    config.parent.mkdir()
+    config.write_text('# mine\n[homes]\n"old" = "/nowhere"\n\n[other]\nlabel = 1\n')
+    retold(made.folder, "list", "--home", f"laptop={other.folder}")
+    assert len(objects(retold(made.folder, "list", "--json"))) == 3
+    assert [
+        row["native_id"] for row in objects(retold(made.folder, "list", "--json", "--home", "laptop"))
+    ] == [session_id(7)]
+    assert config.read_text().startswith('# mine\n[homes]\n"laptop" = ')
+    assert '"old" = "/nowhere"\n\n[other]\nlabel = 1\n' in config.read_text()
+    moved = shutil.move(other.folder, tmp_path / "moved")
+    retold(made.folder, "list", "--home", f"laptop={moved}")
+    assert config.read_text().count("laptop") == 1
+    assert len(objects(retold(made.folder, "list", "--json"))) == 3
+
+
+def test_a_damaged_configuration_is_told_and_costs_nothing(made: MadeHome) -> None:
+    (made.folder / "retold").mkdir()
+    (made.folder / "retold" / "config.toml").write_text("[homes")
+    finished = retold(made.folder, "list", "--json")
+    assert "not remembered" in finished.stderr
+    assert len(objects(finished)) == 2
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing(made: MadeHome) -> None:
+    (made.folder / "retold").write_text("a file where the folder should be")
+    deep = call("read_file", {"file_path": "/home/ann/dev/charts/bay.svg"}, 2)
+    made.json(
+        "x", 4, 40, [user("u1", 40, "Hello."), gemini("g1", 41, "", [deep])], root="/home/ann/dev/charts"
+    )
+    finished = retold(made.folder, "list", "--json")
+    assert "could not be kept" in finished.stderr
+    assert len(objects(finished)) == 3
 
 
 def test_a_folder_that_is_no_home_is_told(made: MadeHome, tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from retold.cli.config import keep_home, labelled_homes
 from retold.cli.console import Console
 from retold.cli.home import retold_home
 from retold.ingest.census import Census, census
@@ -23,7 +24,7 @@ def home_argument(parser: ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="[LABEL=]DIR",
-        help="also read this home folder: another machine's, or a backup's; a bare LABEL only lists what came from it",
+        help="also read this home folder: another machine's, or a backup's; with a LABEL it is remembered; a bare LABEL lists only what came from it",
     )
 
 
@@ -42,15 +43,33 @@ def home_label(options: Namespace) -> str | None:
 
 
 def take_census(options: Namespace, console: Console) -> Census:
-    """Find what there is; say so where a folder that was given holds nothing."""
+    """Find what there is, in the homes that are given and those that are remembered."""
     from retold.agents.registry import AGENTS  # noqa: PLC0415 - start-up is a feature
     from retold.projects.memory import remembered  # noqa: PLC0415
 
-    agents = list(AGENTS.values())
-    for _, folder in given_homes(options):
+    agents, own = list(AGENTS.values()), Path(retold_home(os.environ))
+    given = list(given_homes(options))
+    for _, folder in given:
         if all(agent.home_in(folder) is None for agent in agents):
             console.tell(f"retold: {folder}: no agent's home")
-    return census(agents, os.environ, list(given_homes(options)), remembered(Path(retold_home(os.environ))))
+    known = _remembered_homes(given, own, console)
+    return census(agents, os.environ, [*given, *known], remembered(own))
+
+
+def _remembered_homes(
+    given: Sequence[tuple[str | None, Path]], own: Path, console: Console
+) -> list[tuple[str | None, Path]]:
+    """Return the labelled homes of earlier times, and remember those of this time."""
+    try:
+        known = labelled_homes(own)
+        for label, folder in given:
+            if label is not None:
+                keep_home(own, label, folder)
+    except (OSError, ValueError) as error:
+        console.tell(f"retold: labelled homes are not remembered: {error}")
+        return []
+    labels = {label for label, _ in given}
+    return [(label, Path(folder)) for label, folder in known.items() if label not in labels]
 
 
 def read_sessions(taken: Census, console: Console, view: View = "full") -> Iterator[Session]:
