@@ -28,12 +28,8 @@ def made(tmp_path: Path) -> MadeHome:
 
 
 def retold(made: Path, *arguments: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
-    env = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(made),
-        "RETOLD_HOME": str(made / "retold"),
-        "COLUMNS": str(columns),
-    }
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GEMINI_")}
+    env |= {"HOME": str(made), "RETOLD_HOME": str(made / "retold"), "COLUMNS": str(columns)}
     command = [sys.executable, "-m", "retold", *arguments]
     return subprocess.run(
         command, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
