@@ -21,6 +21,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retold-bench"
 ROUNDS, BATCH = 5, 50
 STARTS = 25
+RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 class Measure(NamedTuple):
@@ -46,6 +47,7 @@ def main() -> int:
         *reading_speed("gemini", 2000, 400, lambda file: orjson.loads(file.read_bytes())),
         *reading_speed("gemini-jsonl", 500, 100, _lines_by_orjson),
         memory(),
+        listing(),
         *start_up(),
     ]
     for measure in measures:
@@ -122,14 +124,42 @@ def memory() -> Measure:
         "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     told = subprocess.run([sys.executable, "-c", script, largest], check=True, capture_output=True, text=True)
-    unit = 1 if sys.platform == "darwin" else 1024
-    peak, size = int(told.stdout) * unit / 1e6, largest.stat().st_size / 1e6
+    peak, size = int(told.stdout) * RSS_UNIT / 1e6, largest.stat().st_size / 1e6
     return Measure(
         "peak memory, in sizes of the largest file",
         peak / size,
         6,
         is_floor=False,
         detail=f"{peak:.0f} MB for {size:.1f} MB",
+    )
+
+
+def listing() -> Measure:
+    """Compare the peak memory of listing many sessions with the size of their files: what was said must not stay."""
+    files = corpus("gemini", 10_000, 300)
+    home = files[0].parents[4]
+    script = (
+        "import resource, sys; from retold.cli.main import main; code = main(['list', '--json']); "
+        "sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)); sys.exit(code)"
+    )
+    env = {**os.environ, "HOME": str(home), "RETOLD_HOME": str(CACHE / "retold")}
+    start = time.perf_counter()
+    told = subprocess.run(
+        [sys.executable, "-c", script],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
+    seconds = time.perf_counter() - start
+    peak, size = (
+        int(told.stderr.split()[-1]) * RSS_UNIT / 1e6,
+        sum(file.stat().st_size for file in files) / 1e6,
+    )
+    detail = f"{peak:.0f} MB for {len(files):,} files of {size:.0f} MB, {seconds:.1f} s"
+    return Measure(
+        "peak memory of list, in sizes of all files", peak / size, 0.5, is_floor=False, detail=detail
     )
 
 

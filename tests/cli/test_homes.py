@@ -88,6 +88,26 @@ def test_filters(made: MadeHome, filters: list[str], numbers: list[int]) -> None
     assert finished.returncode == (0 if numbers else 1)
 
 
+@pytest.mark.parametrize(
+    "wrong", [["--limit", "0"], ["--limit", "-1"], ["--since", "nonsense"], ["--status", "odd"]]
+)
+def test_a_filter_that_makes_no_sense_is_wrong_usage(made: MadeHome, wrong: list[str]) -> None:
+    assert retold(made.folder, "list", *wrong).returncode == 2
+
+
+@pytest.mark.shared
+def test_the_made_home_is_listed_and_its_projects_found(shared: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    subprocess.run(
+        [sys.executable, shared / "truth" / "make_home.py", home], check=True, stdout=subprocess.DEVNULL
+    )
+    rows = objects(retold(home, "list", "--json"))
+    assert sorted(row["kind"] for row in rows) == ["main"] * 4 + ["prompts-only", "subagent"]
+    assert all(row["project"]["evidence"] == "recorded" and row["sources"] for row in rows)
+    (place,) = objects(retold(home, "projects", "alp", "--json"))
+    assert place["root"] == str(home / "dev" / "alpha")
+
+
 def test_another_home_is_added_and_listed_by_its_label(made: MadeHome, tmp_path: Path) -> None:
     other = MadeHome(tmp_path / "bob")
     other.json("almanac", 7, 30, TALK)

@@ -25,6 +25,13 @@ def filter_arguments(parser: ArgumentParser) -> None:
     home_argument(parser)
 
 
+def count(text: str) -> int:
+    """Return a number of things to show: one at least."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is no number of rows")
+    return int(text)
+
+
 def _date(parse: Callable[[str, datetime], datetime]) -> Callable[[str], datetime]:
     def parsed(text: str) -> datetime:
         try:

@@ -4,14 +4,14 @@ import shutil
 from argparse import ArgumentParser, Namespace
 
 from retold.cli.console import Console
-from retold.cli.filters import filter_arguments
+from retold.cli.filters import count, filter_arguments
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `list` understands."""
     filter_arguments(parser)
     parser.add_argument("--all", action="store_true", help="also checkpoints, captures and subagents")
-    parser.add_argument("-n", "--limit", type=int, metavar="N", help="at most this many")
+    parser.add_argument("-n", "--limit", type=count, metavar="N", help="at most this many")
     parser.add_argument(
         "--json", action="store_true", help="one JSON object per conversation, without its timeline"
     )
