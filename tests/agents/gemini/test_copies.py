@@ -4,6 +4,8 @@ from typing import Any
 
 from retold.agents.gemini.copies import copied_from
 from retold.agents.gemini.raw import ENVIRONMENT_ID
+from retold.agents.gemini.replay import State, folded_copies, replay
+from retold.reading.lines import Line
 
 Record = dict[str, Any]
 CONTEXT = "<session_context>\nToday.\n</session_context>"
@@ -27,7 +29,7 @@ def copy(name: str, text: str, *calls: str) -> Record:
 
 def copies(block: list[Record], *before: Record) -> dict[str, str]:
     held = {record["id"]: record for record in before}
-    return copied_from(block, list(reversed(held)), held)
+    return copied_from(block, held, held)
 
 
 def test_a_history_under_new_ids_is_a_copy() -> None:
@@ -79,3 +81,19 @@ def test_the_environment_is_nobodys_original() -> None:
 def test_a_record_that_is_listed_still_is_no_original() -> None:
     before = (user("u1", "Go."), answer("g1", "Gone."))
     assert copies([before[0], user("n1", "Go.")], *before) == {}
+
+
+def test_ids_that_come_and_go_close_no_circle() -> None:
+    lists = [[user(name, "Go.")] for name in ("u1", "u2", "u1", "u2", "u3", "u1")]
+    lines = [Line(number, {"$set": {"messages": block}}) for number, block in enumerate(lists, 1)]
+    state = replay(State("x"), lines)
+    for copy in state.copies:
+        line = [copy]
+        while line[-1] in state.copies:
+            line.append(state.copies[line[-1]])
+            assert len(line) == len(set(line))
+
+
+def test_copies_of_two_files_close_no_circle() -> None:
+    assert folded_copies({"a": "b"}, {"b": "a"}) == {"a": "b"}
+    assert folded_copies({"a": "b"}, {"c": "a", "b": "d"}) == {"a": "b", "c": "b", "b": "d"}

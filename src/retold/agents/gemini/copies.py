@@ -8,7 +8,7 @@ by this structure, never by equality alone: a prompt that a person typed twice s
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from retold.agents.gemini.raw import ENVIRONMENT_ID, SAID, Record, plain_text, text_parts
@@ -18,15 +18,17 @@ CONTEXT_OPENS, CONTEXT_ENDS = "<session_context>", "</session_context>"
 
 
 def copied_from(
-    block: Sequence[Record], known: Iterable[str], before: Mapping[str, Record]
+    block: Sequence[Record], seen: Mapping[Any, Any], before: Mapping[str, Record]
 ) -> dict[str, str]:
     """Return copy id to original id, for a `$set.messages` block that replaces the list `before`.
 
-    `known` are the ids seen before the block, the newest first.
+    `seen` has every id that was ever met, in order of first appearance: only an id that is new can be a copy's.
     """
     listed = {record["id"] for record in block}
-    pushed = _pushed(listed, known, before)
-    fresh = [record for record in block if record["id"] not in before or record["id"] in pushed]
+    pushed = _pushed(listed, seen, before)
+    fresh = [record for record in block if record["id"] not in seen or record["id"] in pushed]
+    if not fresh:
+        return {}
     originals = [
         record
         for record in before.values()
@@ -35,10 +37,10 @@ def copied_from(
     return _matched(fresh, originals)
 
 
-def _pushed(listed: set[str], known: Iterable[str], before: Mapping[str, Record]) -> set[str]:
+def _pushed(listed: set[str], seen: Mapping[Any, Any], before: Mapping[str, Record]) -> set[str]:
     """Return the ids that were written just before the block, if they are a re-recorded history."""
     run: list[Record] = []
-    for message_id in known:
+    for message_id in (name for name in reversed(seen) if type(name) is str):
         if message_id not in listed or message_id not in before:
             break
         run.append(before[message_id])

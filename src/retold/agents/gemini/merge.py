@@ -7,13 +7,22 @@ behind by a compression or a clearing.
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any
 
 import msgspec
 
 from retold.agents.gemini.outputs import Outputs
 from retold.agents.gemini.raw import Record, is_resumable
-from retold.agents.gemini.replay import Key, State, Version, active_records, as_state, with_version
+from retold.agents.gemini.replay import (
+    Key,
+    State,
+    Version,
+    active_records,
+    as_state,
+    folded_copies,
+    with_version,
+)
 from retold.agents.gemini.sessions import Recorded
 
 
@@ -33,7 +42,7 @@ def merged(files: Sequence[Recorded]) -> Recorded:
         verbatim=active.verbatim,
         ever=ever,
         gone=active.gone,
-        copies={copy: original for state in states for copy, original in state.copies.items()},
+        copies=reduce(folded_copies, (state.copies for state in states)),
         is_whole=active.is_whole,
         seen_by_loader=active.seen_by_loader,
         records=sum(state.records for state in states),

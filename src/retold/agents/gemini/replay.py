@@ -237,9 +237,7 @@ class _Fold:
             before = self.live
             taken = _taken(messages)
             survives = len(taken) == sum(map(is_message, messages))
-            self.copies |= copied_from(
-                taken, (key for key in reversed(self.ever) if type(key) is str), before
-            )
+            self.copies = folded_copies(self.copies, copied_from(taken, self.ever, before))
             self.live = {message["id"]: message for message in taken}
             self.retire(before, "compacted" if any(map(_is_snapshot, taken)) else "superseded")
         self.see_listed(messages, line.number)
@@ -288,6 +286,18 @@ def says_all(whole: Any, part: Any) -> bool:
     if type(whole) is dict and type(part) is dict:
         return part.items() <= whole.items()
     return bool(whole == part)
+
+
+def folded_copies(known: dict[str, str], found: dict[str, str]) -> dict[str, str]:
+    """Add copies, each by the first of its line: that is no copy itself, so no line can close a circle."""
+    copies = dict(known)
+    for copy, original in found.items():
+        first = original
+        while first in copies:
+            first = copies[first]
+        if first != copy:
+            copies.setdefault(copy, first)
+    return copies
 
 
 def _taken(messages: Sequence[Any]) -> list[Record]:
