@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from retold.model.depth import room_for_depth
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
 from retold.model.session import Session
@@ -181,4 +182,5 @@ def _one_line(text: str) -> str:
 
 
 def _as_json(value: object, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=repr)
+    with room_for_depth():
+        return json.dumps(value, ensure_ascii=False, indent=indent, default=repr)

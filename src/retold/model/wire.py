@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from retold.model.depth import room_for_depth
 from retold.model.problem import Problem
 from retold.model.session import Session
 from retold.model.steps import AnyStep
@@ -42,7 +43,8 @@ def decode_session(data: bytes) -> Session:
 
 def as_builtins(value: Any) -> dict[str, Any]:
     """Return a model value as dicts and lists, its times as text."""
-    tree: dict[str, Any] = msgspec.to_builtins(value, builtin_types=_TIMES)
+    with room_for_depth():
+        tree: dict[str, Any] = msgspec.to_builtins(value, builtin_types=_TIMES)
     _tell_times(tree)
     for entry in tree.get("timeline", ()):
         _tell_times(entry)
@@ -59,10 +61,11 @@ def time_text(at: datetime) -> str:
 
 def encoded(tree: Any) -> bytes:
     """Return JSON without line breaks; integers of any size stay exact."""
-    try:
-        return msgspec.json.encode(tree)
-    except (OverflowError, RecursionError):  # msgspec stops at 64 bits
-        return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode()
+    with room_for_depth():
+        try:
+            return msgspec.json.encode(tree)
+        except OverflowError:  # msgspec stops at 64 bits
+            return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def _tell_times(holder: dict[str, Any]) -> None:

@@ -12,17 +12,18 @@ MOST = 2_000
 
 _ABSOLUTE = re.compile(r"/[^/\0]|[A-Za-z]:[\\/]")
 _WORKSPACE = re.compile(
-    r"(?:Workspace Directories:\**|currently working in the (?:directory|following directories)):?\s*(?:\n\s*)?-?\s*"
-    r"(?P<path>(?:/|[A-Za-z]:[\\/])[^\n]*)"
+    r"Workspace Directories:|currently working in the (?:directory|following directories):"
 )
+_LONGEST = 4_096
 
 
 def recorded_folder(session: Session) -> str | None:
     """Return the folder that the agent itself said it was working in."""
     for text in _environments(session):
         match = _WORKSPACE.search(text)
-        if match:
-            return match["path"].strip()
+        behind = text[match.end() : match.end() + _LONGEST].lstrip(" *\t\r\n-") if match else ""
+        if _ABSOLUTE.match(behind):
+            return behind.partition("\n")[0].strip()
     return None
 
 
@@ -50,14 +51,15 @@ def named_paths(session: Session) -> list[str]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for inner in value.values():
-            yield from _texts(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _texts(inner)
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case str(text):
+                yield text
+            case dict(inner):
+                pending.extend(inner.values())
+            case list(inner):
+                pending.extend(inner)
 
 
 def ancestors(path: str) -> Iterator[str]:

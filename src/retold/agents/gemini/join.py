@@ -14,6 +14,7 @@ from retold.agents.gemini.replay import Plain, State, as_state
 from retold.agents.gemini.sessions import Recorded, recorded_draft, source_file
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft, assembled
+from retold.model.depth import room_for_depth
 from retold.model.session import Session, View
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -60,7 +61,8 @@ def _facts(state: State | Plain) -> tuple[object, object, str | None]:
 
 def join(readings: Sequence[Reading], view: View = "full") -> Session:
     """Return the Session of all readings of one conversation."""
-    return assembled(_draft(sorted(readings, key=lambda reading: reading.source.shown), view), view)
+    with room_for_depth():
+        return assembled(_draft(sorted(readings, key=lambda reading: reading.source.shown), view), view)
 
 
 def _draft(readings: Sequence[Reading], view: View) -> Draft:

@@ -143,18 +143,23 @@ def _part_text(part: Record) -> str | None:
 
 def _as_text(value: Any) -> str:
     """Return a value as JavaScript writes it where text is due."""
-    match value:
-        case str():
-            return value
-        case None:
-            return ""
-        case bool():
-            return str(value).lower()
-        case list():
-            return ",".join(map(_as_text, value))
-        case dict():
-            return "[object Object]"
-    return str(value)
+    texts: list[str] = []
+    pending = [value]
+    while pending:
+        match pending.pop():
+            case str(text):
+                texts.append(text)
+            case None:
+                pass
+            case bool(truth):
+                texts.append(str(truth).lower())
+            case list(items):
+                pending.extend(reversed(items))
+            case dict():
+                texts.append("[object Object]")
+            case number:
+                texts.append(str(number))
+    return ",".join(texts)
 
 
 def is_truthy(value: Any) -> bool:

@@ -37,6 +37,10 @@ Key = str | tuple[Any, int]
 """A message's id; for what has none, something that tells it apart."""
 
 
+_COMPARED = 64
+"""How many versions of a message a new one is compared with: a file may repeat an id without end."""
+
+
 class State(msgspec.Struct, frozen=True):
     """What a file's records amount to. A value: the fold copies it before it goes on."""
 
@@ -275,8 +279,9 @@ class _Fold:
 
 def with_version(versions: tuple[Version, ...], record: Any, place: Place) -> tuple[Version, ...]:
     """Add a version of a message: in place of those of which it says all, unless one of them says more."""
-    kept = tuple([version for version in versions if not says_all(record, version[0])])
-    if any(says_all(known, record) for known, _ in kept):
+    old, recent = versions[:-_COMPARED], versions[-_COMPARED:]
+    kept = old + tuple([version for version in recent if not says_all(record, version[0])])
+    if any(says_all(known, record) for known, _ in recent if known != record):
         return versions
     return (*kept, (record, place if kept else versions[0][1]))
 

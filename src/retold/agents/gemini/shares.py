@@ -11,7 +11,8 @@ from typing import Any
 from retold.reading.decoding import Decoded, decode
 
 _BLOCK = re.compile(r"(?:\A\ufeff?\s*|\n\n---\n\n)(?:## (USER|MODEL) \S+|\S+ ## (USER|MODEL))\n\n")
-_TOOL = re.compile(r"\*\*Tool (Command|Response)\*\*:\n```json\n(.*?)\n```", re.DOTALL)
+_TOOL = re.compile(r"\*\*Tool (Command|Response)\*\*:\n```json\n")
+_FENCE = "\n```"
 
 
 def turns(text: str) -> list[dict[str, Any]]:
@@ -27,10 +28,10 @@ def turns(text: str) -> list[dict[str, Any]]:
 
 def _parts(block: str) -> Iterator[dict[str, Any]]:
     position = 0
-    for match in _TOOL.finditer(block):
+    while (match := _TOOL.search(block, position)) and (ends := block.find(_FENCE, match.end())) >= 0:
         yield from _text(block[position : match.start()])
-        yield _tool(match)
-        position = match.end()
+        yield _tool(match[1], block[match.end() : ends], block[match.start() : ends + len(_FENCE)])
+        position = ends + len(_FENCE)
     yield from _text(block[position:])
 
 
@@ -39,8 +40,8 @@ def _text(text: str) -> Iterator[dict[str, Any]]:
         yield {"text": text.strip("\n")}
 
 
-def _tool(match: re.Match[str]) -> dict[str, Any]:
-    decoded = decode(match[2].encode(errors="replace"))
+def _tool(label: str, fenced: str, whole: str) -> dict[str, Any]:
+    decoded = decode(fenced.encode(errors="replace"))
     if isinstance(decoded, Decoded) and type(decoded.value) is dict:
-        return {"functionCall" if match[1] == "Command" else "functionResponse": decoded.value}
-    return {"text": match[0]}
+        return {"functionCall" if label == "Command" else "functionResponse": decoded.value}
+    return {"text": whole}

@@ -3,8 +3,6 @@
 The first rows are what scripts rely on; the rest is `docs/formats/gemini.md`, section 11.
 """
 
-import re
-
 from retold.model.parts import Canonical, Category
 
 CATEGORIES: dict[Canonical, Category] = {
@@ -79,7 +77,6 @@ STARTS_AGENT = frozenset(
 )  # fmt: skip
 
 MCP_ENDING = " MCP Server)"
-_MCP_TITLE = re.compile(r"(.+) \((.+) MCP Server\)", re.DOTALL)
 
 
 KINDS = {name: (canonical, CATEGORIES[canonical]) for name, canonical in TOOLS.items()}
@@ -95,6 +92,6 @@ def kind(name: str, is_mcp: bool, starts_agent: bool) -> tuple[Canonical, Catego
 
 
 def mcp_names(title: str) -> tuple[str, str] | None:
-    """Return (server, tool) from a call's title: the one source that holds in every version."""
-    match = _MCP_TITLE.fullmatch(title)
-    return (match[2], match[1]) if match else None
+    """Return (server, tool) from a call's title, `<tool> (<server> MCP Server)`: it holds in every version."""
+    tool, opened, server = title.removesuffix(MCP_ENDING).rpartition(" (")
+    return (server, tool) if opened and tool and server else None

@@ -12,6 +12,7 @@ from retold.agents.gemini.raw import Record, text_parts
 from retold.agents.gemini.replay import Version
 
 _RICH = ("toolCalls", "thoughts", "tokens", "model", "displayContent")
+_FEW = 200
 _COUNTED = ("tokens", "model")
 """Of these the last version is right: the count of a response is complete when it ends."""
 
@@ -35,10 +36,14 @@ def richest(versions: Sequence[Version]) -> tuple[Record, tuple[Version, ...]]:
 
 
 def _others(whole: Record, versions: Sequence[Version]) -> tuple[Version, ...]:
+    """Return the versions that say something new, each compared with all that was said before it."""
+    held = {*_words(whole), *_rendered_thoughts(whole)}
     others: list[Version] = []
     for version in versions:
-        if not any(_holds(held, version[0]) for held in (whole, *(other for other, _ in others))):
+        words = set(_words(version[0]))
+        if not all(_is_held(word, held) for word in words):
             others.append(version)
+            held |= words
     return tuple(others)
 
 
@@ -59,7 +64,12 @@ def _richness(record: Record) -> int:
 def _holds(whole: Record, other: Record) -> bool:
     """Tell whether every word of `other` is in `whole`."""
     held = {*_words(whole), *_rendered_thoughts(whole)}
-    return all(word in held or any(word in text for text in held) for word in _words(other))
+    return all(_is_held(word, held) for word in _words(other))
+
+
+def _is_held(word: str, held: set[str]) -> bool:
+    """Tell whether a word stands among those held, or within one of them where they are few enough to look."""
+    return word in held or (len(held) <= _FEW and any(word in text for text in held))
 
 
 def _words(record: Record) -> Iterator[str]:

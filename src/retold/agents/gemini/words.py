@@ -32,13 +32,11 @@ _WHOLE: tuple[tuple[str, ContextKind], ...] = (
 )
 """How texts begin that nobody typed: the whole text is context."""
 _CONTINUE = "Please continue."
-_WRAPPED = re.compile(
-    r"(?P<environment>\A\s*<session_context>.*?</session_context>)"
-    r"|(?P<hook><hook_context>.*?</hook_context>)"
-    r"|(?P<steering>User (?:steering update|hints):\s*<user_input>\n?)(?P<words>.*?)(?P<after>\n?</user_input>.*\Z)",
-    re.DOTALL,
-)
-_MAYBE_WRAPPED = ("<session_context>", "<hook_context>", "<user_input>")
+_CONTEXT_OPENS, _CONTEXT_ENDS = "<session_context>", "</session_context>"
+_HOOK_OPENS, _HOOK_ENDS = "<hook_context>", "</hook_context>"
+_STEERING = re.compile(r"User (?:steering update|hints):\s*<user_input>\n?")
+_INPUT_ENDS = "</user_input>"
+_MAYBE_WRAPPED = (_CONTEXT_OPENS, _HOOK_OPENS, "<user_input>")
 _OPENINGS = tuple(opening for opening, _ in _WHOLE)
 _REFERENCE = re.compile(r"\nContent from @([^\n]+):(?=\n)")
 ACKNOWLEDGEMENTS = ("Got it. Thanks for the context!", "Got it. Thanks for the additional context!")
@@ -82,15 +80,18 @@ def as_task(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 def _text(text: str) -> Iterator[Part]:
     """Cut a text into what was typed and what was added."""
-    opens = text.find(FILES_OPEN)
-    if opens >= 0:
-        opens -= text[:opens].endswith("\n")
+    position = 0
+    while (opens := text.find(FILES_OPEN, position)) >= 0:
+        start = max(position, opens - (text[opens - 1 : opens] == "\n"))
         ends = text.find(FILES_END, opens)
         ends = len(text) if ends < 0 else ends + len(FILES_END)
-        yield from _text(text[:opens])
-        yield from _files(text[opens:ends])
-        yield from _text(text[ends:])
-        return
+        yield from _around_files(text[position:start])
+        yield from _files(text[start:ends])
+        position = ends
+    yield from _around_files(text[position:] if position else text)
+
+
+def _around_files(text: str) -> Iterator[Part]:
     kind = _kind(text)
     if kind is not None:
         yield Context(kind, text)
@@ -108,17 +109,31 @@ def _kind(text: str) -> ContextKind | None:
 
 
 def _unwrapped(text: str) -> Iterator[Part]:
+    """Cut out what is wrapped in tags; searched for by hand, for a pattern would look for each end from each start."""
     position = 0
-    for match in _WRAPPED.finditer(text):
-        yield from _typed(text[position : match.start()])
-        if match["steering"]:
-            yield Context("steering", match["steering"])
-            yield from _typed(match["words"])
-            yield Context("steering", match["after"])
-        else:
-            yield Context("environment" if match["environment"] else "hook", match[0])
-        position = match.end()
-    yield from _typed(text[position:])
+    context = _CONTEXT_ENDS if text.lstrip().startswith(_CONTEXT_OPENS) else None
+    if context and (ends := text.find(context)) >= 0:
+        position = ends + len(context)
+        yield Context("environment", text[:position])
+    while (opens := text.find(_HOOK_OPENS, position)) >= 0 and (ends := text.find(_HOOK_ENDS, opens)) >= 0:
+        yield from _steered(text[position:opens])
+        position = ends + len(_HOOK_ENDS)
+        yield Context("hook", text[opens:position])
+    yield from _steered(text[position:])
+
+
+def _steered(text: str) -> Iterator[Part]:
+    """Cut the human's words out of the note that tells a working agent about them."""
+    match = _STEERING.search(text)
+    ends = text.find(_INPUT_ENDS, match.end()) if match else -1
+    if match is None or ends < 0:
+        yield from _typed(text)
+        return
+    ends -= text[match.end() : ends].endswith("\n")
+    yield from _typed(text[: match.start()])
+    yield Context("steering", match[0])
+    yield from _typed(text[match.end() : ends])
+    yield Context("steering", text[ends:])
 
 
 def _typed(text: str) -> Iterator[Part]:
