@@ -44,8 +44,8 @@ def home_label(options: Namespace) -> str | None:
 
 def take_census(options: Namespace, console: Console) -> Census:
     """Find what there is, in the homes that are given and those that are remembered."""
-    from retold.agents.registry import AGENTS  # noqa: PLC0415 - start-up is a feature
-    from retold.projects.memory import remembered  # noqa: PLC0415
+    from retold.agents.registry import AGENTS
+    from retold.projects.memory import remembered
 
     agents, own = list(AGENTS.values()), Path(retold_home(os.environ))
     given = list(given_homes(options))
@@ -85,7 +85,7 @@ def read_sessions(taken: Census, console: Console, view: View = "full") -> Itera
 
 def keep_roots(roots: Mapping[str, str], console: Console) -> None:
     """Keep proven roots for next time; that this fails must not cost the answer."""
-    from retold.projects.memory import remember  # noqa: PLC0415 - start-up is a feature
+    from retold.projects.memory import remember
 
     try:
         remember(Path(retold_home(os.environ)), roots)

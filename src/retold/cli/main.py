@@ -37,7 +37,7 @@ def _run(given: list[str]) -> int:
     name = next((argument for argument in given if argument in COMMANDS), None)
     parser = _parser(name)
     options = parser.parse_args(given or ["--help"])
-    from retold.cli.console import Console  # noqa: PLC0415
+    from retold.cli.console import Console
 
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
@@ -46,8 +46,8 @@ def _run(given: list[str]) -> int:
 
 def _parser(name: str | None) -> ArgumentParser:
     """Return the parser: every command by name, the chosen one with its options."""
-    from argparse import ArgumentParser  # noqa: PLC0415
-    from importlib import import_module  # noqa: PLC0415
+    from argparse import ArgumentParser
+    from importlib import import_module
 
     parser = ArgumentParser(
         prog="retold", description="Keep, find and retell the conversations you had with your coding agents."
@@ -62,7 +62,7 @@ def _parser(name: str | None) -> ArgumentParser:
 
 
 def _guarded(name: str, options: object, console: Console) -> int:
-    from importlib import import_module  # noqa: PLC0415
+    from importlib import import_module
 
     try:
         code: int = import_module(f"retold.cli.commands.{name}").run(options, console)
@@ -74,7 +74,7 @@ def _guarded(name: str, options: object, console: Console) -> int:
         console.tell(f"retold: {error}")
         code = EXIT_MACHINE
     except Exception as error:  # noqa: BLE001 - the one handler for our own bugs
-        from retold.cli.crash import crash_log  # noqa: PLC0415
+        from retold.cli.crash import crash_log
 
         console.tell(f"retold: a bug of ours: {type(error).__name__}: {error} (log: {crash_log(error)})")
         code = EXIT_BUG

@@ -23,8 +23,8 @@ def transcript_arguments(parser: ArgumentParser) -> None:
 
 def print_session(session: Session, options: Namespace, console: Console) -> None:
     """Print a session in the form that was asked for."""
-    from retold.export.transcript import Wanted, transcript  # noqa: PLC0415
-    from retold.model.wire import session_json  # noqa: PLC0415
+    from retold.export.transcript import Wanted, transcript
+    from retold.model.wire import session_json
 
     if options.json:
         console.record(session_json(session))

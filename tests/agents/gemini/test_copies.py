@@ -4,7 +4,8 @@ from typing import Any
 
 from retold.agents.gemini.copies import copied_from
 from retold.agents.gemini.raw import ENVIRONMENT_ID
-from retold.agents.gemini.replay import State, folded_copies, replay
+from retold.agents.gemini.replay import replay
+from retold.agents.gemini.state import State, folded_copies
 from retold.reading.lines import Line
 
 Record = dict[str, Any]

@@ -5,7 +5,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.agents.gemini.replay import State, active_records, replay
+from retold.agents.gemini.loader import active_records
+from retold.agents.gemini.replay import replay
+from retold.agents.gemini.state import State
 from retold.reading.lines import Line
 
 Record = dict[str, Any]

@@ -7,11 +7,13 @@ import msgspec
 
 from retold.agents.gemini.captures import Captured, capture_draft
 from retold.agents.gemini.histories import History, history_draft
+from retold.agents.gemini.loader import is_resumable
 from retold.agents.gemini.merge import merged
 from retold.agents.gemini.prompts import Typed, prompts_draft
-from retold.agents.gemini.raw import ENVIRONMENT_ID, is_resumable
-from retold.agents.gemini.replay import Plain, State, as_state
+from retold.agents.gemini.raw import ENVIRONMENT_ID
+from retold.agents.gemini.replay import as_state
 from retold.agents.gemini.sessions import Recorded, recorded_draft, source_file
+from retold.agents.gemini.state import Plain, State
 from retold.agents.protocol import Reading
 from retold.model.assemble import Draft, assembled
 from retold.model.depth import room_for_depth

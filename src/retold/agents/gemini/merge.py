@@ -12,18 +12,12 @@ from typing import Any
 
 import msgspec
 
+from retold.agents.gemini.loader import active_records, is_resumable
 from retold.agents.gemini.outputs import Outputs
-from retold.agents.gemini.raw import Record, is_resumable
-from retold.agents.gemini.replay import (
-    Key,
-    State,
-    Version,
-    active_records,
-    as_state,
-    folded_copies,
-    with_version,
-)
+from retold.agents.gemini.raw import Record
+from retold.agents.gemini.replay import as_state
 from retold.agents.gemini.sessions import Recorded
+from retold.agents.gemini.state import Key, State, Version, folded_copies, with_version
 
 
 def merged(files: Sequence[Recorded]) -> Recorded:

@@ -18,9 +18,9 @@ from retold.agents.gemini.raw import (
     plain_text,
     text_parts,
 )
-from retold.agents.gemini.replay import Version
 from retold.agents.gemini.results import NOTHING
 from retold.agents.gemini.setting import Setting
+from retold.agents.gemini.state import Version
 from retold.agents.gemini.tokens import counted, is_counted, usage
 from retold.agents.gemini.usual import (
     AnswerRecord,

@@ -7,8 +7,8 @@ import msgspec
 
 from retold.agents.gemini.calls import status_of
 from retold.agents.gemini.notes import Notes
-from retold.agents.gemini.replay import Place
 from retold.agents.gemini.results import Result, exit_code
+from retold.agents.gemini.state import Place
 from retold.agents.gemini.tools import SHELL_TOOLS
 from retold.model.entries import Entry, Message
 from retold.model.parts import Context, Part, ToolCall

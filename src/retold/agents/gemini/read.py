@@ -7,14 +7,16 @@ from typing import Any
 
 from retold.agents.gemini.captures import Captured
 from retold.agents.gemini.histories import History
+from retold.agents.gemini.loader import is_loadable, with_fallback
 from retold.agents.gemini.outputs import find_outputs
 from retold.agents.gemini.places import Origin, origin, project_hash
 from retold.agents.gemini.prompts import Typed, is_logged
 from retold.agents.gemini.raw import Record, is_turn, looks_said
-from retold.agents.gemini.replay import Plain, State, document, is_loadable, replay, with_fallback
+from retold.agents.gemini.replay import document, replay
 from retold.agents.gemini.sessions import Recorded
 from retold.agents.gemini.shape import Document, Lines, Markdown, Stream, Usual, is_captured, is_qwen, shape
 from retold.agents.gemini.shares import turns
+from retold.agents.gemini.state import Plain, State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Kind

@@ -11,68 +11,12 @@ from typing import Any
 import msgspec
 
 from retold.agents.gemini.copies import copied_from
-from retold.agents.gemini.raw import (
-    SNAPSHOT,
-    Record,
-    is_message,
-    is_resumable,
-    is_truthy,
-    loader_takes,
-    loader_text,
-    looks_said,
-    plain_text,
-)
-from retold.agents.gemini.usual import ConversationRecord
+from retold.agents.gemini.loader import is_truthy, loader_takes
+from retold.agents.gemini.raw import SNAPSHOT, Record, is_message, looks_said, plain_text
+from retold.agents.gemini.state import Key, Place, Plain, State, Version, folded_copies, with_version
 from retold.model.entries import Fate
 from retold.model.problem import Problem, problem
 from retold.reading.lines import Line
-
-Place = tuple[int, int]
-"""Where a record stands: its line, and its place in a list on that line (0 where it is the line)."""
-Version = tuple[Any, Place]
-"""A record as it was at one time."""
-
-
-Key = str | tuple[Any, int]
-"""A message's id; for what has none, something that tells it apart."""
-
-
-_COMPARED = 64
-"""How many versions of a message a new one is compared with: a file may repeat an id without end."""
-
-
-class State(msgspec.Struct, frozen=True):
-    """What a file's records amount to. A value: the fold copies it before it goes on."""
-
-    path: str
-    metadata: Record = {}
-    starts: tuple[Any, ...] = ()
-    live: dict[str, Record] = {}
-    """What the CLI holds: by id, in the place where the id came first."""
-    verbatim: tuple[Any, ...] | None = None
-    """The list of a whole-file JSON, which the CLI takes as it is, ids or none."""
-    ever: dict[Key, tuple[Version, ...]] = {}
-    """Every version of every message by id, in order of first appearance; what has no id, by its place."""
-    gone: dict[str, Fate] = {}
-    """Why an id is no longer live."""
-    copies: dict[str, str] = {}
-    """Ids that only repeat an earlier message, and that message's id."""
-    is_whole: bool = True
-    """False for a whole-file JSON that a strict parser rejects, or that has no `sessionId`."""
-    seen_by_loader: frozenset[str] = frozenset()
-    """Which of `sessionId` and `projectHash` the loader has met: without both it gives the file up."""
-    lines: int = 0
-    records: int = 0
-    problems: tuple[Problem, ...] = ()
-    listed: frozenset[Key] | None = None
-    """For several files as one: the keys in `ever` that the file holds which the CLI would load."""
-
-
-class Plain(msgspec.Struct, frozen=True):
-    """A whole-file JSON in which everything is usual: its messages once each, in their order."""
-
-    path: str
-    record: ConversationRecord
 
 
 def as_state(found: State | Plain) -> State:
@@ -114,16 +58,6 @@ def document(path: str, record: Record, *, is_strict: bool = True) -> State:
     return msgspec.structs.replace(
         fold.state(), verbatim=tuple(messages), is_whole=is_strict and "sessionId" in record
     )
-
-
-def with_fallback(state: State, record: Any) -> State:
-    """Return what the loader makes of a file whose lines gave it no ids, but which as a whole is one JSON object."""
-    if type(record) is not dict or "sessionId" not in record:
-        return state
-    messages = record.get("messages")
-    if type(messages) is not list and messages is not None:
-        return state
-    return msgspec.structs.replace(state, verbatim=tuple(messages or ()))
 
 
 class _Fold:
@@ -277,34 +211,6 @@ class _Fold:
                 (self.seen_by_loader.add if is_truthy(changes[key]) else self.seen_by_loader.discard)(key)
 
 
-def with_version(versions: tuple[Version, ...], record: Any, place: Place) -> tuple[Version, ...]:
-    """Add a version of a message: in place of those of which it says all, unless one of them says more."""
-    old, recent = versions[:-_COMPARED], versions[-_COMPARED:]
-    kept = old + tuple([version for version in recent if not says_all(record, version[0])])
-    if any(says_all(known, record) for known, _ in recent if known != record):
-        return versions
-    return (*kept, (record, place if kept else versions[0][1]))
-
-
-def says_all(whole: Any, part: Any) -> bool:
-    """Tell whether a record holds every field of another, unchanged."""
-    if type(whole) is dict and type(part) is dict:
-        return part.items() <= whole.items()
-    return bool(whole == part)
-
-
-def folded_copies(known: dict[str, str], found: dict[str, str]) -> dict[str, str]:
-    """Add copies, each by the first of its line: that is no copy itself, so no line can close a circle."""
-    copies = dict(known)
-    for copy, original in found.items():
-        first = original
-        while first in copies:
-            first = copies[first]
-        if first != copy:
-            copies.setdefault(copy, first)
-    return copies
-
-
 def _taken(messages: Sequence[Any]) -> list[Record]:
     """Return the messages of a list that the loader gets to store: it stops at the first that makes it throw."""
     return list(takewhile(loader_takes, filter(is_message, messages)))
@@ -312,31 +218,6 @@ def _taken(messages: Sequence[Any]) -> list[Record]:
 
 def _is_snapshot(message: Record) -> bool:
     return plain_text(message.get("content")).lstrip().startswith(SNAPSHOT)
-
-
-def is_loadable(state: State) -> bool:
-    """Tell whether the CLI's loader can open the file at all."""
-    if state.verbatim is not None:
-        return state.is_whole and None not in state.verbatim and survives_fallback(state.verbatim)
-    return {"sessionId", "projectHash"} <= state.seen_by_loader
-
-
-def survives_fallback(messages: Iterable[Any]) -> bool:
-    """For a whole-file JSON the CLI asks each message for its type, then for its text until one is resumable."""
-    for message in messages:
-        if type(message) is dict:
-            if loader_text(message.get("content"), message.get("type")) is None:
-                return False
-            if is_resumable(message):
-                return True
-    return True
-
-
-def active_records(state: State) -> tuple[Any, ...]:
-    """Return exactly what the CLI's loader returns for the file, in its order."""
-    if not is_loadable(state):
-        return ()
-    return tuple(state.live.values()) if state.verbatim is None else state.verbatim
 
 
 def _shape(record: Any) -> str:

@@ -6,12 +6,14 @@ from typing import Any
 
 import msgspec
 
+from retold.agents.gemini.loader import active_records, is_loadable, survives_fallback
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.outputs import Outputs
 from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import METADATA_KEYS, Record
-from retold.agents.gemini.replay import Plain, State, active_records, as_state, is_loadable, survives_fallback
+from retold.agents.gemini.replay import as_state
 from retold.agents.gemini.setting import Setting
+from retold.agents.gemini.state import Plain, State
 from retold.agents.gemini.timelines import active_timeline, full_timeline
 from retold.agents.gemini.tokens import estimated
 from retold.agents.gemini.usual import AnswerRecord

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from retold.agents.gemini.loader import active_records
 from retold.agents.gemini.normalise import entry, usual_entry
 from retold.agents.gemini.pairing import Placed, paired
 from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, Record, looks_said
-from retold.agents.gemini.replay import Key, Plain, State, active_records
 from retold.agents.gemini.setting import Setting
+from retold.agents.gemini.state import Key, Plain, State
 from retold.agents.gemini.tasks import with_tasks_told
 from retold.agents.gemini.versions import richest
 from retold.model.entries import Entry, Event, Fate, Message

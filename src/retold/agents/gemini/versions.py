@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from retold.agents.gemini.raw import Record, text_parts
-from retold.agents.gemini.replay import Version
+from retold.agents.gemini.state import Version
 
 _RICH = ("toolCalls", "thoughts", "tokens", "model", "displayContent")
 _FEW = 200

@@ -18,10 +18,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print each event; 1 if any file was no session."""
-    from retold.export.log import event_line  # noqa: PLC0415
-    from retold.model.problem import Problem  # noqa: PLC0415
-    from retold.model.steps import steps  # noqa: PLC0415
-    from retold.model.wire import step_json  # noqa: PLC0415
+    from retold.export.log import event_line
+    from retold.model.problem import Problem
+    from retold.model.steps import steps
+    from retold.model.wire import step_json
 
     code = 0
     for session in sessions(options, console):

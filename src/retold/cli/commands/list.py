@@ -19,11 +19,11 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the list; 1 if there is nothing in it."""
-    from retold.cli.census import read_sessions, take_census  # noqa: PLC0415
-    from retold.cli.filters import parse_filter  # noqa: PLC0415
-    from retold.export.table import session_table  # noqa: PLC0415
-    from retold.model.wire import summary_json  # noqa: PLC0415
-    from retold.query.listing import listing  # noqa: PLC0415
+    from retold.cli.census import read_sessions, take_census
+    from retold.cli.filters import parse_filter
+    from retold.export.table import session_table
+    from retold.model.wire import summary_json
+    from retold.query.listing import listing
 
     sessions = read_sessions(take_census(options, console), console)
     rows = listing(sessions, parse_filter(options), every_kind=options.all)[: options.limit]

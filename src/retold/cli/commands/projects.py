@@ -20,11 +20,11 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the projects; 1 if none is meant."""
-    from retold.cli.census import read_sessions, take_census  # noqa: PLC0415
-    from retold.cli.scanning import scan_for  # noqa: PLC0415
-    from retold.export.table import project_line  # noqa: PLC0415
-    from retold.model.wire import encoded  # noqa: PLC0415
-    from retold.query.places import called, places, with_roots  # noqa: PLC0415
+    from retold.cli.census import read_sessions, take_census
+    from retold.cli.scanning import scan_for
+    from retold.export.table import project_line
+    from retold.model.wire import encoded
+    from retold.query.places import called, places, with_roots
 
     found = places(read_sessions(take_census(options, console), console))
     if options.scan:

@@ -17,7 +17,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print each session; 1 if any file was none."""
-    from retold.model.problem import Problem  # noqa: PLC0415
+    from retold.model.problem import Problem
 
     code, is_first = 0, True
     for session in sessions(options, console):

@@ -20,8 +20,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the session; 1 if none is meant, 2 if several are."""
-    from retold.cli.census import read_sessions, take_census  # noqa: PLC0415
-    from retold.query.listing import named  # noqa: PLC0415
+    from retold.cli.census import read_sessions, take_census
+    from retold.query.listing import named
 
     taken = take_census(options, console)
     found = named(read_sessions(taken, console, view=options.view), options.session)
