@@ -245,6 +245,7 @@ BAD = {"id": "b", "type": "user", "content": {"text": 5}}
 """A message at which the loader throws, where it looks at it."""
 LATER = {"id": "c", "type": "gemini", "content": [{"text": "y"}]}
 BEYOND = {"id": "d", "type": "user", "content": "z"}
+HALF = {"id": "e", "type": "user", "content": "\ud83d"}
 RAW = dumped({"$rewindTo": "a", "note": "bell\x07"}, is_ascii=True, is_raw=True)
 
 
@@ -279,6 +280,8 @@ CORNERS = {
     "a message at which the loader throws, on a line": as_lines(OPENING, BAD, SAID),
     "a $set in which the loader throws": as_lines(OPENING, {"$set": {"messages": [SAID, BAD, LATER]}}),
     "a $set that is lost half-way": as_lines({"$set": {**OPENING, "messages": [SAID, BAD]}}, LATER),
+    "lines behind a byte order mark": BOM + b"\n" + as_lines(OPENING | {"messages": []}, SAID),
+    "lines, the first with half a surrogate pair in a list": as_lines(OPENING | {"messages": [HALF]}, LATER),
     "a rewind that is no strict JSON": as_lines(OPENING, SAID) + RAW,
     "data of the wrong kind beside data": as_lines(
         OPENING, SAID | {"content": [{"inlineData": ["x"], "fileData": {}}]}

@@ -9,7 +9,7 @@ import msgspec
 from retold.agents.gemini.raw import is_turn, looks_said
 from retold.agents.gemini.usual import ConversationRecord, usual_conversation
 from retold.model.problem import Problem, problem
-from retold.reading.decoding import BOM, DECODER, Decoded, Undecodable, as_text, decode
+from retold.reading.decoding import BOM, Decoded, Undecodable, as_text, decode
 from retold.reading.lines import Line, decode_lines
 from retold.reading.salvage import Salvage, salvage, value_at
 
@@ -18,8 +18,9 @@ _OBJECT_LINE = re.compile(r"^\{", re.MULTILINE)
 LISTS = ("messages", "clientHistory", "history")
 """Under which name a document holds its list."""
 STREAM_TYPES = ("init", "message", "tool_use", "tool_result", "error", "result")
-_BLANK = re.compile(rb"[ \t\r\n\x00]*")
+_BLANK = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n\x00]*")
 _LINE_END = re.compile(rb"[\r\n]")
+_BRACKET = 4
 _PROBE_LINES = 64
 """How many lines are looked at before a file counts as something else: captured output has stray lines."""
 
@@ -89,11 +90,9 @@ def _blank_until(data: bytes, position: int) -> int:
 
 
 def _is_json(line: memoryview) -> bool:
-    try:
-        DECODER.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
+    """Tell whether a line is a value by itself; the lone bracket that opens a document need not be tried."""
+    is_bracket = len(line) <= _BRACKET and bytes(line).strip() in (b"{", b"[")
+    return not is_bracket and isinstance(decode(line), Decoded)
 
 
 def _lines(data: bytes, path: str) -> Lines | Stream | Problem | None:
