@@ -73,22 +73,21 @@ def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
     settled_end = data.rfind(b"\n") + 1
     if settled_end > found.offset:
         before = found.settled or State(path)
-        lines = decode_lines(data[:settled_end], path, found.offset, found.line_ends)
+        passed = count_lines(data, 0, found.offset)
+        lines = decode_lines(data[:settled_end], path, found.offset, passed)
         settled = replay(before, lines)
     else:
         settled_end, settled = found.offset, found.settled or State(path)
-    line_ends = found.line_ends + count_lines(data, found.offset, settled_end)
-    rest = decode_lines(data, path, settled_end, line_ends)
-    state = replay(settled, rest) if settled_end < len(data) else settled
+    state = settled
+    if settled_end < len(data):
+        state = replay(settled, decode_lines(data, path, settled_end, count_lines(data, 0, settled_end)))
     if not is_loadable(state) and state.lines <= 1:
         whole = decode(data)
         state = with_fallback(state, whole.value) if isinstance(whole, Decoded) and whole.strict else state
     native_id = state.metadata.get("sessionId")
     native_id = native_id if type(native_id) is str and native_id else None
     outputs = find_outputs(found.origin, native_id)
-    recorded = Recorded(
-        found.origin, state, outputs, settled, settled_end, line_ends, _seal(data, settled_end)
-    )
+    recorded = Recorded(found.origin, state, outputs, settled, settled_end, _seal(data, settled_end))
     return _reading(source, file, "gemini-jsonl", native_id, recorded)
 
 

@@ -34,8 +34,6 @@ class Recorded(msgspec.Struct, frozen=True):
     settled: State | None = None
     """The state at the last line end: from here a file that has grown is read on."""
     offset: int = 0
-    line_ends: int = 0
-    """How many lines end before `offset`."""
     seal: bytes = b""
     """Tells whether the file still begins with what was read up to `offset`."""
 

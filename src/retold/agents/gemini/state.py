@@ -59,6 +59,8 @@ class Plain(msgspec.Struct, frozen=True):
 
 def with_version(versions: tuple[Version, ...], record: Any, place: Place) -> tuple[Version, ...]:
     """Add a version of a message: in place of those of which it says all, unless one of them says more."""
+    if len(versions) == 1 and says_all(record, versions[0][0]):
+        return ((record, versions[0][1]),)  # nearly always: the same message, grown
     old, recent = versions[:-_COMPARED], versions[-_COMPARED:]
     kept = old + tuple([version for version in recent if not says_all(record, version[0])])
     if any(says_all(known, record) for known, _ in recent if known != record):

@@ -36,12 +36,13 @@ def full_timeline(found: State | Plain, setting: Setting) -> tuple[Entry, ...]:
 def _replayed(state: State, setting: Setting) -> Iterator[Placed]:
     copied, copies, notes = state.copies, _copies_by_original(state), setting.notes
     is_all_live = state.verbatim is not None and state.listed is None
+    live = state.live if state.listed is None else state.listed
     for key, versions in state.ever.items():
         if key in copied:
             continue
         record, place = versions[0]
         notes.place = place
-        fate: Fate = "live" if is_all_live else _fate(key, state, copies)
+        fate: Fate = "live" if is_all_live or key in live else _fate(key, state, copies)
         if type(key) is not str and state.verbatim is None and not looks_said(record):
             yield Placed(Event(None, "notice", None, fate, "", Opaque(record)), place)  # told by the replay
             continue
