@@ -194,6 +194,16 @@ def test_a_log_in_which_nothing_was_typed_is_no_news(made: MadeHome) -> None:
     assert not [news for news in told if isinstance(news, Problem)]
 
 
+def test_a_file_that_vanished_is_told_and_the_rest_is_read(made: MadeHome) -> None:
+    made.json("almanac", 1, 1, TALK)
+    gone = made.json("almanac", 2, 2, TALK)
+    found = find_all(agent, [home_of(made.folder)])
+    gone.unlink()
+    told: list[Source | Problem] = []
+    assert len(list(gather(agent, found, told.append))) == 1
+    assert [news.code for news in told if isinstance(news, Problem)] == ["missing-file"]
+
+
 def test_a_ghost_and_its_prompts_are_one_lost_session(made: MadeHome) -> None:
     made.mark("almanac", ROOT)
     made.lines("almanac", 1, 1, [])

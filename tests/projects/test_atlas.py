@@ -65,6 +65,16 @@ def test_the_context_of_the_session_proves_the_hash(made: MadeHome) -> None:
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
 
+def test_a_workspace_folder_proves_the_hash_or_is_a_guess(made: MadeHome) -> None:
+    made.json(sha(ROOT), 1, 1, [ASK], directories=["/elsewhere", ROOT])
+    assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
+
+
+def test_a_workspace_folder_that_proves_nothing_is_a_guess(made: MadeHome) -> None:
+    made.json(sha(ROOT), 1, 1, [ASK], directories=["/elsewhere", 5])
+    assert project(made) == Project("/elsewhere", sha(ROOT), sha(ROOT), "guessed")
+
+
 def test_paths_that_do_not_prove_it_are_a_guess(made: MadeHome) -> None:
     calls = [
         call("read_file", {"file_path": f"/elsewhere/charts/{name}"}, 2) for name in ("a.svg", "b/c.svg")

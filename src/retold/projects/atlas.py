@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from retold.model.project import Clue, Evidence, Project
 from retold.model.session import Session
-from retold.projects.paths import ancestors, common_folder, named_paths, recorded_folder
+from retold.projects.paths import ancestors, common_folder, named_paths, recorded_folder, workspace_folders
 
 ORDER: tuple[Evidence, ...] = ("recorded", "registry", "hash", "guessed", "none")
 """How much a piece of evidence weighs, the heaviest first."""
@@ -49,7 +49,8 @@ class Atlas:
         folder = recorded_folder(session)
         if folder is not None and known.hash is None:
             return Project(folder, known.native_key, root_hash(folder), "recorded")
-        guess = folder or _marked(common_folder(named_paths(session)))
+        told = folder or next(iter(workspace_folders(session)), None)
+        guess = told or _marked(common_folder(named_paths(session)))
         return Project(guess, known.native_key, known.hash, "guessed") if guess else known
 
     def _named(self, session: Session) -> Clue | None:
@@ -70,7 +71,7 @@ class Atlas:
             return None
         if wanted not in self.by_hash:
             folder = recorded_folder(session)
-            candidates = [folder] if folder else []
+            candidates = [*([folder] if folder else []), *workspace_folders(session)]
             for path in (*candidates, *named_paths(session)):
                 for root in ancestors(path):
                     if root_hash(root) == wanted:

@@ -38,6 +38,12 @@ def _environments(session: Session) -> Iterator[str]:
                     yield part.text
 
 
+def workspace_folders(session: Session) -> list[str]:
+    """Return the folders that the session was given besides: a subagent's first one is its project's root."""
+    folders = session.extra.get("directories")
+    return [folder for folder in folders if isinstance(folder, str)] if isinstance(folders, list) else []
+
+
 def named_paths(session: Session) -> list[str]:
     """Return the absolute paths in the arguments of the session's tool calls, each once."""
     paths: dict[str, None] = {}
