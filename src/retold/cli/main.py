@@ -39,7 +39,10 @@ def _run(given: list[str]) -> int:
     options = parser.parse_args(given or ["--help"])
     from retold.cli.console import Console
 
-    for stream in (sys.stdout, sys.stderr):
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # typed as any text stream, which may lack `reconfigure`; these have it
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
     return _guarded(options.command, options, Console(os.environ))
 

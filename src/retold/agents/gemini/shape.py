@@ -21,6 +21,7 @@ STREAM_TYPES = ("init", "message", "tool_use", "tool_result", "error", "result")
 _BLANK = re.compile(rb"(?:\xef\xbb\xbf)?[ \t\r\n\x00]*")
 _LINE_END = re.compile(rb"[\r\n]")
 _BRACKET = 4
+"""How long the first line of a pretty-printed document is at the most: a bracket, and blanks."""
 _PROBE_LINES = 64
 """How many lines are looked at before a file counts as something else: captured output has stray lines."""
 
