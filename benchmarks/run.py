@@ -7,14 +7,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import orjson
 
 from retold import __version__
-from retold.agents import gemini
-from retold.agents.protocol import Source
+from retold.agents.protocol import Agent, Source
+from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
@@ -44,10 +45,14 @@ def main() -> int:
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("msgspec", "orjson"))
     print(f"retold {__version__} on Python {platform.python_version()}, {versions}, {os.cpu_count()} CPUs\n")
     measures = [
-        *reading_speed("gemini", 2000, 400, lambda file: orjson.loads(file.read_bytes())),
-        *reading_speed("gemini-jsonl", 500, 100, _lines_by_orjson),
+        reading_speed("gemini", 2000, 400, lambda file: orjson.loads(file.read_bytes()), 0.5),
+        reading_speed("gemini-jsonl", 500, 100, _lines_by_orjson, 0.5),
+        reading_speed("claude", 500, 100, _lines_by_orjson, 0.4),
+        reading_speed("codex", 500, 100, _lines_by_orjson, 0.4),
         memory(),
         listing(),
+        *one_large_file("claude"),
+        *one_large_file("codex"),
         *start_up(),
     ]
     for measure in measures:
@@ -73,7 +78,12 @@ def corpus(form: str, sessions: int, megabytes: int) -> list[Path]:
             str(megabytes),
         ]
         subprocess.run([*maker, "--fmt", form], check=True, stdout=subprocess.DEVNULL)
-    return sorted(home.glob(".gemini/tmp/*/chats/session-*"))
+    patterns = (
+        ".gemini/tmp/*/chats/session-*",
+        ".claude/projects/*/*.jsonl",
+        ".codex/sessions/*/*/*/*.jsonl",
+    )
+    return sorted(file for pattern in patterns for file in home.glob(pattern))
 
 
 def _lines_by_orjson(file: Path) -> None:
@@ -81,16 +91,19 @@ def _lines_by_orjson(file: Path) -> None:
         orjson.loads(line)
 
 
-def _by_retold(file: Path) -> None:
-    readings = gemini.read(Source(file))
+def _by_retold(agent: Agent, file: Path) -> None:
+    readings = agent.read(Source(file))
     if isinstance(readings, Problem):
         raise TypeError(readings.message)
     for reading in readings:
-        gemini.join([reading])
+        agent.join([reading])
 
 
-def reading_speed(form: str, sessions: int, megabytes: int, limit: Callable[[Path], object]) -> list[Measure]:
+def reading_speed(
+    form: str, sessions: int, megabytes: int, limit: Callable[[Path], object], bound: float
+) -> Measure:
     """Compare decoding and normalising with orjson's decoding alone, batch by batch, each at its best."""
+    ours_alone = partial(_by_retold, AGENTS[form.partition("-")[0]])
     files = corpus(form, sessions, megabytes)
     size = sum(file.stat().st_size for file in files) / 1e6
     batches = [files[start : start + BATCH] for start in range(0, len(files), BATCH)]
@@ -99,13 +112,13 @@ def reading_speed(form: str, sessions: int, megabytes: int, limit: Callable[[Pat
         best = [
             min(times)
             for times in zip(
-                *((_seconds(limit, batch), _seconds(_by_retold, batch)) for _ in range(ROUNDS)), strict=True
+                *((_seconds(limit, batch), _seconds(ours_alone, batch)) for _ in range(ROUNDS)), strict=True
             )
         ]
         theirs += best[0]
         ours += best[1]
     detail = f"{size:.0f} MB: retold {size / ours:.0f} MB/s, orjson {size / theirs:.0f} MB/s"
-    return [Measure(f"read {form}, of orjson.loads alone", theirs / ours, 0.5, is_floor=True, detail=detail)]
+    return Measure(f"read {form}, of orjson.loads alone", theirs / ours, bound, is_floor=True, detail=detail)
 
 
 def _seconds(work: Callable[[Path], object], files: Sequence[Path]) -> float:
@@ -137,30 +150,45 @@ def memory() -> Measure:
 def listing() -> Measure:
     """Compare the peak memory of listing many sessions with the size of their files: what was said must not stay."""
     files = corpus("gemini", 10_000, 300)
-    home = files[0].parents[4]
+    peak, seconds = peak_memory(["list", "--json"], files[0].parents[4])
+    size = sum(file.stat().st_size for file in files) / 1e6
+    detail = f"{peak:.0f} MB for {len(files):,} files of {size:.0f} MB, {seconds:.1f} s"
+    return Measure(
+        "peak memory of list, in sizes of all files", peak / size, 0.5, is_floor=False, detail=detail
+    )
+
+
+def one_large_file(form: str) -> list[Measure]:
+    """Compare the peak memory of listing and of reading one file of a gigabyte with bounds that are not its size."""
+    file = corpus(form, 1, 1000)[0]
+    home = next(folder for folder in file.parents if (folder / "needles.json").exists())
+    size = file.stat().st_size / 1e6
+    measures = []
+    for command, unit, bound in ((["list", "--json"], 300, 1), (["read", "--json", str(file)], size, 3)):
+        peak, seconds = peak_memory(command, home)
+        what = f"peak memory of {command[0]}, one {form} file, in {unit:.0f} MB"
+        detail = f"{peak:.0f} MB for {size:.0f} MB, {seconds:.1f} s"
+        measures.append(Measure(what, peak / unit, bound, is_floor=False, detail=detail))
+    return measures
+
+
+def peak_memory(command: Sequence[str], home: Path) -> tuple[float, float]:
+    """Return the peak memory of a command in megabytes, and its seconds."""
     script = (
-        "import resource, sys; from retold.cli.main import main; code = main(['list', '--json']); "
-        "sys.stderr.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)); sys.exit(code)"
+        "import resource, sys; from retold.cli.main import main; code = main(sys.argv[1:]); "
+        "sys.stderr.write(' ' + str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)); sys.exit(code)"
     )
     env = {**os.environ, "HOME": str(home), "RETOLD_HOME": str(CACHE / "retold")}
     start = time.perf_counter()
     told = subprocess.run(
-        [sys.executable, "-c", script],
+        [sys.executable, "-c", script, *command],
         check=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
         env=env,
     )
-    seconds = time.perf_counter() - start
-    peak, size = (
-        int(told.stderr.split()[-1]) * RSS_UNIT / 1e6,
-        sum(file.stat().st_size for file in files) / 1e6,
-    )
-    detail = f"{peak:.0f} MB for {len(files):,} files of {size:.0f} MB, {seconds:.1f} s"
-    return Measure(
-        "peak memory of list, in sizes of all files", peak / size, 0.5, is_floor=False, detail=detail
-    )
+    return int(told.stderr.split()[-1]) * RSS_UNIT / 1e6, time.perf_counter() - start
 
 
 def start_up() -> list[Measure]:

@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import retold
-from retold.agents.gemini.tools import CATEGORIES, TOOLS
+from retold.agents.claude import tools as claude_tools
+from retold.agents.codex import tools as codex_tools
+from retold.agents.gemini import tools as gemini_tools
 from retold.cli.main import COMMANDS
 from retold.model.problem import CODES
 from retold.model.schema import schemas
+from retold.model.tools import CATEGORIES
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "retold"
@@ -79,7 +82,9 @@ def output(arguments: Sequence[str]) -> str:
     nobody = str(ROOT / "tests" / "fixtures" / "nobody")  # nobody's own sessions belong on a page
     env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
     env |= {"HOME": nobody, "USERPROFILE": nobody, "RETOLD_HOME": nobody}
-    env = {name: value for name, value in env.items() if not name.startswith("GEMINI_")}
+    env = {
+        name: value for name, value in env.items() if not name.startswith(("GEMINI_", "CLAUDE_", "CODEX_"))
+    }
     command = [sys.executable, "-m", "retold", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)  # noqa: S603 - our own command
     return done.stdout.decode()
@@ -131,6 +136,10 @@ picture of itself, so that it cannot steer the terminal.
 | `RETOLD_HOME` | the folder for what retold keeps; by default in the platform's place for data |
 | `GEMINI_CLI_HOME` | the folder that holds `.gemini`, or that folder itself; by default your home |
 | `GEMINI_SESSIONS_DIR` | the folder that stands for `.gemini/tmp` |
+| `CLAUDE_CONFIG_DIR` | the folder that stands for `.claude`; several with commas between |
+| `CLAUDE_PROJECTS_DIR` | the folder that stands for `.claude/projects` |
+| `CODEX_HOME` | the folder that stands for `.codex` |
+| `CODEX_SESSIONS_DIR` | the folder that stands for `.codex/sessions` |
 | `NO_COLOR` | no colour, if it is set to anything |
 """
 
@@ -173,20 +182,26 @@ def _cases() -> list[tuple[str, frozenset[str]]]:
     return [(file.parent.name, frozenset(told.findall(file.read_text(encoding="utf-8")))) for file in files]
 
 
+TOOLS = {"Gemini CLI": gemini_tools.TOOLS, "Claude Code": claude_tools.TOOLS, "Codex CLI": codex_tools.TOOLS}
+
+
 def tools_page() -> str:
-    """Return the table of tool names."""
-    rows = [f"| `{name}` | `{ours}` | {CATEGORIES[ours]} |" for name, ours in TOOLS.items()]
-    head = ["| Gemini CLI | canonical | category |", "|---|---|---|"]
+    """Return the tables of tool names, one for each agent."""
     names = ", ".join(f"`{name}`" for name in CATEGORIES)
-    return "\n".join(["# Tools\n\n" + NOTE + TOOLS_INTRODUCTION.format(names=names), *head, *rows]) + "\n"
+    lines = ["# Tools\n\n" + NOTE + TOOLS_INTRODUCTION.format(names=names)]
+    for agent, tools in TOOLS.items():
+        lines += [f"| {agent} | canonical | category |", "|---|---|---|"]
+        lines += [f"| `{name}` | `{ours}` | {CATEGORIES[ours]} |" for name, ours in tools.items()]
+        lines.append("")
+    return "\n".join(lines)
 
 
 TOOLS_INTRODUCTION = """\
 A tool call keeps the name that the agent gave it, and has a canonical name and a category beside it, the same for every
 agent. The canonical names are {names}.
 
-What is not in the table is `mcp` if its name begins with `mcp_` or its title ends with the name of an MCP server, `agent`
-if the call started a subagent, and `other` else.
+What is not in the tables is `mcp` if it belongs to an MCP server, by its name or its title, `agent` if the call started a
+subagent, and `other` else.
 """
 
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Have Node 20 or later with npm for the tests that run the real Gemini CLI; where that cannot be, say so in one line.
+# Have Node 20 or later with npm for the tests that run the real agents; where that cannot be, say so in one line.
 set -eu
 
 has_node() {
@@ -15,5 +15,5 @@ if ! has_node && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
 fi
 
 if ! has_node; then
-    echo "left out: the tests that run the real Gemini CLI and its loader, because there is no Node 20 or later with npm"
+    echo "left out: the tests that run the real agents, because there is no Node 20 or later with npm"
 fi

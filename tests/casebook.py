@@ -34,7 +34,7 @@ def material(case: str) -> list[Path]:
 
 
 def _is_beside(file: Path) -> bool:
-    return "tool-outputs" in file.parts
+    return not {"tool-outputs", "tool-results"}.isdisjoint(file.parts)
 
 
 def laid_out(case: str, into: Path) -> Path:

@@ -67,18 +67,20 @@ def installed_oracle(shared: Path, cache: Path) -> Path:
     folder = cache / f"core-{CORE_VERSION}"
     package = f"@google/gemini-cli-core@{CORE_VERSION}"
     options = ("--ignore-scripts", "--no-audit", "--no-fund", "--silent")
-    _install(folder, ("npm", "install", "--prefix", str(folder), *options, package), {})
+    install_once(folder, ("npm", "install", "--prefix", str(folder), *options, package), {})
     return _copied(shared / "real-cli" / "oracle.mjs", folder)
 
 
 def installed_cli(shared: Path, cache: Path, version: str) -> Path:
     """Return the folder of one version of the CLI."""
     root = cache / "cli"
-    _install(root / version, ("bash", str(shared / "real-cli" / "install"), version), {"REAL_CLI": str(root)})
+    install_once(
+        root / version, ("bash", str(shared / "real-cli" / "install"), version), {"REAL_CLI": str(root)}
+    )
     return root / version
 
 
-def _install(folder: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
+def install_once(folder: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
     """Run the command that fills the folder, unless it was filled before."""
     done = folder / ".installed"
     if done.exists():

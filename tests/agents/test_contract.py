@@ -24,7 +24,7 @@ every_agent = pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
 slow_to_draw = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-LINES = ("gemini-jsonl", "gemini-stream-json")
+LINES = ("claude-jsonl", "codex-items", "codex-jsonl", "gemini-jsonl", "gemini-stream-json")
 """The formats in which every line is a record."""
 MARK = "a record of a kind that nobody has met"
 RENDERED = re.compile(r"\*\*(.*?)\*\* (.*)", re.DOTALL)
@@ -33,7 +33,9 @@ WRITTEN_OTHERWISE = frozenset(
     (
         "timestamp", "startTime", "lastUpdated", "type", "role", "kind", "id", "sessionId", "status", "severity",
         "messageId", "delta", "$rewindTo", "agentId", "tool_id", "fg", "projectHash", "functionResponse.name",
-        "messageCount", "userMessageCount", "firstUserMessage",
+        "messageCount", "userMessageCount", "firstUserMessage", "ordinal", "record_type", "ts", "updated_at", "image_url",
+        "total_token_usage", "last_token_usage", "thread_token_usage", "payload.usage",
+        "uuid", "parentUuid", "leafUuid", "sourceToolAssistantUUID", "input_tokens", "output_tokens", "ephemeral_5m_input_tokens",
     )
 )  # fmt: skip
 """Keys whose values the model tells in its own words, counts by itself, or leaves out by design (colours)."""
@@ -119,8 +121,9 @@ def test_a_file_cut_anywhere_is_read_or_refused(agent: Agent, case: str, tmp_pat
 
 
 def allowed(file_size: int, first_line: int) -> set[str]:
-    """A cut may be told; within the first line it may also have cost what says whose file this is."""
-    return {"truncated-tail", *(("unreadable-by-agent", "no-metadata") if file_size < first_line else ())}
+    """A cut may be told, and may have cost a call; within the first line also what says whose file this is."""
+    cut = {"truncated-tail", "orphan-tool-result"}
+    return cut | {"unreadable-by-agent", "no-metadata"} if file_size < first_line else cut
 
 
 def whole_problems(agent: Agent, found: Sequence[Reading] | Problem) -> set[tuple[str, int | None]]:
@@ -210,9 +213,27 @@ def told(session: Session) -> Iterator[str]:
 
 
 def is_held(text: str, held: str) -> bool:
-    """Tell whether a text is found again; a thought rendered for the model counts where its two halves are."""
+    """Tell whether a text is found again; a thought rendered for the model, and JSON, count where their pieces are."""
     rendered = RENDERED.fullmatch(text)
-    return text in held or (rendered is not None and all(half in held for half in rendered.groups()))
+    return (
+        text in held
+        or undressed(text) in held
+        or (rendered is not None and all(half in held for half in rendered.groups()))
+        or (text.startswith("{") and all(value in held for value in values(json_in(text))))
+    )
+
+
+def undressed(text: str) -> str:
+    """A text without what Claude Code puts around errors."""
+    return text.removeprefix("Error: ").removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
+
+
+def json_in(text: str) -> Any:
+    """The JSON that a text is, as Codex writes arguments and results; the text, if it is none."""
+    try:
+        return json.loads(text, parse_float=str)
+    except ValueError:
+        return text
 
 
 def decoded(file: Path) -> Iterator[Any]:

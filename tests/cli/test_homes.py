@@ -102,10 +102,57 @@ def test_the_made_home_is_listed_and_its_projects_found(shared: Path, tmp_path: 
         [sys.executable, shared / "truth" / "make_home.py", home], check=True, stdout=subprocess.DEVNULL
     )
     rows = objects(retold(home, "list", "--json"))
-    assert sorted(row["kind"] for row in rows) == ["main"] * 4 + ["prompts-only", "subagent"]
+    assert sorted(row["kind"] for row in rows) == ["main"] * 8 + ["prompts-only", "subagent"]
     assert all(row["project"]["evidence"] == "recorded" and row["sources"] for row in rows)
     (place,) = objects(retold(home, "projects", "alp", "--json"))
     assert place["root"] == str(home / "dev" / "alpha")
+
+
+def test_every_agent_took_what_the_made_home_says(shared: Path, tmp_path: Path) -> None:
+    """The agents count in different words: ours have cache reads and writes in the input, reasoning in no output."""
+    home = tmp_path / "home"
+    subprocess.run(
+        [sys.executable, shared / "truth" / "make_home.py", home], check=True, stdout=subprocess.DEVNULL
+    )
+    truth = json.loads((home / "EXPECTED.json").read_text())
+    used = {agent: used_by(agent, home) for agent in ("gemini", "claude", "codex")}
+    tokens = truth["gemini"]["tokens"]
+    assert used["gemini"] == [
+        (tokens["input"], tokens["cached"], 0, tokens["output"], tokens["thoughts"], tokens["total"])
+    ]
+    each = truth["claude"]["tokens_each"]
+    given = each["input"] + each["cache_read"] + each["cache_write"]
+    assert (
+        used["claude"]
+        == [(given, each["cache_read"], each["cache_write"], each["output"], None, given + each["output"])]
+        * truth["claude"]["sessions"]
+    )
+    each = truth["codex"]["tokens_each"]
+    reasoning = 100  # what make_home.py has in the output of each session
+    assert (
+        used["codex"]
+        == [
+            (
+                each["input"],
+                each["cached"],
+                0,
+                each["output"] - reasoning,
+                reasoning,
+                each["input"] + each["output"],
+            )
+        ]
+        * truth["codex"]["sessions"]
+    )
+
+
+def used_by(agent: str, home: Path) -> list[tuple[int | None, ...]]:
+    """What each session of an agent took; Gemini CLI's truth is that of all of them together."""
+    names = ("input", "cached", "cache_write", "output", "reasoning", "total")
+    rows = objects(retold(home, "list", "--json", "--agent", agent))
+    figures = [tuple(row["usage"][name] for name in names) for row in rows]
+    if agent != "gemini":
+        return figures
+    return [tuple(sum(figure or 0 for figure in column) for column in zip(*figures, strict=True))]
 
 
 def test_another_home_is_added_and_listed_by_its_label(made: MadeHome, tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def test_a_prompt_of_several_texts_is_shown_once(case: str, tmp_path: Path) -> N
         ({}, ""),
         ({"content": "x", "file_path": "a.txt"}, "a.txt"),
         ({"description": "why", "command": "make"}, "make"),
-        ({"paths": ["a", "b"]}, '["a", "b"]'),
+        ({"paths": ["a", "b"]}, "a b"),
         ({"file_path": "", "pattern": "*"}, "*"),
         ({"odd": 3}, "3"),
         ({"odd": "text"}, "text"),

@@ -9,7 +9,7 @@ import msgspec
 
 from retold.model.problem import Problem
 from retold.model.project import Clue
-from retold.model.session import Session, View
+from retold.model.session import Session, SourceFile, View
 from retold.reading.files import printable
 
 
@@ -50,6 +50,12 @@ class Reading(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
+def source_file(reading: Reading) -> SourceFile:
+    """Return what a session tells about one of its files."""
+    home = reading.source.home
+    return SourceFile(home.label if home else None, reading.source.shown, reading.format, reading.size)
+
+
 class Agent(Protocol):
     """An agent is a module with these functions. `env` is passed in; nothing here looks at the process."""
 
@@ -67,10 +73,13 @@ class Agent(Protocol):
     def clues(self, home: Home) -> Iterator[Clue]:
         """What a home says about where its projects lie."""
 
-    def read(self, source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
+    def read(
+        self, source: Source, earlier: Sequence[Reading] = (), *, is_outline: bool = False
+    ) -> Sequence[Reading] | Problem:
         """Read the file; given what an earlier call returned, only what was appended since.
 
-        A file may hold several conversations; one that holds none is a Problem.
+        A file may hold several conversations; one that holds none is a Problem. An outline may leave out what was
+        said at length, as long as everything that a list shows of a session stays the same.
         """
 
     def group(self, reading: Reading) -> str | None:

@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from retold.agents import gemini
+from retold.agents import claude, codex, gemini
 from retold.agents.protocol import Agent, Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Session, View
 from retold.reading.files import printable
 
-AGENTS: dict[str, Agent] = {"gemini": gemini}
+AGENTS: dict[str, Agent] = {"claude": claude, "codex": codex, "gemini": gemini}
 
 
 class NotASession(Exception):  # noqa: N818 - it says what the file is, not what we did wrong

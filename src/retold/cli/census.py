@@ -72,11 +72,13 @@ def _remembered_homes(
     return [(label, Path(folder)) for label, folder in known.items() if label not in labels]
 
 
-def read_sessions(taken: Census, console: Console, view: View = "full") -> Iterator[Session]:
+def read_sessions(
+    taken: Census, console: Console, view: View = "full", *, is_outline: bool = False
+) -> Iterator[Session]:
     """Yield every session, showing how far it is, and telling afterwards what could not be read."""
     progress = _Progress(taken.files, console)
     before = dict(taken.atlas.by_hash)
-    yield from taken.sessions(progress.hear, view)
+    yield from taken.sessions(progress.hear, view, is_outline=is_outline)
     progress.end()
     proven = {name: root for name, root in taken.atlas.by_hash.items() if name not in before}
     if proven:

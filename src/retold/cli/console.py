@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TextIO
 
 CODES = {"title": "1", "faint": "2", "you": "1;36", "agent": "1;35", "tool": "34", "bad": "31"}
@@ -39,9 +39,15 @@ class Console:
         self.out.write(f"\x1b[{code}m{text}\x1b[0m\n" if code else text + "\n")
 
     def record(self, line: bytes) -> None:
-        """Write one JSON object; what JSON lets through and a terminal would obey is escaped."""
-        safe = _RAW_CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), line)
-        self.out.write(safe.decode() + "\n")
+        """Write one JSON object, as a line."""
+        self.record_of((line,))
+
+    def record_of(self, pieces: Iterable[bytes]) -> None:
+        """Write one JSON object piece by piece; what JSON lets through and a terminal would obey is escaped."""
+        for piece in pieces:
+            safe = _RAW_CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), piece)
+            self.out.write(safe.decode())
+        self.out.write("\n")
 
     def tell(self, text: str) -> None:
         """Write something that is not data: a problem, a hint, progress."""

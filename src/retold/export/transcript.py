@@ -44,11 +44,16 @@ def transcript(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[Line
     """Yield a session line by line."""
     yield Line("title", session.title or "(no prompt)")
     yield from _about(session)
+    before: Entry | None = None
     for entry in session.timeline:
-        lines = list(_entry(entry, session.agent, wanted))
-        if lines:
+        lines = list(_entry(entry, wanted))
+        if not lines:
+            continue
+        if not _goes_on(entry, before):
             yield Line("plain", "")
-            yield from lines
+            yield from _heading(entry, session.agent)
+        yield from lines
+        before = entry
 
 
 def _about(session: Session) -> Iterator[Line]:
@@ -75,16 +80,20 @@ def _plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _entry(entry: Entry, agent: str, wanted: Wanted) -> Iterator[Line]:
+def _goes_on(entry: Entry, before: Entry | None) -> bool:
+    """Tell whether an entry is the next piece of one response."""
+    if not isinstance(entry, Message) or not isinstance(before, Message) or entry.response is None:
+        return False
+    return (entry.response, entry.fate) == (before.response, before.fate)
+
+
+def _entry(entry: Entry, wanted: Wanted) -> Iterator[Line]:
     if isinstance(entry, Event):
         yield from _event(entry, wanted)
         return
-    lines = list(_said(entry, wanted))
+    yield from _said(entry, wanted)
     if wanted.tokens and entry.usage is not None:
-        lines.append(Line("faint", _tokens(entry.usage)))
-    if lines:
-        yield _heading(entry, agent)
-        yield from lines
+        yield Line("faint", _tokens(entry.usage))
 
 
 def _said(message: Message, wanted: Wanted) -> Iterator[Line]:
@@ -100,12 +109,15 @@ def _said(message: Message, wanted: Wanted) -> Iterator[Line]:
         yield from _lines("plain", message.prompt)
 
 
-def _heading(message: Message, agent: str) -> Line:
+def _heading(entry: Entry, agent: str) -> Iterator[Line]:
+    if isinstance(entry, Event):
+        return
+    message = entry
     who = {"user": "you" if message.prompt is not None else "context", "assistant": message.model or agent}
     name = who.get(message.role, message.role)
     fate = "" if message.fate == "live" else f" ({message.fate})"
     at = f" · {message.at:%H:%M:%S}" if message.at else ""
-    return Line("you" if message.prompt is not None else "agent", f"── {name}{fate}{at}")
+    yield Line("you" if message.prompt is not None else "agent", f"── {name}{fate}{at}")
 
 
 def _event(event: Event, wanted: Wanted) -> Iterator[Line]:
@@ -160,9 +172,15 @@ def key_argument_of(arguments: dict[str, Any]) -> str:
     for name in KEY_ARGUMENTS:
         value = arguments.get(name)
         if value not in (None, "", [], {}):
-            return value if isinstance(value, str) else _as_json(value)
-    first = next(iter(arguments.values()), "")
-    return first if isinstance(first, str) else _as_json(first)
+            return _as_words(value)
+    return _as_words(next(iter(arguments.values()), ""))
+
+
+def _as_words(value: Any) -> str:
+    """Return an argument as a person would type it: a command is often a list of words."""
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return " ".join(value)
+    return value if isinstance(value, str) else _as_json(value)
 
 
 def _tokens(usage: Usage) -> str:

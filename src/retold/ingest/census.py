@@ -25,13 +25,13 @@ class Census(msgspec.Struct, frozen=True):
         """How many files there are to read."""
         return sum(found.files for found in self.found.values())
 
-    def sessions(self, tell: Tell, view: View = "full") -> Iterator[Session]:
-        """Yield every conversation with its project."""
+    def sessions(self, tell: Tell, view: View = "full", *, is_outline: bool = False) -> Iterator[Session]:
+        """Yield every conversation with its project; as an outline, perhaps without what was said at length."""
         for agent in self.agents:
             found = self.found[agent.NAME]
             for problem in found.problems:
                 tell(problem)
-            for session in gather(agent, found, tell, view):
+            for session in gather(agent, found, tell, view, is_outline=is_outline):
                 yield msgspec.structs.replace(session, project=self.atlas.project(session))
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -42,24 +43,25 @@ def find_all(agent: Agent, homes: Iterable[Home]) -> Found:
     return Found(clusters, loose, problems)
 
 
-def gather(agent: Agent, found: Found, tell: Tell, view: View = "full") -> Iterator[Session]:
+def gather(
+    agent: Agent, found: Found, tell: Tell, view: View = "full", *, is_outline: bool = False
+) -> Iterator[Session]:
     """Yield every conversation; `tell` hears of each file as it is read and of each that could not be."""
+    read = partial(_read, agent, tell=tell, is_outline=is_outline)
     shared: Groups = defaultdict(list)
-    for reading in _read(agent, found.loose, tell):
+    for reading in read(found.loose):
         shared[agent.group(reading) or reading.source.shown].append(reading)
     for sources in found.clusters.values():
-        groups = _grouped(agent, _read(agent, sources, tell), shared)
+        groups = _grouped(agent, read(sources), shared)
         yield from agent.relate([agent.join(group, view) for group in groups])
     for group in shared.values():
         yield agent.join(group, view)
 
 
-def _read(
-    agent: Agent, sources: Iterable[Source], tell: Callable[[Source | Problem], None]
-) -> Iterator[Reading]:
+def _read(agent: Agent, sources: Iterable[Source], tell: Tell, *, is_outline: bool) -> Iterator[Reading]:
     for source in sources:
         tell(source)
-        readings = agent.read(source)
+        readings = agent.read(source, is_outline=is_outline)
         if isinstance(readings, Problem):
             tell(readings)
         else:

@@ -1,7 +1,7 @@
 """What stands in a timeline: messages, and events that nobody said."""
 
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -28,6 +28,10 @@ class Message(msgspec.Struct, frozen=True, tag="message", omit_defaults=True, gc
     parts: tuple[Part, ...]
     own: bool = True
     """False for an entry that was copied from another session."""
+    response: str | None = None
+    """The response of the model that this is a piece of, where one is recorded in several messages."""
+    extra: dict[str, Any] | None = None
+    """What else the agent recorded with this message, under its own names."""
 
 
 class Event(msgspec.Struct, frozen=True, tag="event", omit_defaults=True, gc=False):
@@ -39,6 +43,9 @@ class Event(msgspec.Struct, frozen=True, tag="event", omit_defaults=True, gc=Fal
     fate: Fate
     text: str
     opaque: Opaque | None = None
+    own: bool = True
+    extra: dict[str, Any] | None = None
+    """What else the agent recorded with this event, under its own names."""
 
 
 Entry = Message | Event

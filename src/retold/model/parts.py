@@ -14,8 +14,8 @@ Canonical = Literal[
 ]  # fmt: skip
 Category = Literal["Execute", "Edit", "Read", "Search", "Fetch", "Think", "Plan", "Other"]
 ContextKind = Literal[
-    "acknowledgement", "background", "code", "code_result", "continuation", "environment", "hook", "ide",
-    "referenced_files", "shell", "snapshot", "steering", "task", "tool_result",
+    "acknowledgement", "background", "code", "code_result", "command", "continuation", "environment", "hook", "ide",
+    "notification", "referenced_files", "reminder", "shell", "skill", "snapshot", "steering", "task", "tool_result",
 ]  # fmt: skip
 
 

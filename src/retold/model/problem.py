@@ -22,8 +22,14 @@ CODES: dict[str, Code] = {
     "foreign-format": Code(
         "loss", "The file belongs to another tool whose files look alike; it was not read."
     ),
+    "glued-records": Code(
+        "note", "Several records stand on one line, with no line end between them; each was read."
+    ),
     "malformed-json": Code(
         "loss", "A line, or the whole file, is not JSON; what could be read around it was."
+    ),
+    "missing-base": Code(
+        "note", "The file goes on from another one that is not there; only what it holds itself is shown."
     ),
     "missing-file": Code("loss", "There is no such file."),
     "missing-output": Code(

@@ -1,5 +1,6 @@
 """Where a conversation took place, and how we know."""
 
+import hashlib
 from typing import Literal
 
 import msgspec
@@ -23,3 +24,8 @@ class Clue(msgspec.Struct, frozen=True, gc=False):
     root: str
     evidence: Evidence
     native_key: str | None = None
+
+
+def root_hash(root: str) -> str:
+    """Return the hash under which a project's root is known: of the text, exactly as it stands."""
+    return hashlib.sha256(root.encode(errors="replace")).hexdigest()

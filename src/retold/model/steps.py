@@ -1,6 +1,6 @@
 """A session told as a flat sequence: the normalised events that programs follow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -85,9 +85,8 @@ def steps(session: Session, *, with_text: bool = False) -> Iterator[AnyStep]:
         agent=session.agent,
         project=session.project,
     )
-    for entry in session.timeline:
-        if isinstance(entry, Message):
-            yield from _said(entry, clock, with_text=with_text)
+    for turn in _turns(session):
+        yield from _said(turn, clock, with_text=with_text)
     yield SessionEnd(
         **clock.tick(session.ended_at, is_derived=session.are_times_derived), status=session.status
     )
@@ -111,23 +110,37 @@ class _Clock:
         return {"session": self.session, "seq": self.seq, "at": at, "at_derived": derived, "fate": fate}
 
 
-def _said(message: Message, clock: _Clock, *, with_text: bool) -> Iterator[AnyStep]:
-    """Yield what one message amounts to: all its calls, then all their results."""
-    if message.prompt is not None:
-        yield UserPrompt(**clock.tick(message.at, message.fate), text=message.prompt)
-    if with_text and message.role == "assistant":
-        text = "".join(part.text for part in message.parts if isinstance(part, Text))
+def _turns(session: Session) -> Iterator[list[Message]]:
+    """Yield what was said at a time: one message, or all the messages in which one response was recorded."""
+    turn: list[Message] = []
+    for entry in session.timeline:
+        if not isinstance(entry, Message) or (entry.role == "user" and entry.prompt is None):
+            continue  # results are told with their calls
+        if turn and (entry.response is None or entry.response != turn[-1].response):
+            yield turn
+            turn = []
+        turn.append(entry)
+    if turn:
+        yield turn
+
+
+def _said(turn: Sequence[Message], clock: _Clock, *, with_text: bool) -> Iterator[AnyStep]:
+    """Yield what was said at a time: the words, then all calls, then all their results."""
+    for message in turn:
+        if message.prompt is not None:
+            yield UserPrompt(**clock.tick(message.at, message.fate), text=message.prompt)
+        text = _text(message) if with_text and message.role == "assistant" else ""
         if text:
             yield AssistantText(**clock.tick(message.at, message.fate), text=text)
-    calls = [part for part in message.parts if isinstance(part, ToolCall)]
-    for call in calls:
+    calls = [(message, part) for message in turn for part in message.parts if isinstance(part, ToolCall)]
+    for message, call in calls:
         yield ToolUse(
             **clock.tick(message.at, message.fate),
             call_id=call.id,
             tool=_tool(call),
             arguments=call.arguments,
         )
-    for call in calls:
+    for message, call in calls:
         if call.result is not None or call.error is not None or call.status != "unknown":
             yield ToolResult(
                 **clock.tick(call.at or message.at, message.fate),
@@ -137,6 +150,10 @@ def _said(message: Message, clock: _Clock, *, with_text: bool) -> Iterator[AnySt
                 error=call.error,
                 result=call.result,
             )
+
+
+def _text(message: Message) -> str:
+    return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 
 def _tool(call: ToolCall) -> Tool:

@@ -22,9 +22,11 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tool: int | None
     total: int | None
     estimated: bool = False
+    cache_write_1h: int | None = None
+    """Of `cache_write`, what was written to last an hour: it costs more."""
 
 
-class Totals(msgspec.Struct, frozen=True, gc=False):
+class Totals(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The tokens of several requests, each counted once."""
 
     input: int | None
@@ -36,18 +38,23 @@ class Totals(msgspec.Struct, frozen=True, gc=False):
     total: int | None
     requests: int
     estimated: bool
+    cache_write_1h: int | None = None
 
 
-_FIGURES = attrgetter("input", "cached", "cache_write", "output", "reasoning", "tool", "total")
+_FIGURES = attrgetter(
+    "input", "cached", "cache_write", "output", "reasoning", "tool", "total", "cache_write_1h"
+)
 
 
 def totals(usages: Iterable[Usage]) -> Totals:
     """Sum what is recorded, each request once; a figure that nobody recorded stays unknown."""
     once = tuple({usage.request: usage for usage in usages}.values())
-    rows: Iterable[tuple[int | None, ...]] = zip(*map(_FIGURES, once), strict=True) if once else [()] * 7
-    given, cached, cache_write, output, reasoning, tool, total = map(_sum, rows)
+    rows: Iterable[tuple[int | None, ...]] = zip(*map(_FIGURES, once), strict=True) if once else [()] * 8
+    given, cached, cache_write, output, reasoning, tool, total, for_an_hour = map(_sum, rows)
     estimated = any([usage.estimated for usage in once])
-    return Totals(given, cached, cache_write, output, reasoning, tool, total, len(once), estimated)
+    return Totals(
+        given, cached, cache_write, output, reasoning, tool, total, len(once), estimated, for_an_hour
+    )
 
 
 def _sum(figures: tuple[int | None, ...]) -> int | None:

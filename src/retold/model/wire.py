@@ -1,6 +1,7 @@
 """The JSON form: what programs outside get, one object per line."""
 
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,12 +17,20 @@ _TIMES = (datetime,)
 
 def session_json(session: Session) -> bytes:
     """Return a session with its timeline, on one line."""
-    return encoded(as_builtins(session))
+    return b"".join(session_pieces(session))
+
+
+def session_pieces(session: Session) -> Iterator[bytes]:
+    """Yield the same piece by piece: a session may be larger than what should be in memory twice."""
+    yield summary_json(session)[:-1] + b',"timeline":['
+    for place, entry in enumerate(session.timeline):
+        yield (b"," if place else b"") + encoded(as_builtins(entry))
+    yield b"]}"
 
 
 def summary_json(session: Session) -> bytes:
     """Return a session without its timeline, on one line."""
-    tree = as_builtins(session)
+    tree = as_builtins(msgspec.structs.replace(session, timeline=()))
     del tree["timeline"]
     return encoded(tree)
 
@@ -45,10 +54,9 @@ def as_builtins(value: Any) -> dict[str, Any]:
     """Return a model value as dicts and lists, its times as text."""
     with room_for_depth():
         tree: dict[str, Any] = msgspec.to_builtins(value, builtin_types=_TIMES)
-    _tell_times(tree)
-    for entry in tree.get("timeline", ()):
-        _tell_times(entry)
-        for part in entry.get("parts", ()):
+    for holder in (tree, *tree.get("timeline", ())):
+        _tell_times(holder)
+        for part in holder.get("parts", ()):
             _tell_times(part)
     return tree
 

@@ -1,11 +1,10 @@
 """Which project a session belongs to, and how we know."""
 
-import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from retold.model.project import Clue, Evidence, Project
+from retold.model.project import Clue, Evidence, Project, root_hash
 from retold.model.session import Session
 from retold.projects.paths import ancestors, common_folder, named_paths, recorded_folder, workspace_folders
 
@@ -16,11 +15,6 @@ ORDER: tuple[Evidence, ...] = ("recorded", "registry", "hash", "guessed", "none"
 MARKS = ("GEMINI.md", ".gemini", "CLAUDE.md", "AGENTS.md", ".git")
 """What lies in a project's root and seldom elsewhere."""
 _SEPARATORS = re.compile(r"[/\\]")
-
-
-def root_hash(root: str) -> str:
-    """Return the hash under which a project's root is known: of the text, exactly as it stands."""
-    return hashlib.sha256(root.encode(errors="replace")).hexdigest()
 
 
 class Atlas:
@@ -40,6 +34,8 @@ class Atlas:
     def project(self, session: Session) -> Project:
         """Return the session's project with the best evidence there is."""
         known = session.project
+        if known.root is not None:  # the agent itself wrote it down
+            return known
         named = self._named(session)
         if named is not None:
             return Project(named.root, known.native_key, known.hash or root_hash(named.root), named.evidence)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from retold.projects.atlas import root_hash
+from retold.model.project import root_hash
 
 PLACES = (
     "",

@@ -34,33 +34,47 @@ def read_bytes(path: Path) -> FileBytes | Problem:
     """Return the file's content; read again when it changed meanwhile, a few times at most."""
     try:
         return _read_regular(path)
-    except FileNotFoundError:
-        return problem("missing-file", "no such file", printable(path))
-    except IsADirectoryError:
-        return problem("not-a-file", "a folder, a pipe or a device, not a file", printable(path))
-    except OSError as error:
-        return problem("unreadable-file", error.strerror or str(error), printable(path))
-    except ValueError as error:  # a NUL in the path
-        return problem("missing-file", str(error), printable(path))
+    except (OSError, ValueError) as error:
+        return refusal(path, error)
 
 
-def _read_regular(path: Path) -> FileBytes | Problem:
+def refusal(path: Path, error: OSError | ValueError) -> Problem:
+    """Return why the system did not give a file's content."""
+    match error:
+        case FileNotFoundError():
+            return problem("missing-file", "no such file", printable(path))
+        case IsADirectoryError():
+            return problem("not-a-file", "a folder, a pipe or a device, not a file", printable(path))
+        case OSError():
+            return problem("unreadable-file", error.strerror or str(error), printable(path))
+        case _:  # a NUL in the path
+            return problem("missing-file", str(error), printable(path))
+
+
+def open_regular(path: Path) -> int:
+    """Return a descriptor of a regular file; raises IsADirectoryError for anything else."""
+    # Opened so, a FIFO does not wait for a writer that may never come.
+    descriptor = os.open(path, os.O_RDONLY | _NONBLOCK | _BINARY)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IsADirectoryError
+    return descriptor
+
+
+def _read_regular(path: Path) -> FileBytes:
     for _ in range(ATTEMPTS):
-        # Opened so, a FIFO does not wait for a writer that may never come.
-        descriptor = os.open(path, os.O_RDONLY | _NONBLOCK | _BINARY)
+        descriptor = open_regular(path)
         try:
             before = os.fstat(descriptor)
-            if not stat.S_ISREG(before.st_mode):
-                return problem("not-a-file", "a folder, a pipe or a device, not a file", printable(path))
             data = _all(descriptor, before.st_size)
             after = os.fstat(descriptor)
         finally:
             os.close(descriptor)
         settled = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
         if settled and len(data) == after.st_size:
-            return FileBytes(path, data, _modified_at(after))
+            return FileBytes(path, data, modified_at(after))
     changed = problem("changed-while-read", f"still changing after {ATTEMPTS} attempts", printable(path))
-    return FileBytes(path, data, _modified_at(after), (changed,))
+    return FileBytes(path, data, modified_at(after), (changed,))
 
 
 def _all(descriptor: int, size: int) -> bytes:
@@ -74,7 +88,7 @@ def _all(descriptor: int, size: int) -> bytes:
     return b"".join(chunks)
 
 
-def _modified_at(status: os.stat_result) -> datetime:
+def modified_at(status: os.stat_result) -> datetime:
     """Return when the file was changed, to the millisecond: finer than that, no agent tells times."""
     try:
         at = datetime.fromtimestamp(status.st_mtime, UTC)

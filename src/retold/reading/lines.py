@@ -7,6 +7,7 @@ import msgspec
 
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import DECODER, Undecodable, mend
+from retold.reading.salvage import skip_space, value_at
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -34,6 +35,36 @@ def decode_lines(data: bytes, path: str, start: int = 0, number: int = 0) -> Ite
             if raw.strip():
                 yield from _mended(raw, error, path, number, whole=after > end)
         start = after
+
+
+def decode_line(
+    raw: bytes | memoryview, number: int, path: str, *, is_whole: bool = True
+) -> Iterator[Line | Problem]:
+    """Yield the value on one line, or a problem; several where writers ran into each other. Never raise."""
+    try:
+        yield Line(number, DECODER.decode(raw))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        data = bytes(raw)
+        if not data.strip():
+            return
+        values, rest = _glued(data)
+        if not values or (len(values) == 1 and not rest):
+            yield from _mended(data, error, path, number, whole=is_whole)
+            return
+        yield problem("glued-records", f"{len(values)} on this line", path, number)
+        yield from (Line(number, value) for value in values)
+        if rest:
+            yield from _mended(rest.encode(), error, path, number, whole=is_whole)
+
+
+def _glued(data: bytes) -> tuple[list[Any], str]:
+    """Return the objects that stand on a line one behind the other, and what is left behind them."""
+    values: list[Any] = []
+    text, position = data.decode(errors="replace").strip(), 0
+    while text.startswith("{", position) and (found := value_at(text, position)) is not None:
+        values.append(found[0])
+        position = skip_space(text, found[1])
+    return values, text[position:]
 
 
 def count_lines(data: bytes, start: int, end: int) -> int:

@@ -32,7 +32,7 @@ def salvage(text: str, list_key: str | None, is_element: Callable[[Any], bool]) 
 
     Behind the damage only what `is_element` accepts counts: there, a nested object looks like an element.
     """
-    position = _skip(text, 0)
+    position = skip_space(text, 0)
     fields: dict[str, Any] = {}
     opening = "[" if list_key is None else "{"
     if not text.startswith(opening, position):
@@ -48,7 +48,8 @@ def salvage(text: str, list_key: str | None, is_element: Callable[[Any], bool]) 
     return Salvage(fields, elements + rest, broken_at, is_cut=not rest)
 
 
-def _skip(text: str, position: int) -> int:
+def skip_space(text: str, position: int) -> int:
+    """Return where the next thing begins that is not white space."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
@@ -64,20 +65,20 @@ def value_at(text: str, position: int) -> tuple[Any, int] | None:
 def _fields_before(text: str, position: int, list_key: str, fields: dict[str, Any]) -> int | None:
     """Read `"key": value,` pairs into `fields`; return where the list of `list_key` opens."""
     while True:
-        key = value_at(text, _skip(text, position))
+        key = value_at(text, skip_space(text, position))
         if key is None or not isinstance(key[0], str):
             return None
-        position = _skip(text, key[1])
+        position = skip_space(text, key[1])
         if not text.startswith(":", position):
             return None
-        position = _skip(text, position + 1)
+        position = skip_space(text, position + 1)
         if key[0] == list_key and text.startswith("[", position):
             return position
         value = value_at(text, position)
         if value is None:
             return None
         fields[key[0]] = value[0]
-        position = _skip(text, value[1])
+        position = skip_space(text, value[1])
         if not text.startswith(",", position):
             return None
         position += 1
@@ -86,12 +87,12 @@ def _fields_before(text: str, position: int, list_key: str, fields: dict[str, An
 def _elements(text: str, position: int, elements: list[Any]) -> int:
     """Append whole elements; return the offset where there were no more."""
     while True:
-        start = _skip(text, position)
+        start = skip_space(text, position)
         value = value_at(text, start)
         if value is None:
             return start
         elements.append(value[0])
-        position = _skip(text, value[1])
+        position = skip_space(text, value[1])
         if not text.startswith(",", position):
             return position
         position += 1
@@ -110,7 +111,7 @@ def _elements_after(text: str, position: int, is_element: Callable[[Any], bool])
             position = match.start() + 1
         elif is_element(value[0]):
             found = [value[0]]
-            end = _skip(text, value[1])
+            end = skip_space(text, value[1])
             position = _elements(text, end + 1, found) if text.startswith(",", end) else end
             yield from found
         else:

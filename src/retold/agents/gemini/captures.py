@@ -12,11 +12,10 @@ from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import Record
 from retold.agents.gemini.results import Result
-from retold.agents.gemini.sessions import source_file
-from retold.agents.gemini.tokens import estimated
-from retold.agents.protocol import Reading
+from retold.agents.protocol import Reading, source_file
 from retold.model.assemble import Draft
 from retold.model.entries import Entry, Event, EventKind, Message
+from retold.model.estimate import estimated
 from retold.model.parts import Opaque, Part, Text
 from retold.model.project import Project
 from retold.model.session import Coverage

@@ -16,12 +16,11 @@ from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.pairing import Placed, paired
 from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import Record, is_turn, text_parts
-from retold.agents.gemini.sessions import source_file
 from retold.agents.gemini.setting import Setting
-from retold.agents.gemini.tokens import estimated
-from retold.agents.protocol import Reading
+from retold.agents.protocol import Reading, source_file
 from retold.model.assemble import Draft
 from retold.model.entries import Entry, Message
+from retold.model.estimate import estimated
 from retold.model.parts import ToolCall
 from retold.model.project import Project
 from retold.model.session import Coverage, Kind, SessionStatus

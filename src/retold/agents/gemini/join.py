@@ -12,9 +12,9 @@ from retold.agents.gemini.merge import merged
 from retold.agents.gemini.prompts import Typed, prompts_draft
 from retold.agents.gemini.raw import ENVIRONMENT_ID
 from retold.agents.gemini.replay import as_state
-from retold.agents.gemini.sessions import Recorded, recorded_draft, source_file
+from retold.agents.gemini.sessions import Recorded, recorded_draft
 from retold.agents.gemini.state import Plain, State
-from retold.agents.protocol import Reading
+from retold.agents.protocol import Reading, source_file
 from retold.model.assemble import Draft, assembled
 from retold.model.depth import room_for_depth
 from retold.model.session import Session, View

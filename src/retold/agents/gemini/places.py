@@ -13,10 +13,11 @@ from pathlib import Path
 import msgspec
 
 from retold.agents.protocol import Home, Source
-from retold.model.problem import Problem, problem
+from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.reading.decoding import Decoded, decode
 from retold.reading.files import FileBytes, printable, read_bytes
+from retold.reading.folders import entries
 
 FOLDER = ".gemini"
 NOT_PROJECTS = frozenset(("bin", "background-processes"))
@@ -77,13 +78,13 @@ def home_in(folder: Path) -> Home | None:
 
 def _has_projects(folder: Path) -> bool:
     names = ("chats", "logs.json", "checkpoints", ".project_root")
-    projects = (entry for entry in _entries(folder) if not isinstance(entry, Problem) and entry.is_dir())
+    projects = (entry for entry in entries(folder) if not isinstance(entry, Problem) and entry.is_dir())
     return any((Path(project.path) / name).exists() for project in projects for name in names)
 
 
 def find(home: Home) -> Iterator[Source | Problem]:
     """Yield every file of a home that may hold conversations, in a steady order."""
-    for project in _entries(home.sessions):
+    for project in entries(home.sessions):
         if isinstance(project, Problem):
             yield project
         elif project.is_dir(follow_symlinks=False) and project.name not in NOT_PROJECTS:
@@ -91,7 +92,7 @@ def find(home: Home) -> Iterator[Source | Problem]:
 
 
 def _sources(project: Path, home: Home) -> Iterator[Source | Problem]:
-    for entry in _entries(project):
+    for entry in entries(project):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_file(follow_symlinks=False):
@@ -107,7 +108,7 @@ def _sources(project: Path, home: Home) -> Iterator[Source | Problem]:
 
 def _chats(chats: Path, home: Home) -> Iterator[Source | Problem]:
     yield from _files(chats, home)
-    for entry in _entries(chats):
+    for entry in entries(chats):
         if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
             yield from _files(Path(entry.path), home, short_id(entry.name))
 
@@ -120,7 +121,7 @@ def short_id(session_id: str) -> str:
 def clues(home: Home) -> Iterator[Clue]:
     """Yield the roots that the markers and the registry of a home name."""
     for folder in (home.sessions, home.path / "history"):
-        for entry in _entries(folder):
+        for entry in entries(folder):
             if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
                 root = marked_root(entry.path)
                 if root is not None:
@@ -159,7 +160,7 @@ def _registered(path: Path) -> Iterator[Clue]:
 
 
 def _files(folder: Path, home: Home, cluster: str | None = None) -> Iterator[Source | Problem]:
-    for entry in _entries(folder):
+    for entry in entries(folder):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_file(follow_symlinks=False) and _SESSION_MATERIAL.fullmatch(entry.name):
@@ -170,16 +171,6 @@ def _cluster(name: str) -> str:
     """Return the short id that ends a session's name; what is named otherwise stands alone."""
     match = _SESSION_NAME.fullmatch(name)
     return match[1][:8] if match else name
-
-
-def _entries(folder: Path) -> Iterator[os.DirEntry[str] | Problem]:
-    try:
-        with os.scandir(folder) as entries:
-            yield from sorted(entries, key=lambda entry: entry.name)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        yield problem("unreadable-file", error.strerror or str(error), printable(folder))
 
 
 def origin(path: Path) -> Origin:
@@ -209,6 +200,6 @@ def stem(name: str) -> str:
 
 def _parent_stem(chats: Path, parent_id: str) -> str | None:
     short = short_id(parent_id)
-    names = (entry.name for entry in _entries(chats) if not isinstance(entry, Problem))
+    names = (entry.name for entry in entries(chats) if not isinstance(entry, Problem))
     stems = sorted(stem(name) for name in names if name.startswith("session-") and f"-{short}.json" in name)
     return stems[0] if stems else None

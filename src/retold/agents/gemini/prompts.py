@@ -8,8 +8,7 @@ import msgspec
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import Record
-from retold.agents.gemini.sessions import source_file
-from retold.agents.protocol import Reading
+from retold.agents.protocol import Reading, source_file
 from retold.model.assemble import Draft
 from retold.model.entries import Entry, Message, Role
 from retold.model.parts import Opaque, Part, Text

@@ -15,14 +15,14 @@ from retold.agents.gemini.replay import as_state
 from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.state import Plain, State
 from retold.agents.gemini.timelines import active_timeline, full_timeline
-from retold.agents.gemini.tokens import estimated
 from retold.agents.gemini.usual import AnswerRecord
-from retold.agents.protocol import Reading
+from retold.agents.protocol import Reading, source_file
 from retold.model.assemble import Draft
 from retold.model.entries import Entry, Message
+from retold.model.estimate import estimated
 from retold.model.problem import Problem, problem
 from retold.model.project import Project
-from retold.model.session import Coverage, SessionStatus, SourceFile, View
+from retold.model.session import Coverage, SessionStatus, View
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -135,12 +135,6 @@ def _warnings(found: Recorded, native_id: str | None, about: About) -> Iterator[
         yield problem("no-metadata", "the file says no session id", found.state.path)
     elif not about.is_loadable:
         yield problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", found.state.path)
-
-
-def source_file(reading: Reading) -> SourceFile:
-    """Return what a session tells about one of its files."""
-    home = reading.source.home
-    return SourceFile(home.label if home else None, reading.source.shown, reading.format, reading.size)
 
 
 def _parent(origin: Origin) -> str | None:

@@ -1,6 +1,5 @@
-"""`tokens` of a message to Usage; estimates where a session recorded none."""
+"""`tokens` of a message to Usage."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -8,12 +7,7 @@ import msgspec
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.raw import TOKEN_KEYS, Record
 from retold.agents.gemini.usual import TokensRecord
-from retold.model.entries import Entry, Message
-from retold.model.parts import ToolCall
 from retold.model.usage import Usage
-
-BYTES_PER_TOKEN = 4
-"""The usual rule of thumb for text and code."""
 
 
 def usage(tokens: Any, request: str, notes: Notes) -> Usage | None:
@@ -62,36 +56,3 @@ def _partial(tokens: Record, request: str, notes: Notes) -> Usage | None:
         counts.get("tool"),
         counts.get("total"),
     )
-
-
-def estimated(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
-    """Return the timeline with a guess for each answer: what was said before is its prompt."""
-    entries: list[Entry] = []
-    said = 0
-    for place, entry in enumerate(timeline):
-        if not isinstance(entry, Message):
-            entries.append(entry)
-            continue
-        size = _size(entry)
-        if entry.role == "assistant":
-            given, output = _tokens(said), _tokens(size)
-            request = f"{native_id}/{entry.id or place}"
-            guess = Usage(request, given, None, 0, output, None, None, given + output, estimated=True)
-            entry = msgspec.structs.replace(entry, usage=guess)  # noqa: PLW2901
-        entries.append(entry)
-        said += size
-    return tuple(entries)
-
-
-def _size(message: Message) -> int:
-    texts: list[str] = []
-    for part in message.parts:
-        if isinstance(part, ToolCall):
-            texts.extend((part.name, str(part.arguments), part.result or "", part.error or ""))
-        else:
-            texts.append(getattr(part, "text", None) or "")
-    return sum(len(text.encode(errors="replace")) for text in texts)
-
-
-def _tokens(size: int) -> int:
-    return -(-size // BYTES_PER_TOKEN)

@@ -4,22 +4,7 @@ The first rows are what scripts rely on; the rest is `docs/formats/gemini.md`, s
 """
 
 from retold.model.parts import Canonical, Category
-
-CATEGORIES: dict[Canonical, Category] = {
-    "shell_exec": "Execute",
-    "file_write": "Edit",
-    "file_edit": "Edit",
-    "file_read": "Read",
-    "file_search": "Search",
-    "web_access": "Fetch",
-    "memory": "Think",
-    "planning": "Plan",
-    "skill": "Other",
-    "agent": "Other",
-    "mcp": "Other",
-    "ask_user": "Other",
-    "other": "Other",
-}
+from retold.model.tools import CATEGORIES
 
 TOOLS: dict[str, Canonical] = {
     "run_shell_command": "shell_exec",

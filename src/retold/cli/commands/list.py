@@ -22,11 +22,14 @@ def run(options: Namespace, console: Console) -> int:
     from retold.cli.census import read_sessions, take_census
     from retold.cli.filters import parse_filter
     from retold.export.table import session_table
+    from retold.ingest.kinship import Kinship
     from retold.model.wire import summary_json
     from retold.query.listing import listing
 
-    sessions = read_sessions(take_census(options, console), console)
-    rows = listing(sessions, parse_filter(options), every_kind=options.all)[: options.limit]
+    kinship = Kinship()
+    sessions = kinship.watch(read_sessions(take_census(options, console), console, is_outline=True))
+    found = listing(sessions, parse_filter(options), every_kind=options.all)[: options.limit]
+    rows = [kinship.told(session) for session in found]
     if not rows:
         console.tell("retold: no sessions found")
     elif options.json:

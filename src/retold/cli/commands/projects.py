@@ -26,7 +26,7 @@ def run(options: Namespace, console: Console) -> int:
     from retold.model.wire import encoded
     from retold.query.places import called, places, with_roots
 
-    found = places(read_sessions(take_census(options, console), console))
+    found = places(read_sessions(take_census(options, console), console, is_outline=True))
     if options.scan:
         found = with_roots(
             found, scan_for([place.hash for place in found if place.hash and not place.is_proven], console)

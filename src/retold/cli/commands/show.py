@@ -21,12 +21,14 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, console: Console) -> int:
     """Print the session; 1 if none is meant, 2 if several are."""
     from retold.cli.census import read_sessions, take_census
+    from retold.ingest.kinship import Kinship
     from retold.query.listing import named
 
+    kinship = Kinship()
     taken = take_census(options, console)
-    found = named(read_sessions(taken, console, view=options.view), options.session)
+    found = named(kinship.watch(read_sessions(taken, console, view=options.view)), options.session)
     if len(found) == 1:
-        print_session(found[0], options, console)
+        print_session(kinship.told(found[0]), options, console)
         return 0
     if not found:
         console.tell(f"retold: no session {options.session}")

@@ -1,0 +1,29 @@
+"""Readings of one conversation to one Session."""
+
+from collections.abc import Sequence
+
+from retold.agents.claude.copies import merged
+from retold.agents.claude.places import is_session_id
+from retold.agents.claude.sessions import Recorded, session_draft
+from retold.agents.protocol import Reading
+from retold.model.assemble import assembled
+from retold.model.depth import room_for_depth
+from retold.model.session import Session, View
+
+
+def group(reading: Reading) -> str | None:
+    """Return what all readings of one conversation share: the session's id, and the subagent's.
+
+    An id that is no UUID may name many sessions; then the place of the file tells them apart.
+    """
+    found: Recorded = reading.state
+    name = f"{found.state.session_id}:{found.agent_id or ''}"
+    return name if is_session_id(found.state.session_id) else f"{reading.source.path.parent}:{name}"
+
+
+def join(readings: Sequence[Reading], view: View = "full") -> Session:
+    """Return the Session of all readings of one conversation."""
+    ordered = sorted(readings, key=lambda reading: reading.source.shown)
+    found = [reading.state for reading in ordered]
+    with room_for_depth():
+        return assembled(session_draft(found[0] if len(found) == 1 else merged(found), ordered), view)

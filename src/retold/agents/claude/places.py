@@ -1,0 +1,133 @@
+"""Where Claude Code keeps its transcripts, and what a path says about a file.
+
+Evidence: `docs/formats/claude.md`, sections 1 and 2.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from retold.agents.protocol import Home, Source
+from retold.model.problem import Problem
+from retold.model.project import Clue
+from retold.reading.files import printable
+from retold.reading.folders import entries
+
+FOLDER = ".claude"
+_AGENT = "agent-"
+_ENDING = ".jsonl"
+_SUBAGENTS = "subagents"
+_DEPTH = 4
+"""How deep subagents lie in their session's folder: those of workflows in folders of their own."""
+UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
+
+
+class Origin(msgspec.Struct, frozen=True):
+    """What a file's path says about it."""
+
+    stem: str
+    project_key: str | None
+    """The name of the project's folder: its path, with everything but letters and digits made `-`."""
+    agent_id: str | None
+    parent_id: str | None
+    """The session in whose folder a subagent's file lies."""
+    session_folder: str
+    """Where a session keeps what does not stand in its transcript."""
+
+
+def homes(env: Mapping[str, str]) -> Iterator[Home]:
+    """Yield the homes: `CLAUDE_CONFIG_DIR` may name several; newer versions also look below `.config`."""
+    projects = env.get("CLAUDE_PROJECTS_DIR")
+    chosen = [folder for folder in (env.get("CLAUDE_CONFIG_DIR") or "").split(",") if folder.strip()]
+    user = Path(env.get("HOME") or env.get("USERPROFILE") or Path.home())
+    folders = [Path(folder.strip()) for folder in chosen] or [
+        user / FOLDER,
+        Path(env.get("XDG_CONFIG_HOME") or user / ".config") / "claude",
+    ]
+    for folder in folders[:1] if projects else folders:
+        yield Home(folder, Path(projects) if projects else folder / "projects")
+
+
+def home_in(folder: Path) -> Home | None:
+    """Return the home that a folder holds, or is."""
+    for candidate in (folder / FOLDER, folder / ".config" / "claude", folder):
+        projects = candidate / "projects"
+        if projects.is_dir() and (candidate.name == FOLDER or _has_transcripts(projects)):
+            return Home(candidate, projects)
+    return None
+
+
+def _has_transcripts(projects: Path) -> bool:
+    found = (entry for entry in entries(projects) if not isinstance(entry, Problem))
+    folders = (entry for entry in found if entry.is_dir(follow_symlinks=False))
+    return any(
+        not isinstance(file, Problem) and UUID.fullmatch(file.name.removesuffix(_ENDING))
+        for folder in folders
+        for file in entries(Path(folder.path))
+    )
+
+
+def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - every transcript names its folder itself
+    """Yield nothing: the name of a project's folder does not tell where it lies."""
+    yield from ()
+
+
+def find(home: Home) -> Iterator[Source | Problem]:
+    """Yield every transcript of a home, in a steady order."""
+    for project in entries(home.sessions):
+        if isinstance(project, Problem):
+            yield project
+        elif project.is_dir(follow_symlinks=False):
+            yield from _transcripts(Path(project.path), home)
+
+
+def _transcripts(project: Path, home: Home) -> Iterator[Source | Problem]:
+    for entry in entries(project):
+        if isinstance(entry, Problem):
+            yield entry
+        elif entry.is_dir(follow_symlinks=False):
+            folder = Path(entry.path) / _SUBAGENTS
+            yield from () if folder.is_symlink() else _subagents(folder, home, entry.name)
+        elif entry.name.endswith(_ENDING) and entry.is_file(follow_symlinks=False):
+            yield Source(Path(entry.path), home, printable(_stem(entry.name)))
+
+
+def _subagents(folder: Path, home: Home, session: str, depth: int = 0) -> Iterator[Source | Problem]:
+    """Yield the subagents of a session; journals beside them tell only when they started and ended."""
+    for entry in entries(folder):
+        if isinstance(entry, Problem):
+            yield entry
+        elif entry.is_dir(follow_symlinks=False) and depth < _DEPTH:
+            yield from _subagents(Path(entry.path), home, session, depth + 1)
+        elif entry.name.startswith(_AGENT) and entry.name.endswith(_ENDING):
+            yield Source(Path(entry.path), home, printable(session))
+
+
+def origin(path: Path) -> Origin:
+    """Return what the path says, by names only."""
+    folder, _, file = str(path).rpartition(os.sep)
+    name, folders = _stem(file), folder.split(os.sep)
+    agent_id = printable(name.removeprefix(_AGENT)) if name.startswith(_AGENT) else None
+    near = folders[-1 - _DEPTH :][::-1]
+    if agent_id is not None and _SUBAGENTS in near:
+        above = folders[: -1 - near.index(_SUBAGENTS)]
+        session = os.sep.join(above)
+        return Origin(printable(name), _project_key(above[:-1]), agent_id, printable(above[-1]), session)
+    return Origin(printable(name), _project_key(folders), agent_id, None, os.path.join(folder, name))
+
+
+def _stem(name: str) -> str:
+    return name.removesuffix(_ENDING) or name
+
+
+def _project_key(folders: Sequence[str]) -> str | None:
+    """Return the name of the project's folder, of the folders above a session."""
+    return printable(folders[-1]) if len(folders) > 1 and folders[-2] == "projects" else None
+
+
+def is_session_id(name: str) -> bool:
+    """Tell whether a file's name is the id of its session."""
+    return UUID.fullmatch(name) is not None

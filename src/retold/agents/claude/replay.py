@@ -1,0 +1,289 @@
+"""Lines folded into a transcript: each becomes an entry, results find their calls, tokens are counted once."""
+
+from collections.abc import Iterable
+from datetime import UTC
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from retold.agents.claude.beside import beside, unknown
+from retold.agents.claude.fields import known_line
+from retold.agents.claude.outputs import Outputs
+from retold.agents.claude.pairing import called, given
+from retold.agents.claude.parts import answer_part
+from retold.agents.claude.queue import delivered
+from retold.agents.claude.raw import (
+    ANSWER_ASIDE,
+    DECODER,
+    RESPONSE_ASIDE,
+    SAID_ASIDE,
+    USAGE_ASIDE,
+    AnswerLine,
+    Chained,
+    Record,
+    SaidLine,
+)
+from retold.agents.claude.results import served
+from retold.agents.claude.spoken import Spoken, spoken
+from retold.agents.claude.state import MAIN, Node, State
+from retold.agents.claude.tokens import SYNTHETIC, counted, request_of
+from retold.model.entries import Entry, Event, Message
+from retold.model.parts import Context, Part, Text, ToolCall
+from retold.model.problem import Problem
+from retold.model.usage import Usage
+from retold.reading.lines import decode_line
+from retold.reading.notes import Notes
+from retold.reading.streams import Piece
+
+_facts = attrgetter("cwd", "version", "git_branch", "user_type", "entrypoint", "slug")
+_USUAL: Record = {}
+"""What a usual line holds besides."""
+_SEALED = 1024
+_USUAL_SERVICE = ("", "standard", "not_available")
+"""How nearly all responses were served: not worth telling of each."""
+
+
+def replay(state: State, pieces: Iterable[Piece]) -> Piece | None:
+    """Fold lines into a state, which changes; return the last one if it has no end, unfolded."""
+    fold = _Fold(state)
+    torn = None
+    for piece in pieces:
+        if piece[2]:
+            fold.take(piece[0], piece[1])
+        else:
+            torn = piece
+    state.opaque += fold.notes.opaque
+    return torn
+
+
+def replay_torn(state: State, piece: Piece) -> None:
+    """Fold a line in that is still being written: it may be whole all the same."""
+    fold = _Fold(state)
+    fold.take(piece[0], piece[1], is_whole=False)
+    state.opaque += fold.notes.opaque
+
+
+class _Fold:
+    """The state while it changes, and where what is odd is written down."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.notes = Notes(state.path)
+        self.notes.problems = state.problems
+        self.outputs = Outputs(state.origin.session_folder, self.notes, is_outline=state.is_outline)
+        self.session = next(reversed(state.sessions), None)
+
+    def take(self, number: int, raw: bytes | memoryview, *, is_whole: bool = True) -> None:
+        """Fold one line in: nearly all are checked whole, and the rest is taken apart."""
+        self.notes.place = (number, 0)
+        try:
+            line = DECODER.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            line = None
+        if line is None or line.timestamp is None or line.timestamp.tzinfo is not UTC:
+            self.take_apart(number, raw, is_whole=is_whole)
+            return
+        self.state.records += 1
+        if self.state.is_copy(line.uuid or f"{type(line).__name__} {line.timestamp}", _seal(raw)):
+            return
+        if type(line) is SaidLine:
+            self.said(line, _USUAL)
+        elif type(line) is AnswerLine:
+            self.answered(line, _USUAL)
+
+    def take_apart(self, number: int, raw: bytes | memoryview, *, is_whole: bool) -> None:
+        """Fold a line in that is not usual, or not even whole."""
+        seal = _seal(raw)
+        for found in decode_line(raw, number, self.state.path, is_whole=is_whole):
+            if isinstance(found, Problem):
+                self.state.problems.append(found)
+                continue
+            self.state.records += 1
+            name = _line_name(found.value)
+            if name is None or not self.state.is_copy(name, seal):
+                self.record(found.value)
+
+    def record(self, value: Any) -> None:
+        """Fold a decoded line in: of the conversation, beside it, or nobody knows of what."""
+        kind = value.get("type") if type(value) is dict else None
+        if kind in ("user", "assistant"):
+            known = known_line(value, self.notes)
+            if known is not None:
+                line, extra = known
+                self.said(line, extra) if isinstance(line, SaidLine) else self.answered(line, extra)
+                return
+        elif type(kind) is str and beside(value, self.state, self.notes):
+            return
+        self.notes.kept("unknown-record", _shape(value))
+        self.state.add(unknown(value, self.state, self.notes))
+
+    def said(self, line: SaidLine, extra: Record) -> None:
+        """Fold a line of the human in, or one in the human's place."""
+        chain = self.chain(line)
+        extra = extra | SAID_ASIDE.of(line)
+        found = spoken(line, extra, self.state, self.notes)
+        if found.prompt is not None:
+            delivered(self.state, found.prompt)
+            self.state.said = found.prompt
+        place = self.add(line, _said_entry(line, extra, found), chain, is_stop=found.event == "info")
+        for call_id, result in found.results:
+            given(self.state, call_id, result, place, self.outputs)
+
+    def answered(self, line: AnswerLine, extra: Record) -> None:
+        """Fold a line of the model in."""
+        state, chain, notes = self.state, self.chain(line), self.notes
+        parts: tuple[Part, ...] = tuple([answer_part(block, notes) for block in line.message.content])
+        if line.parent_uuid is None and self.is_repeated(line, parts):
+            return
+        usage = counted(line, state)
+        if line.message.model != SYNTHETIC:
+            state.answered.add(chain)
+        place = self.add(line, _answer_entry(line, parts, usage, _answer_extra(line, extra, usage)), chain)
+        if usage is not None:
+            state.bill(chain)
+            state.responses[usage.request] = (place, _told_output(usage), _content_hash(parts))
+        self.pair(parts, line.message.content, place)
+        retracted = extra.get("supersedesUuids")
+        if type(retracted) is list:
+            state.retracted.update(name for name in retracted if type(name) is str)
+
+    def is_repeated(self, line: AnswerLine, parts: Iterable[Part]) -> bool:
+        """Tell whether a root repeats an answer: a resume by 1.0 began so, and what follows hangs on the answer itself."""
+        known = self.state.responses.get(request_of(line))
+        if known is None or line.uuid is None or known[2] != _content_hash(parts):
+            return False
+        place, usage = known[0], counted(line, self.state)
+        answer = self.state.nodes[place].entry
+        if usage is not None and type(answer) is Message:
+            self.state.put(place, msgspec.structs.replace(answer, usage=usage))
+            self.state.responses[usage.request] = (place, _told_output(usage), known[2])
+        self.state.places[line.uuid] = place
+        return True
+
+    def pair(self, parts: Iterable[Part], blocks: Iterable[Any], place: int) -> None:
+        """Remember the calls of an answer, and take in what the API itself gave back to some of them."""
+        for part, block in zip(parts, blocks, strict=True):
+            if type(part) is ToolCall:
+                called(self.state, part.id, place, self.outputs)
+            elif type(part) is Context and type(block) is dict:
+                given(self.state, block["tool_use_id"], served(block), place, self.outputs)
+
+    def add(self, line: Chained, entry: Entry, chain: int, *, is_stop: bool = False) -> int:
+        """Add a line of the conversation, and return its place."""
+        is_chained = line.uuid is not None
+        return self.state.add(Node(entry, line.parent_uuid, self.session, chain, is_chained, is_stop))
+
+    def chain(self, line: Chained) -> int:
+        """Return the chain that a line belongs to, and take note of what it says about the session."""
+        state = self.state
+        if line.session_id != self.session and line.session_id is not None:
+            self.session = line.session_id
+            state.sessions.pop(line.session_id, None)
+            state.sessions[line.session_id] = None
+        facts = _facts(line)
+        if facts != state.setting:
+            state.note(facts)
+        if state.agent_id is None and (
+            state.origin.agent_id or (line.is_sidechain and line.agent_id and not state.places)
+        ):
+            state.agent_id = line.agent_id or state.origin.agent_id
+        if state.agent_id is not None or not line.is_sidechain:
+            return MAIN
+        above = state.chain_of(line.uuid, line.parent_uuid)
+        return len(state.nodes) if above == MAIN else above
+
+
+def _said_entry(line: SaidLine, extra: Record, found: Spoken) -> Entry:
+    if line.tool_use_result is not None and len(found.results) != 1:
+        extra = extra | {"toolUseResult": line.tool_use_result}
+    if found.event is not None:
+        return Event(line.uuid, found.event, line.timestamp, "live", found.text, extra=extra or None)
+    return Message(
+        line.uuid,
+        "user",
+        line.timestamp,
+        "live",
+        found.prompt,
+        None,
+        None,
+        found.parts,
+        True,  # noqa: FBT003 - by position: as often as there are lines
+        None,
+        extra or None,
+    )
+
+
+def _answer_entry(
+    line: AnswerLine, parts: tuple[Part, ...], usage: Usage | None, extra: Record | None
+) -> Entry:
+    """Return the entry of a line of the model; an error that Claude Code put in its place is none of its words."""
+    if line.is_api_error_message:
+        text = "\n".join([part.text for part in parts if isinstance(part, Text)])
+        return Event(line.uuid, "error", line.timestamp, "live", text, extra=extra)
+    model = line.message.model
+    return Message(
+        line.uuid,
+        "assistant",
+        line.timestamp,
+        "live",
+        None,
+        None if model == SYNTHETIC else model,
+        usage,
+        parts,
+        True,  # noqa: FBT003 - by position: as often as there are lines
+        line.message.id,
+        extra,
+    )
+
+
+def _answer_extra(line: AnswerLine, extra: Record, usage: Usage | None) -> Record | None:
+    """Return what else is recorded with an answer; what is said of a whole response, with its tokens."""
+    kept = extra | RESPONSE_ASIDE.of(line.message) | ANSWER_ASIDE.of(line)
+    if usage is not None and line.message.usage is not None:
+        told = USAGE_ASIDE.of(line.message.usage).items()
+        kept |= {
+            name: value for name, value in told if value not in _USUAL_SERVICE and not _says_nothing(value)
+        }
+    if line.message.model == SYNTHETIC:
+        kept |= {"model": SYNTHETIC}
+    if line.request_id is not None and (
+        usage is not None or line.message.usage is None or line.is_api_error_message
+    ):
+        kept |= {"requestId": line.request_id}
+    return kept or None
+
+
+def _says_nothing(value: Any) -> bool:
+    """Tell whether counts are all zero, or one iteration of a response only says what the response says."""
+    return not any(value.values()) if type(value) is dict else type(value) is list and len(value) < 2  # noqa: PLR2004
+
+
+def _told_output(usage: Usage) -> int:
+    return (usage.output or 0) + (usage.reasoning or 0)
+
+
+def _content_hash(parts: Iterable[Part]) -> int:
+    """Return what tells two answers apart, also where their words are not kept."""
+    return hash(tuple([part.id if type(part) is ToolCall else getattr(part, "text", None) for part in parts]))
+
+
+def _seal(raw: bytes | memoryview) -> int:
+    """Return what tells a line from another of the same name: its length, and how it begins and ends."""
+    if len(raw) <= 2 * _SEALED:
+        return hash(bytes(raw))
+    return hash((len(raw), bytes(raw[:_SEALED]), bytes(raw[-_SEALED:])))
+
+
+def _line_name(value: Any) -> str | None:
+    """Return what only copies of a line share with it, besides their bytes."""
+    if type(value) is not dict:
+        return None
+    name = value.get("uuid")
+    return name if type(name) is str else f"{value.get('type')} {value.get('timestamp')}"
+
+
+def _shape(record: Any) -> str:
+    if type(record) is dict:
+        return f"type {record['type']!r:.40}" if "type" in record else "an object without a type"
+    return f"a {type(record).__name__} on a line of its own"

@@ -1,0 +1,163 @@
+"""What a transcript's lines amount to: the value that replaying makes of them, line after line."""
+
+from typing import Any, Self
+
+import msgspec
+
+from retold.agents.claude.places import Origin, is_session_id
+from retold.agents.claude.raw import Record
+from retold.agents.claude.results import Result
+from retold.model.entries import Entry
+from retold.model.outline import outlined
+from retold.model.problem import Problem
+
+FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
+"""What every line says about its session."""
+MAIN = -1
+"""The chain of the conversation itself; subagents of 1.x stand in chains of their own, named by where they begin."""
+
+
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """An entry, and how it hangs together with others: its own name is the entry's id."""
+
+    entry: Entry
+    parent: str | None = None
+    session: str | None = None
+    """The session whose line this is: another one's lines are copies."""
+    chain: int = MAIN
+    is_chained: bool = False
+    """Whether other lines can name it as their parent; what stands beside the conversation has no name."""
+    is_stop: bool = False
+    """Whether a person broke off here what the agent was doing."""
+
+
+class State(msgspec.Struct):
+    """A transcript, as far as it was read. Only the fold that owns it changes it."""
+
+    path: str
+    origin: Origin
+    is_outline: bool = False
+    nodes: list[Node] = []
+    places: dict[str, int] = {}
+    """Where in `nodes` each line stands, by its id."""
+    seals: dict[str, int] = {}
+    """A hash of each line's bytes, by its id: to know a copy, also where nothing was kept of what it says."""
+    calls: dict[str, int] = {}
+    """Where each call stands, by its id."""
+    early: dict[str, tuple[int, Result]] = {}
+    """Results whose call was not met yet, and where they stand."""
+    responses: dict[str, tuple[int, int, int]] = {}
+    """Which line of a response carries its tokens, how much output it tells, and a hash of what it says."""
+    answered: set[int] = set()
+    """The chains in which a model answered, and not only Claude Code in its place."""
+    billed: set[int] = set()
+    """The chains that record tokens: nothing has to be guessed from what is said in them."""
+    results: dict[str, tuple[int, ...]] = {}
+    """Where the results of each call stand."""
+    queue: dict[tuple[str, int], int] = {}
+    """Where words stand that were typed while the agent was busy, and were not met again: by them and a number."""
+    queued: dict[str, tuple[int, int]] = {}
+    """The first number under which such words still stand in the queue, and the next."""
+    facts: dict[str, dict[str, None]] = {}
+    """What the lines say about the session, each value once."""
+    setting: tuple[Any, ...] = ()
+    """The facts of the last line: they seldom change."""
+    beside: dict[str, Record] = {}
+    """The last line of each kind that stands beside the conversation."""
+    titles: dict[str, str] = {}
+    leaf: str | None = None
+    """The line that was last named as the one from which the conversation goes on."""
+    is_leaf_explicit: bool = False
+    """Whether somebody went back to it: then what came after it does not count."""
+    preserved: dict[str, tuple[str, tuple[str, ...]]] = {}
+    """For each compaction that left some lines as they were: the line behind which they stand then, and they."""
+    retracted: set[str] = set()
+    """Lines that later ones stand in place of."""
+    said: str = ""
+    """What the human said last."""
+    sessions: dict[str, None] = {}
+    """The ids of the sessions whose lines these are, the last one last."""
+    agent_id: str | None = None
+    """Set in the transcript of a subagent."""
+    records: int = 0
+    opaque: int = 0
+    problems: list[Problem] = []
+
+    def copied(self) -> Self:
+        """Return a state that can be gone on with while this one stays."""
+        changed = {
+            field: value.copy()
+            for field in self.__struct_fields__
+            if type(value := getattr(self, field)) in (list, dict, set)
+        }
+        return msgspec.structs.replace(self, **changed)
+
+    def add(self, node: Node) -> int:
+        """Add a node, and return its place: of lines with the same name the last counts, where the first stands."""
+        name = node.entry.id
+        known = self.places.get(name) if node.is_chained and name is not None else None
+        place = len(self.nodes)
+        if known is not None:
+            self.nodes.append(self.nodes[known])
+            self.nodes[known] = self.lightened(node)
+            return known
+        if node.is_chained and name is not None:
+            self.places[name] = place
+        self.nodes.append(self.lightened(node))
+        return place
+
+    def is_copy(self, name: str, seal: int) -> bool:
+        """Tell whether a line was met before to the byte, and remember it."""
+        if self.seals.get(name) == seal:
+            return True
+        self.seals[name] = seal
+        return False
+
+    def chain_of(self, name: str | None, parent: str | None) -> int:
+        """Return the chain of a subagent's line: its own, if it was met before, else that of the line it hangs on."""
+        place = self.places.get(name or "", self.places.get(parent or ""))
+        return MAIN if place is None else self.nodes[place].chain
+
+    def note(self, setting: tuple[Any, ...]) -> None:
+        """Take note of what a line says about the session, each value once."""
+        self.setting = setting
+        for name, value in zip(FACTS, setting, strict=True):
+            if type(value) is str:
+                self.facts.setdefault(name, {})[value] = None
+
+    def put(self, place: int, entry: Entry) -> None:
+        """Put another entry in place of one."""
+        self.nodes[place] = self.lightened(msgspec.structs.replace(self.nodes[place], entry=entry))
+
+    def bill(self, chain: int) -> None:
+        """Take note of a chain that records tokens: from now on an outline needs nothing of what is said in it."""
+        if chain in self.billed:
+            return
+        self.billed.add(chain)
+        for place in range(max(chain, 0), len(self.nodes)):
+            if self.nodes[place].chain == chain:
+                self.nodes[place] = self.lightened(self.nodes[place])
+
+    def lightened(self, node: Node) -> Node:
+        """Return a node as it is kept."""
+        if not self.is_outline or node.chain not in self.billed:
+            return node
+        return msgspec.structs.replace(node, entry=outlined(node.entry))
+
+    @property
+    def native_id(self) -> str | None:
+        """The id of the session: by it the CLI finds the file again, whatever the lines say; else the owner's."""
+        if self.origin.agent_id is None and is_session_id(self.origin.stem):
+            return self.origin.stem
+        return self.owner
+
+    @property
+    def owner(self) -> str | None:
+        """The session whose lines are no copies: the one of the file's name, else that of the last line."""
+        is_named = self.origin.agent_id is None and self.origin.stem in self.sessions
+        return self.origin.stem if is_named else next(reversed(self.sessions), None)
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session, in which a subagent may have been at work."""
+        return self.origin.parent_id or self.native_id or self.origin.stem

@@ -1,0 +1,9 @@
+"""Codex CLI: every form in which its versions, from the first in TypeScript to 0.166, wrote conversations down."""
+
+from retold.agents.codex.join import group, join, relate
+from retold.agents.codex.places import clues, find, home_in, homes
+from retold.agents.codex.read import read
+
+NAME = "codex"
+
+__all__ = ["NAME", "clues", "find", "group", "home_in", "homes", "join", "read", "relate"]

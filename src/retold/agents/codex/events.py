@@ -1,0 +1,251 @@
+"""Events: what Codex showed while it worked. Most repeat items; the rest are entries of their own.
+
+Evidence: `docs/formats/codex.md`, section 4.
+"""
+
+from datetime import datetime
+from functools import partial
+
+import msgspec
+
+from retold.agents.codex.cuts import mention_compaction, roll_back
+from retold.agents.codex.ends import END_TYPES, ended
+from retold.agents.codex.raw import Record, listed, rest, text_or_none
+from retold.agents.codex.state import Handler, State
+from retold.agents.codex.tokens import count, figures, settle
+from retold.agents.codex.turns import begin_turn, meet_turn
+from retold.agents.codex.twins import taken, wait
+from retold.agents.codex.words import texts, without_editor
+from retold.model.entries import Event, EventKind, Message
+from retold.model.parts import Context, Opaque, Part, Text, Thinking
+
+_KINDS: dict[str, EventKind] = {
+    "error": "error",
+    "stream_error": "warning",
+    "warning": "warning",
+    "turn_aborted": "warning",
+}
+_NOTICES = frozenset(
+    (
+        *_KINDS, "thread_goal_updated", "entered_review_mode", "exited_review_mode", "guardian_assessment",
+        "undo_started", "undo_completed", "background_event", "plan_update", "deprecation_notice",
+        "EnteredReviewMode", "ExitedReviewMode", "Extension", "Plan", "HookPrompt", "Sleep",
+    )
+)  # fmt: skip
+"""Events and completed items that say something of their own."""
+_WORDS = ("message", "reason", "thread_name", "text", "user_facing_hint")
+_SPOKEN = frozenset(("type", "message", "id", "content", "kind"))
+_TYPED = (None, "plain")
+
+
+def event(state: State, payload: Record, at: datetime | None) -> None:
+    """Take one event down."""
+    kind = payload.get("type")
+    handler = _HANDLERS.get(kind) if type(kind) is str else None
+    if handler is not None:
+        handler(state, payload, at)
+    elif type(kind) is str and kind in END_TYPES:
+        ended(state, payload, at)
+    else:
+        _notice(state, payload, at)
+
+
+def _completed(state: State, payload: Record, at: datetime | None) -> None:
+    """Take a completed item down (since 0.144): what several kinds of events were before."""
+    item = payload.get("item")
+    kind = item.get("type") if type(item) is dict else None
+    if type(item) is not dict or type(kind) is not str:
+        _unknown(state, payload, at)
+        return
+    about = {key: value for key, value in payload.items() if key not in ("type", "item", "thread_id")}
+    told = {**about, **item}
+    handler = _ITEM_HANDLERS.get(kind)
+    if handler is not None:
+        handler(state, told, at)
+    elif kind in END_TYPES:
+        ended(state, told, at)
+    else:
+        _notice(state, told, at)
+
+
+def _notice(state: State, payload: Record, at: datetime | None) -> None:
+    kind = payload.get("type")
+    if type(kind) is not str or kind not in _NOTICES:
+        _unknown(state, payload, at)
+        return
+    words = next((payload[key] for key in _WORDS if text_or_none(payload.get(key))), "")
+    error = payload.get("error")
+    if not words and type(error) is dict:
+        words = text_or_none(error.get("message")) or ""
+    state.put(
+        Event(text_or_none(payload.get("id")), _KINDS.get(kind, "notice"), at, "live", words, extra=payload)
+    )
+
+
+def _unknown(state: State, payload: Record, at: datetime | None) -> None:
+    state.notes.kept("unknown-record", f"an event of type {payload.get('type')!r:.60}")
+    state.put(Event(None, "notice", at, "live", "", Opaque(payload)))
+
+
+def _bound(state: State, payload: Record, at: datetime | None) -> None:
+    """Take the beginning or the end of a turn down; the last answer is repeated there."""
+    settle(state, at)
+    meet_turn(state, payload.get("turn_id"))
+    error = payload.get("error")
+    message = error.get("message") if type(error) is dict else None
+    extra = {
+        key: value for key, value in payload.items() if key != "last_agent_message" or value != state.answer
+    }
+    kind: EventKind = "notice" if message is None else "error"
+    state.put(Event(None, kind, at, "live", message if type(message) is str else "", extra=extra))
+
+
+def _aborted(state: State, payload: Record, at: datetime | None) -> None:
+    settle(state, at)
+    _notice(state, payload, at)
+
+
+def _named(state: State, payload: Record, at: datetime | None) -> None:
+    state.name = text_or_none(payload.get("thread_name")) or state.name
+    state.put(Event(None, "notice", at, "live", state.name or "", extra=payload))
+
+
+def _settings(state: State, payload: Record, at: datetime | None) -> None:
+    changed = state.changed("thread_settings_applied", payload)
+    if changed:
+        state.put(Event(None, "notice", at, "live", "", extra=changed))
+
+
+def _counted(state: State, payload: Record, at: datetime | None) -> None:
+    if "info" not in payload:
+        _unknown(state, payload, at)
+        return
+    limits, info = payload.get("rate_limits"), payload["info"]
+    if type(limits) is dict:
+        state.limits = limits
+    if type(info) is dict:
+        state.window = info.get("model_context_window")
+        last = partial(figures, info.get("last_token_usage"))
+        count(state, figures(info.get("total_token_usage")), last, at)
+    else:
+        state.meter.is_unset = True
+
+
+def _user_message(state: State, payload: Record, at: datetime | None) -> None:
+    text = payload.get("message")
+    if type(text) is not str:
+        _unknown(state, payload, at)
+    elif payload.get("kind") not in _TYPED:  # up to 0.4x the environment was told as an event too
+        parts: tuple[Part, ...] = (Context("environment", text),)
+        if taken(state.said, "user", text) is None:
+            state.put(Message(None, "user", at, "live", None, None, None, parts))
+    else:
+        _speak(state, text, rest(payload, _SPOKEN), at)
+
+
+def _user_item(state: State, payload: Record, at: datetime | None) -> None:
+    others = [
+        part
+        for part in listed(payload.get("content"))
+        if type(part) is not dict or part.get("type") != "text"
+    ]
+    extra = rest(payload, _SPOKEN) or {}
+    if others:
+        extra["content"] = others
+    _speak(state, "\n".join(texts(payload.get("content"))), extra or None, at)
+
+
+def _speak(state: State, text: str, extra: Record | None, at: datetime | None) -> None:
+    """Take the human's words down: the item that holds them is told so, else they stand for themselves."""
+    state.has_spoken_events = True
+    words = None if state.is_subagent else without_editor(text)[1].strip() or None
+    held = taken(state.said, "user", text)
+    entry = state.entries[held.index] if held else None
+    if held is not None and type(entry) is Message:
+        state.unconfirmed.pop(held.index, None)
+        both = {**extra, **(entry.extra or {})} if extra else entry.extra
+        state.put_back(held.index, msgspec.structs.replace(entry, prompt=words, extra=both))
+        return
+    settle(state, at)
+    part = Context("task", text) if state.is_subagent else Text(text)
+    index = state.put(Message(None, "user", at, "live", words, None, None, (part,), extra=extra))
+    begin_turn(state, index)
+    wait(state.told, "user", text, index)
+
+
+def _agent_message(state: State, payload: Record, at: datetime | None) -> None:
+    text = payload.get("message")
+    if type(text) is str:
+        tell_answer(state, text, rest(payload, _SPOKEN), at)
+    else:
+        _unknown(state, payload, at)
+
+
+def _agent_item(state: State, payload: Record, at: datetime | None) -> None:
+    tell_answer(state, "\n".join(texts(payload.get("content"))), rest(payload, _SPOKEN), at)
+
+
+def tell_answer(state: State, text: str, extra: Record | None, at: datetime | None) -> None:
+    """Take an answer down that an event tells; the item that holds it may have come, or will."""
+    state.answer = text
+    held = taken(state.said, "assistant", text)
+    entry = state.entries[held.index] if held else None
+    if held is not None and type(entry) is Message:
+        if extra:
+            state.put_back(held.index, msgspec.structs.replace(entry, extra={**extra, **(entry.extra or {})}))
+        return
+    index = state.put(
+        Message(None, "assistant", at, "live", None, state.model, None, (Text(text),), extra=extra)
+    )
+    state.meter.told = index
+    wait(state.told, "assistant", text, index)
+
+
+def _thought(state: State, payload: Record, at: datetime | None) -> None:
+    text = payload.get("text")
+    if type(text) is str:
+        _think(state, text, None, at)
+    else:
+        _unknown(state, payload, at)
+
+
+def _thoughts(state: State, payload: Record, at: datetime | None) -> None:
+    thoughts = [*listed(payload.get("summary_text")), *listed(payload.get("raw_content"))]
+    extra = rest(payload, frozenset(("type", "id", "summary_text", "raw_content")))
+    for text in thoughts:
+        if type(text) is str:
+            _think(state, text, extra, at)
+
+
+def _think(state: State, text: str, extra: Record | None, at: datetime | None) -> None:
+    if text in state.thoughts:
+        return
+    parts: tuple[Part, ...] = (Thinking(None, text),)
+    state.thoughts[text] = state.put(
+        Message(None, "assistant", at, "live", None, state.model, None, parts, extra=extra)
+    )
+
+
+_HANDLERS: dict[str, Handler] = {
+    "token_count": _counted,
+    "user_message": _user_message,
+    "agent_message": _agent_message,
+    "agent_reasoning": _thought,
+    "agent_reasoning_raw_content": _thought,
+    "item_completed": _completed,
+    "task_started": _bound,
+    "turn_started": _bound,
+    "task_complete": _bound,
+    "turn_complete": _bound,
+    "turn_aborted": _aborted,
+    "thread_rolled_back": roll_back,
+    "context_compacted": mention_compaction,
+    "thread_name_updated": _named,
+    "thread_settings_applied": _settings,
+}
+_ITEM_HANDLERS: dict[str, Handler] = {
+    "UserMessage": _user_item,
+    "AgentMessage": _agent_item,
+    "Reasoning": _thoughts,
+    "ContextCompaction": mention_compaction,
+}

@@ -1,0 +1,55 @@
+"""A file to readings: its form found, its lines folded."""
+
+from collections.abc import Sequence
+
+from retold.agents.codex.documents import read_document
+from retold.agents.codex.lists import read_list
+from retold.agents.codex.places import PACKED
+from retold.agents.codex.rollouts import Rollout, read_lines, read_packed
+from retold.agents.codex.shape import form_of
+from retold.agents.protocol import Reading, Source
+from retold.model.problem import Problem, problem
+from retold.reading.files import modified_at
+from retold.reading.streams import START, open_lines
+
+
+def read(
+    source: Source, earlier: Sequence[Reading] = (), *, is_outline: bool = False
+) -> Sequence[Reading] | Problem:
+    """Read a file; given what an earlier call returned, only what was appended since."""
+    if source.path.name.endswith(PACKED):
+        return _packed(source, is_outline=is_outline)
+    form = form_of(source.path)
+    match form:
+        case Problem():
+            return form
+        case "document":
+            return read_document(source, is_outline=is_outline)
+        case "history" | "index":
+            return read_list(source, form)
+    known = _known(earlier, is_outline=is_outline)
+    file = open_lines(source.path, known.mark if known else START)
+    if isinstance(file, Problem):
+        return file
+    with file:
+        found = read_lines(source, file, known, is_outline=is_outline)
+        name = "codex-jsonl" if form == "lines" else "codex-items"
+        return (Reading(source, name, found.thread, file.size, file.modified_at, found, ()),)
+
+
+def _known(earlier: Sequence[Reading], *, is_outline: bool) -> Rollout | None:
+    """Return what was read before, if it can be gone on with."""
+    if len(earlier) != 1 or not isinstance(earlier[0].state, Rollout):
+        return None
+    known: Rollout = earlier[0].state
+    return known if known.mark != START and known.settled.is_outline is is_outline else None
+
+
+def _packed(source: Source, *, is_outline: bool) -> Sequence[Reading] | Problem:
+    found = read_packed(source, is_outline=is_outline)
+    if isinstance(found, Problem):
+        return found
+    if not found.state.meta:
+        return problem("not-a-session", "compressed, but no conversation of Codex", source.shown)
+    status = source.path.stat()
+    return (Reading(source, "codex-jsonl-zst", found.thread, status.st_size, modified_at(status), found, ()),)

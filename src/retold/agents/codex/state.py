@@ -1,0 +1,186 @@
+"""What the lines of a rollout amount to so far: the working memory of the fold, copied before a tail is tried on it."""
+
+import copy
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from retold.agents.codex.raw import Record
+from retold.model.entries import Entry
+from retold.model.outline import outlined
+from retold.model.usage import Usage
+from retold.reading.notes import Notes
+
+Role = Literal["user", "assistant"]
+Figures = tuple[int, int, int, int, int, int]
+"""Input, cached, written to the cache, output with reasoning, reasoning, total: as Codex counts."""
+
+
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """A call whose result has not come: all that its message will say, and what events said of it meanwhile."""
+
+    call_id: str
+    name: str
+    arguments: Record
+    native_status: str | None
+    odd: Record | None
+    """What stands in place of the arguments."""
+    id: str | None
+    at: datetime | None
+    model: str | None
+    response: str
+    extra: Record | None
+    usage: Usage | None = None
+    ends: tuple["End", ...] = ()
+
+
+class End(msgspec.Struct, frozen=True):
+    """What an event says of a call: the same call in other words, or one that a script made."""
+
+    status: str | None = None
+    exit_code: int | None = None
+    server: str | None = None
+    server_tool: str | None = None
+    child: str | None = None
+    result: str | None = None
+    error: str | None = None
+    extra: Record = {}
+
+
+class Twin(msgspec.Struct, frozen=True, gc=False):
+    """Words that were recorded once so far: as an item, or as an event."""
+
+    role: Role
+    text: str
+    index: int
+
+
+class Meter(msgspec.Struct):
+    """The running total, and which messages belong to the response that is being recorded."""
+
+    rollout: str
+    """The id under which responses are numbered that have none of their own."""
+    response: str
+    totals: Figures | None = None
+    is_unset: bool = False
+    """Whether nothing was counted when it was last told: up to 0.60 a resume begins the total anew."""
+    starts_from_last: bool = False
+    """For a fork without copied lines: its total begins at the parent's."""
+    has_records: bool = False
+    closed: set[str] = msgspec.field(default_factory=set)
+    count: int = 0
+    open: list[int] = msgspec.field(default_factory=list)
+    ahead: Usage | None = None
+    """Tokens of a response whose items have not come: up to 0.60 the count stands before them."""
+    told: int | None = None
+    """The last answer since the last count that is known only as an event."""
+    claimant: int | None = None
+    """Such an answer before the count that is ahead: its tokens, if no item takes its place."""
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """At one place of the timeline, what stood from another on was left behind."""
+
+    at: int
+    start: int
+    fate: Literal["rewound", "compacted"]
+
+
+class State(msgspec.Struct):
+    """A rollout, as far as it was read."""
+
+    notes: Notes
+    meter: Meter
+    is_outline: bool = False
+    entries: list[Entry | None] = msgspec.field(default_factory=list)
+    """None where a call waits for its result, and where an event's words came again as an item's."""
+    places: list[int] = msgspec.field(default_factory=list)
+    place: int = 0
+    """Where the line stands: its ordinal, else its number from 0."""
+    records: int = 0
+    last_at: datetime | None = None
+    meta: Record = {}
+    latest: dict[str, Record] = msgspec.field(default_factory=dict)
+    """The last record of each kind that is repeated whether or not anything changed."""
+    limits: Record | None = None
+    """How full the limits of the account were when they were last told."""
+    window: Any = None
+    """How many tokens the model can take in."""
+    model: str | None = None
+    name: str | None = None
+    answer: str | None = None
+    """What the model said last."""
+    is_subagent: bool = False
+    has_usage: bool = False
+    asked: dict[str, int] = msgspec.field(default_factory=dict)
+    waiting: dict[int, Asked] = msgspec.field(default_factory=dict)
+    unnamed: list[int] = msgspec.field(default_factory=list)
+    """Calls without an id that wait for a result."""
+    inner: dict[str, int] = msgspec.field(default_factory=dict)
+    """Calls that only events tell of."""
+    said: list[Twin] = msgspec.field(default_factory=list)
+    """Items whose words no event has told yet."""
+    told: list[Twin] = msgspec.field(default_factory=list)
+    """Events whose words no item has held yet."""
+    thoughts: dict[str, int | None] = msgspec.field(default_factory=dict)
+    """The thoughts of this turn: the place of an event's, None where an item holds them."""
+    unconfirmed: dict[int, None] = msgspec.field(default_factory=dict)
+    """Messages that look typed, and of which no event said so."""
+    has_spoken_events: bool = False
+    turns: list[int] = msgspec.field(default_factory=list)
+    cuts: list[Cut] = msgspec.field(default_factory=list)
+    copied_from: str | None = None
+    """The thread whose lines this one begins with."""
+    is_copying: bool = False
+    """While the lines are still that thread's."""
+    has_turn_ids: bool = False
+    own_from: int | None = None
+    """The place of the first line that is this thread's own; None where all are."""
+
+    def move(self, number: int, ordinal: int | None, at: datetime) -> None:
+        """Turn to the next record, at its line."""
+        self.records += 1
+        self.notes.place = (number, -1)
+        self.place = number - 1 if ordinal is None else ordinal
+        self.last_at = at
+
+    def put(self, entry: Entry) -> int:
+        """Append an entry and return its index."""
+        self.entries.append(outlined(entry) if self.is_outline and self.has_usage else entry)
+        self.places.append(self.place)
+        return len(self.entries) - 1
+
+    def reserve(self) -> int:
+        """Keep a place for an entry that is not known yet, and return its index."""
+        self.entries.append(None)
+        self.places.append(self.place)
+        return len(self.entries) - 1
+
+    def put_back(self, index: int, entry: Entry) -> None:
+        """Replace an entry by one that says more."""
+        self.entries[index] = outlined(entry) if self.is_outline and self.has_usage else entry
+
+    def changed(self, kind: str, record: Record) -> Record:
+        """Return what is new in a record that is written again and again."""
+        before = self.latest.get(kind, {})
+        self.latest[kind] = record
+        return {key: value for key, value in record.items() if key not in before or before[key] != value}
+
+
+def copied(state: State) -> State:
+    """Return a state that can go on without touching the first."""
+    notes = copy.copy(state.notes)
+    notes.problems, notes.unnamed = list(notes.problems), notes.unnamed.copy()
+    meter = msgspec.structs.replace(state.meter, **_own_containers(state.meter))
+    return msgspec.structs.replace(state, **{**_own_containers(state), "notes": notes, "meter": meter})
+
+
+def _own_containers(value: State | Meter) -> dict[str, Any]:
+    held = {name: getattr(value, name) for name in value.__struct_fields__}
+    return {name: found.copy() for name, found in held.items() if type(found) in (list, dict, set)}
+
+
+Handler = Callable[[State, Record, datetime | None], None]
+"""Takes a payload down, at its time."""

@@ -1,0 +1,178 @@
+"""Which tokens a response took: the growth of a running total, or what a record says of it.
+
+Evidence: `docs/formats/codex.md`, section 6.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+
+from retold.agents.codex.raw import Record
+from retold.agents.codex.state import Figures, Meter, State
+from retold.model.entries import Message
+from retold.model.outline import outlined
+from retold.model.usage import Usage
+
+_FIGURES = itemgetter(
+    "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens"
+)
+Last = Callable[[], Figures | None]
+"""What the last response alone took, as told beside the total: seldom asked for."""
+_NONE: Figures = (0, 0, 0, 0, 0, 0)
+
+
+def count(state: State, total: Figures | None, last: Last, at: datetime | None) -> None:
+    """Take a `token_count` down: a response, if the total grew since the last one."""
+    meter = state.meter
+    if total is None:
+        return
+    taken = _taken(meter, total, last)
+    meter.totals, meter.is_unset = total, False
+    # Where a response has a record of its own, the count repeats it.
+    if meter.has_records or not (taken[0] or taken[3]):
+        return
+    if meter.open and meter.ahead is None:
+        close(state, _usage(meter.response, taken))
+        return
+    told = meter.told
+    settle(state, at)
+    meter.ahead, meter.claimant, meter.told = _usage(meter.response, taken), told, None
+
+
+def record(state: State, payload: Record, at: datetime | None) -> None:
+    """Take a `token_usage_record` down (0.166): one response, by its id."""
+    meter = state.meter
+    spent = figures(payload.get("usage"))
+    response = payload.get("response_id")
+    meter.has_records = True
+    name = response if type(response) is str else meter.response
+    if spent is None or name in meter.closed:
+        return
+    meter.closed.add(name)
+    settle(state, at)
+    if not meter.open:
+        _put_alone(state, _usage(name, spent), at)
+    else:
+        close(state, _usage(name, spent))
+
+
+def close(state: State, usage: Usage) -> None:
+    """End the response that is being recorded: its tokens stand on the last of its messages."""
+    meter = state.meter
+    if usage.request != meter.response:
+        for index in meter.open:
+            _replace(state, index, response=usage.request)
+    _replace(state, meter.open[-1], usage=usage)
+    _begin_next(state)
+
+
+def settle(state: State, at: datetime | None) -> None:
+    """Give tokens that came ahead to what followed; to a message of their own, if nothing did."""
+    meter = state.meter
+    if meter.ahead is None:
+        return
+    claimant = meter.claimant
+    if claimant is not None and state.entries[claimant] is not None:
+        _replace(state, claimant, usage=meter.ahead, response=meter.ahead.request)
+        _begin_next(state, meter.open)
+    elif meter.open:
+        close(state, meter.ahead)
+    else:
+        _put_alone(state, meter.ahead, at)
+
+
+def _put_alone(state: State, usage: Usage, at: datetime | None) -> None:
+    """Add a response of which nothing but its tokens was recorded, as that of a compaction."""
+    state.has_usage = True
+    state.put(Message(None, "assistant", at, "live", None, state.model, usage, (), response=usage.request))
+    _begin_next(state)
+
+
+def _begin_next(state: State, begun: Sequence[int] = ()) -> None:
+    """Turn to the next response, of which some messages may be known already."""
+    meter = state.meter
+    if not state.has_usage:
+        state.has_usage = True
+        if state.is_outline:
+            # Until here the texts were needed: a session without tokens has estimates.
+            state.entries = [None if entry is None else outlined(entry) for entry in state.entries]
+    meter.ahead, meter.told, meter.claimant = None, None, None
+    _turn_to_next(meter, list(begun))
+    for index in begun:
+        _replace(state, index, response=meter.response)
+
+
+def break_off(state: State) -> None:
+    """Leave a response behind that nobody counted: the next one answers something else."""
+    if state.meter.open:
+        _turn_to_next(state.meter, [])
+
+
+def _turn_to_next(meter: Meter, begun: list[int]) -> None:
+    meter.open = begun
+    meter.count += 1
+    meter.response = f"{meter.rollout}/{meter.count + 1}"
+
+
+def _replace(state: State, index: int, **changes: Any) -> None:
+    """Change a message, or what is known of one that waits for a result."""
+    asked = state.waiting.get(index)
+    if asked is not None:
+        state.waiting[index] = msgspec.structs.replace(asked, **changes)
+        return
+    entry = state.entries[index]
+    if type(entry) is Message:
+        state.entries[index] = msgspec.structs.replace(entry, **changes)
+
+
+def _taken(meter: Meter, total: Figures, last: Last) -> Figures:
+    """Return what a response took: the growth of the total, unless that fell or is another thread's."""
+    before = meter.totals
+    if before is None:
+        return (last() or total) if meter.starts_from_last else total
+    if meter.is_unset and last() == total:
+        return total
+    grown = (
+        total[0] - before[0], total[1] - before[1], total[2] - before[2],
+        total[3] - before[3], total[4] - before[4], total[5] - before[5],
+    )  # fmt: skip
+    return grown if min(grown) >= 0 else last() or _NONE
+
+
+def figures(usage: Any) -> Figures | None:
+    """Return a usage as Codex counts; None, if this is none."""
+    try:
+        given, cached, output, reasoning, total = _FIGURES(usage)
+        written = usage.get("cache_write_input_tokens", 0)
+    except (KeyError, TypeError, IndexError, AttributeError):
+        return _mended(usage)
+    if type(given) is type(cached) is type(written) is type(output) is type(reasoning) is type(total) is int:
+        return given, cached, written, output, reasoning, total
+    return _mended(usage)
+
+
+def _mended(usage: Any) -> Figures | None:
+    """Return the figures of a usage that lacks some, or holds what is no number."""
+    if type(usage) is not dict:
+        return None
+    names = (
+        "input_tokens",
+        "cached_input_tokens",
+        "cache_write_input_tokens",
+        "output_tokens",
+        "reasoning_output_tokens",
+    )
+    given, cached, written, output, reasoning = (_number(usage.get(name)) for name in names)
+    return given, cached, written, output, reasoning, _number(usage.get("total_tokens")) or given + output
+
+
+def _number(value: Any) -> int:
+    return value if type(value) is int else 0
+
+
+def _usage(request: str, spent: Figures) -> Usage:
+    given, cached, written, output, reasoning, total = spent
+    return Usage(request, given, cached, written, max(output - reasoning, 0), reasoning, 0, total)

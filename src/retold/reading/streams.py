@@ -1,0 +1,107 @@
+"""The lines of a file that only grows, a piece of it in memory at a time."""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from retold.model.problem import Problem
+from retold.reading.files import modified_at, open_regular, refusal
+
+CHUNK = 1 << 20
+FIRST = 1 << 16
+"""The first chunk is small: often a look at the first lines is all that is wanted."""
+_SEALED = 4096
+Piece = tuple[int, bytes | memoryview, bool]
+"""A line's number, its bytes, and whether a line end follows: the last line may be still being written."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """How far a file was read: up to here in whole lines."""
+
+    offset: int = 0
+    lines: int = 0
+    seal: bytes = b""
+    """Tells whether the file still begins with what was read."""
+
+
+START = Mark()
+
+
+def open_lines(path: Path, after: Mark = START) -> "LineFile | Problem":
+    """Open a file behind a mark; at its beginning, if it does not begin any more with what was read then."""
+    try:
+        descriptor = open_regular(path)
+    except (OSError, ValueError) as error:
+        return refusal(path, error)
+    return LineFile(descriptor, after)
+
+
+class LineFile:
+    """An open file, as long as it was when it was opened: what is appended meanwhile is for the next time."""
+
+    def __init__(self, descriptor: int, after: Mark) -> None:
+        """Take an open descriptor; it is closed at the end of the `with` block."""
+        status = os.fstat(descriptor)
+        self._descriptor, self._left, self._chunk = descriptor, status.st_size, FIRST
+        self.size, self.modified_at = status.st_size, modified_at(status)
+        is_behind = 0 < after.offset <= self.size and self._seal(after.offset) == after.seal
+        self.mark = after if is_behind else START
+        """How far the file was read in whole lines; moves on when all pieces were taken."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def pieces(self) -> Iterator[Piece]:
+        """Yield every line behind the mark, with its number from 1."""
+        os.lseek(self._descriptor, self.mark.offset, os.SEEK_SET)
+        self._left, self._chunk = self.size - self.mark.offset, FIRST
+        number, offset = self.mark.lines, self.mark.offset
+        for raw, is_whole in split_lines(self._read):
+            yield number + 1, raw, is_whole
+            if is_whole:
+                number, offset = number + 1, offset + len(raw) + 1
+        self.mark = Mark(offset, number, self._seal(offset))
+
+    def _read(self) -> bytes:
+        chunk = os.read(self._descriptor, min(self._left, self._chunk))
+        self._left, self._chunk = self._left - len(chunk), CHUNK
+        return chunk
+
+    def _seal(self, end: int) -> bytes:
+        """Return a digest of how the file begins, and of what stands before `end`."""
+        samples = []
+        for start in (0, max(end - _SEALED, 0)):
+            os.lseek(self._descriptor, start, os.SEEK_SET)
+            samples.append(os.read(self._descriptor, min(_SEALED, end - start)))
+        return hashlib.blake2b(b"".join(samples), digest_size=16).digest()
+
+
+def split_lines(read: Callable[[], bytes]) -> Iterator[tuple[bytes | memoryview, bool]]:
+    """Yield each line of a stream without its end, and whether it has one; lines end with LF and nothing else.
+
+    JSON strings may hold U+2028 and U+0085, which other readers of lines take for ends.
+    """
+    begun: list[bytes] = []
+    while chunk := read():
+        first = chunk.find(b"\n")
+        if first < 0:
+            begun.append(chunk)
+            continue
+        yield b"".join([*begun, chunk[:first]]), True
+        start, view = first + 1, memoryview(chunk)
+        while (end := chunk.find(b"\n", start)) >= 0:
+            yield view[start:end], True
+            start = end + 1
+        begun = [chunk[start:]] if start < len(chunk) else []
+    if begun:
+        yield b"".join(begun), False
