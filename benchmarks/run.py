@@ -11,9 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import orjson
 
 from retold import __version__
+from retold.agents.claude import raw as claude_raw
+from retold.agents.codex import usual as codex_usual
 from retold.agents.protocol import Agent, Source
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
@@ -47,6 +50,8 @@ def main() -> int:
     measures = [
         reading_speed("gemini", 2000, 400, lambda file: orjson.loads(file.read_bytes()), 0.5),
         reading_speed("gemini-jsonl", 500, 100, _lines_by_orjson, 0.5),
+        decoding_speed("claude", 500, 100, claude_raw.DECODER.decode),
+        decoding_speed("codex", 500, 100, codex_usual.decode),
         reading_speed("claude", 500, 100, _lines_by_orjson, 0.4),
         reading_speed("codex", 500, 100, _lines_by_orjson, 0.4),
         memory(),
@@ -102,9 +107,34 @@ def _by_retold(agent: Agent, file: Path) -> None:
 def reading_speed(
     form: str, sessions: int, megabytes: int, limit: Callable[[Path], object], bound: float
 ) -> Measure:
-    """Compare decoding and normalising with orjson's decoding alone, batch by batch, each at its best."""
-    ours_alone = partial(_by_retold, AGENTS[form.partition("-")[0]])
+    """Compare decoding, folding and joining with orjson's decoding alone."""
+    files, ours = corpus(form, sessions, megabytes), partial(_by_retold, AGENTS[form.partition("-")[0]])
+    return compared(f"read {form}, of orjson.loads alone", files, ours, limit, bound)
+
+
+def decoding_speed(form: str, sessions: int, megabytes: int, decode: Callable[[bytes], object]) -> Measure:
+    """Compare the decoding of lines into typed records alone with orjson's decoding of the same lines."""
+    plain = msgspec.json.Decoder().decode
+
+    def typed(file: Path) -> None:
+        for line in file.read_bytes().splitlines():
+            try:
+                decode(line)
+            except msgspec.ValidationError:  # not one of the lines that hold the conversation
+                plain(line)
+
     files = corpus(form, sessions, megabytes)
+    return compared(f"decode lines of {form} as typed records", files, typed, _lines_by_orjson, 0.4)
+
+
+def compared(
+    what: str,
+    files: Sequence[Path],
+    ours_alone: Callable[[Path], object],
+    limit: Callable[[Path], object],
+    bound: float,
+) -> Measure:
+    """Compare what we do with a limit, batch by batch, each at its best."""
     size = sum(file.stat().st_size for file in files) / 1e6
     batches = [files[start : start + BATCH] for start in range(0, len(files), BATCH)]
     ours, theirs = 0.0, 0.0
@@ -118,7 +148,7 @@ def reading_speed(
         theirs += best[0]
         ours += best[1]
     detail = f"{size:.0f} MB: retold {size / ours:.0f} MB/s, orjson {size / theirs:.0f} MB/s"
-    return Measure(f"read {form}, of orjson.loads alone", theirs / ours, bound, is_floor=True, detail=detail)
+    return Measure(what, theirs / ours, bound, is_floor=True, detail=detail)
 
 
 def _seconds(work: Callable[[Path], object], files: Sequence[Path]) -> float:

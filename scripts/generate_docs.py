@@ -12,6 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -81,7 +82,11 @@ def output(arguments: Sequence[str]) -> str:
     """Return what `retold` prints, on a terminal of 80 columns without colour."""
     nobody = str(ROOT / "tests" / "fixtures" / "nobody")  # nobody's own sessions belong on a page
     env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    env |= {"HOME": nobody, "USERPROFILE": nobody, "RETOLD_HOME": nobody}
+    env |= {
+        "HOME": nobody,
+        "USERPROFILE": nobody,
+        "RETOLD_HOME": str(Path(tempfile.gettempdir()) / "retold-docs"),
+    }
     env = {
         name: value for name, value in env.items() if not name.startswith(("GEMINI_", "CLAUDE_", "CODEX_"))
     }

@@ -112,12 +112,20 @@ def _said(message: Message, wanted: Wanted) -> Iterator[Line]:
 def _heading(entry: Entry, agent: str) -> Iterator[Line]:
     if isinstance(entry, Event):
         return
-    message = entry
-    who = {"user": "you" if message.prompt is not None else "context", "assistant": message.model or agent}
-    name = who.get(message.role, message.role)
-    fate = "" if message.fate == "live" else f" ({message.fate})"
-    at = f" · {message.at:%H:%M:%S}" if message.at else ""
-    yield Line("you" if message.prompt is not None else "agent", f"── {name}{fate}{at}")
+    is_person = entry.role == "user" and (entry.prompt is not None or _is_copied_prompt(entry))
+    names = {"user": "you" if is_person else "context", "assistant": entry.model or agent}
+    name = names.get(entry.role, entry.role)
+    became = [
+        word for word in ("" if entry.own else "copied", "" if entry.fate == "live" else entry.fate) if word
+    ]
+    at = f" · {entry.at:%H:%M:%S}" if entry.at else ""
+    told = f" ({', '.join(became)})" if became else ""
+    yield Line("you" if is_person else "agent", f"── {name}{told}{at}")
+
+
+def _is_copied_prompt(message: Message) -> bool:
+    """Tell whether a person said it in another session: here nobody did."""
+    return not message.own and any(isinstance(part, Text) for part in message.parts)
 
 
 def _event(event: Event, wanted: Wanted) -> Iterator[Line]:

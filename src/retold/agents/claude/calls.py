@@ -58,7 +58,7 @@ def completed(
         return msgspec.structs.replace(call, other_results=(*call.other_results, text))
     told = shown(found.twin, text, call.arguments)
     status = _status(found, told)
-    failed = status in ("error", "cancelled")
+    failed = status != "success"
     code = _EXIT_CODE.match(text) if text is not None and found.is_error else None
     return ToolCall(
         call.id,
@@ -78,13 +78,13 @@ def completed(
         server=call.server,
         server_tool=call.server_tool,
         attachments=found.attachments,
-        full_result=outputs.full(text, told.moved_to),
-        extra=_extra(call, found, told),
+        full_result=None if told.moved_to is None else outputs.full(text, told.moved_to),
+        extra=call.extra if told.extra is None and found.rest is None else _extra(call, found, told),
     )
 
 
 def _status(found: Result, told: Shown) -> Status:
-    if told.was_interrupted or (found.text or "").startswith(_CANCELLED):
+    if told.was_interrupted or (found.text is not None and found.text.startswith(_CANCELLED)):
         return "cancelled"
     return "error" if found.is_error else "success"
 

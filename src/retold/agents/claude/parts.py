@@ -19,15 +19,13 @@ from retold.reading.notes import Notes
 
 def answer_part(block: Block | Any, notes: Notes) -> Part:
     """Return what a block of the model's says."""
-    match block:
-        case ToolUseBlock():
-            return tool_call(block)
-        case TextBlock(text):
-            return Text(text)
-        case ThinkingBlock(thinking, signature):
-            return Thinking(None, thinking, None, signature)
-        case _:
-            return other_part(block, notes)
+    if type(block) is ToolUseBlock:
+        return tool_call(block)
+    if type(block) is TextBlock:
+        return Text(block.text)
+    if type(block) is ThinkingBlock:
+        return Thinking(None, block.thinking, None, block.signature)
+    return other_part(block, notes)
 
 
 def other_part(block: Block | Any, notes: Notes) -> Part:

@@ -120,8 +120,8 @@ class _Fold:
 
     def said(self, line: SaidLine, extra: Record) -> None:
         """Fold a line of the human in, or one in the human's place."""
-        chain = self.chain(line)
-        extra = extra | SAID_ASIDE.of(line)
+        chain, aside = self.chain(line), SAID_ASIDE.of(line)
+        extra = extra | aside if extra else aside
         found = spoken(line, extra, self.state, self.notes)
         if found.prompt is not None:
             delivered(self.state, found.prompt)
@@ -141,7 +141,8 @@ class _Fold:
             state.answered.add(chain)
         place = self.add(line, _answer_entry(line, parts, usage, _answer_extra(line, extra, usage)), chain)
         if usage is not None:
-            state.bill(chain)
+            if chain not in state.billed:
+                state.bill(chain)
             state.responses[usage.request] = (place, _told_output(usage), _content_hash(parts))
         self.pair(parts, line.message.content, place)
         retracted = extra.get("supersedesUuids")
@@ -239,23 +240,23 @@ def _answer_entry(
 
 def _answer_extra(line: AnswerLine, extra: Record, usage: Usage | None) -> Record | None:
     """Return what else is recorded with an answer; what is said of a whole response, with its tokens."""
-    kept = extra | RESPONSE_ASIDE.of(line.message) | ANSWER_ASIDE.of(line)
+    kept = {**extra, **RESPONSE_ASIDE.of(line.message), **ANSWER_ASIDE.of(line)}
     if usage is not None and line.message.usage is not None:
         told = USAGE_ASIDE.of(line.message.usage).items()
-        kept |= {
-            name: value for name, value in told if value not in _USUAL_SERVICE and not _says_nothing(value)
-        }
+        kept |= {name: value for name, value in told if not _says_nothing(value)}
     if line.message.model == SYNTHETIC:
-        kept |= {"model": SYNTHETIC}
+        kept["model"] = SYNTHETIC
     if line.request_id is not None and (
         usage is not None or line.message.usage is None or line.is_api_error_message
     ):
-        kept |= {"requestId": line.request_id}
+        kept["requestId"] = line.request_id
     return kept or None
 
 
 def _says_nothing(value: Any) -> bool:
-    """Tell whether counts are all zero, or one iteration of a response only says what the response says."""
+    """Tell whether a service was the usual, counts are all zero, or one iteration says what the response says."""
+    if type(value) is str:
+        return value in _USUAL_SERVICE
     return not any(value.values()) if type(value) is dict else type(value) is list and len(value) < 2  # noqa: PLR2004
 
 

@@ -34,6 +34,8 @@ def spoken(line: SaidLine, extra: Record, state: State, notes: Notes) -> Spoken:
     content = line.message.content
     if type(content) is list:
         blocks = [block for block in content if type(block) is ToolResultBlock]
+        if len(blocks) == len(content) == 1:
+            return _result(blocks[0], line.tool_use_result, state)
         if blocks:
             return _results(line, blocks, state, notes)
     text = _only_text(content)
@@ -73,21 +75,30 @@ def _summary(line: SaidLine, text: str, state: State, notes: Notes) -> Spoken:
     return Spoken(event="compaction", text=text)
 
 
+def _result(block: ToolResultBlock, twin: Any, state: State) -> Spoken:
+    """Return the one result on a line, as nearly all have them."""
+    name, found = block.tool_use_id, result(block.content, block.is_error, twin)
+    words = rejection_words(found.text) if found.text is not None else None
+    if type(twin) is dict and "answers" in twin:
+        words = "\n".join(filter(None, (words, answers(twin)))) or None
+    return Spoken(words, (_part(name, found, state),), ((name, found),))
+
+
+def _part(name: str, found: Result, state: State) -> Part:
+    """Return what stands for a result: its text, unless the call has it."""
+    if name in state.calls:
+        return Context("tool_result", None, name, found.is_error)
+    return Context("tool_result", found.text, name, found.is_error, found.attachments)
+
+
 def _results(line: SaidLine, blocks: list[ToolResultBlock], state: State, notes: Notes) -> Spoken:
     """Return the results on a line; its one twin belongs to its one result."""
     twin = line.tool_use_result if len(blocks) == 1 else None
     results = tuple([(block.tool_use_id, result(block.content, block.is_error, twin)) for block in blocks])
-    parts: tuple[Part, ...] = tuple(
-        [
-            Context("tool_result", None, name, found.is_error)
-            if name in state.calls
-            else Context("tool_result", found.text, name, found.is_error, found.attachments)
-            for name, found in results
-        ]
-    )
+    parts = [_part(name, found, state) for name, found in results]
     words = [rejection_words(found.text or "") for _, found in results]
     words.append(answers(twin))
     if len(line.message.content) > len(blocks):
         typed, beside = said_parts(line.message.content, notes)
-        parts, words = (*parts, *beside), [*words, typed]
-    return Spoken("\n".join(filter(None, words)) or None, parts, results)
+        parts, words = [*parts, *beside], [*words, typed]
+    return Spoken("\n".join(filter(None, words)) or None, tuple(parts), results)

@@ -94,16 +94,14 @@ class State(msgspec.Struct):
 
     def add(self, node: Node) -> int:
         """Add a node, and return its place: of lines with the same name the last counts, where the first stands."""
-        name = node.entry.id
-        known = self.places.get(name) if node.is_chained and name is not None else None
-        place = len(self.nodes)
-        if known is not None:
-            self.nodes.append(self.nodes[known])
-            self.nodes[known] = self.lightened(node)
-            return known
+        name, place = node.entry.id, len(self.nodes)
         if node.is_chained and name is not None:
-            self.places[name] = place
-        self.nodes.append(self.lightened(node))
+            known = self.places.setdefault(name, place)
+            if known != place:
+                self.nodes.append(self.nodes[known])
+                self.nodes[known] = self.lightened(node)
+                return known
+        self.nodes.append(self.lightened(node) if self.is_outline else node)
         return place
 
     def is_copy(self, name: str, seal: int) -> bool:
@@ -131,8 +129,6 @@ class State(msgspec.Struct):
 
     def bill(self, chain: int) -> None:
         """Take note of a chain that records tokens: from now on an outline needs nothing of what is said in it."""
-        if chain in self.billed:
-            return
         self.billed.add(chain)
         for place in range(max(chain, 0), len(self.nodes)):
             if self.nodes[place].chain == chain:
