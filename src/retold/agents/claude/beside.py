@@ -9,7 +9,7 @@ from retold.agents.claude.fields import block
 from retold.agents.claude.parts import said_parts
 from retold.agents.claude.queue import delivered, operation
 from retold.agents.claude.raw import Record
-from retold.agents.claude.state import FACTS, MAIN, Node, State
+from retold.agents.claude.state import FACTS, MAIN, Node, Preserved, State
 from retold.agents.claude.words import is_human, said
 from retold.model.entries import Entry, Event, EventKind, Message
 from retold.model.parts import Attachment, Context, Opaque
@@ -117,23 +117,13 @@ def _system(record: Record, event: Event, state: State) -> Entry:
 
 
 def _preserve(boundary: str, metadata: Any, state: State) -> None:
-    """Take note of the lines that a compaction leaves as they are."""
+    """Take note of the lines that a compaction leaves as they are: by name, or by the first and the last of them."""
     match metadata:
         case {"preservedMessages": {"anchorUuid": str(anchor), "uuids": list(names)}}:
-            state.preserved[boundary] = anchor, tuple(name for name in names if type(name) is str)
+            known = tuple(name for name in names if type(name) is str)
+            state.preserved[boundary] = Preserved(anchor, names=known)
         case {"preservedSegment": {"anchorUuid": str(anchor), "headUuid": str(head), "tailUuid": str(tail)}}:
-            state.preserved[boundary] = anchor, tuple(_segment(head, tail, state))
-
-
-def _segment(head: str, tail: str, state: State) -> list[str]:
-    """Return the lines from one back to another, the first of them first."""
-    names: dict[str, None] = {}
-    name: str | None = tail
-    while name is not None and name not in names:
-        names[name] = None
-        place = state.places.get(name)
-        name = None if place is None or name == head else state.nodes[place].parent
-    return list(reversed(names))
+            state.preserved[boundary] = Preserved(anchor, head, tail)
 
 
 def _message(error: Any) -> str:

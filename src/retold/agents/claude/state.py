@@ -31,6 +31,15 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     """Whether a person broke off here what the agent was doing."""
 
 
+class Preserved(msgspec.Struct, frozen=True, gc=False):
+    """Lines that a compaction left as they were, and the line behind which they stand from then on."""
+
+    anchor: str
+    head: str | None = None
+    tail: str | None = None
+    names: tuple[str, ...] = ()
+
+
 class State(msgspec.Struct):
     """A transcript, as far as it was read. Only the fold that owns it changes it."""
 
@@ -69,8 +78,8 @@ class State(msgspec.Struct):
     """The line that was last named as the one from which the conversation goes on."""
     is_leaf_explicit: bool = False
     """Whether somebody went back to it: then what came after it does not count."""
-    preserved: dict[str, tuple[str, tuple[str, ...]]] = {}
-    """For each compaction that left some lines as they were: the line behind which they stand then, and they."""
+    preserved: dict[str, Preserved] = {}
+    """What a compaction left as it was, by its boundary."""
     retracted: set[str] = set()
     """Lines that later ones stand in place of."""
     said: str = ""

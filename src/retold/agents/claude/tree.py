@@ -9,7 +9,7 @@ Evidence: `docs/formats/claude.md`, section 5.
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from retold.agents.claude.state import MAIN, Node, State
+from retold.agents.claude.state import MAIN, Node, Preserved, State
 from retold.model.entries import Fate, Message
 from retold.model.parts import ToolCall
 
@@ -119,13 +119,24 @@ def _with_preserved(state: State, places: list[int], path: Sequence[int]) -> lis
     for place in path:
         kept = state.preserved.get(state.nodes[place].entry.id or "")
         if kept is not None:
-            anchor, names = kept
+            names = kept.names or _segment(kept, state)
             moved = [state.places[name] for name in names if name in state.places]
-            apart = set(moved)
+            apart, anchor = set(moved), state.places.get(kept.anchor)
             rest = [other for other in places if other not in apart]
-            behind = rest.index(state.places[anchor]) + 1 if state.places.get(anchor) in rest else 1
+            behind = rest.index(anchor) + 1 if anchor in rest else 1
             return [*rest[:behind], *moved, *rest[behind:]]
     return places
+
+
+def _segment(kept: Preserved, state: State) -> list[str]:
+    """Return the lines from the last back to the first, in the order in which they were said."""
+    names: dict[str, None] = {}
+    name = kept.tail
+    while name is not None and name not in names:
+        names[name] = None
+        place = state.places.get(name)
+        name = None if place is None or name == kept.head else state.nodes[place].parent
+    return list(reversed(names))
 
 
 def _branches(parents: Sequence[int | None], kept: set[int]) -> list[int]:
