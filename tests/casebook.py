@@ -79,3 +79,16 @@ def expected(case: str) -> Expected:
 def expected_active(case: str) -> list[list[str | None]] | None:
     file = FOLDER / case / ACTIVE
     return json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
+
+
+def strings(tree: Any) -> Iterator[str]:
+    """Yield every text in a tree."""
+    match tree:
+        case str():
+            yield tree
+        case dict():
+            for value in tree.values():
+                yield from strings(value)
+        case list() | tuple():
+            for value in tree:
+                yield from strings(value)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
+from casebook import strings
 from retold.agents import claude
 from retold.agents.protocol import Source
 from retold.model.entries import Message
@@ -356,18 +357,6 @@ def texts(content: Any) -> Iterator[str]:
             yield from texts(rest.get("text") or rest.get("thinking"))
         case {"type": "tool_result", "content": held}:
             yield from texts(held)
-
-
-def strings(tree: Any) -> Iterator[str]:
-    match tree:
-        case str():
-            yield tree
-        case dict():
-            for value in tree.values():
-                yield from strings(value)
-        case list() | tuple():
-            for value in tree:
-                yield from strings(value)
 
 
 def test_every_session_is_valid_in_both_views(corpus: list[Path]) -> None:

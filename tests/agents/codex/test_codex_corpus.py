@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
+from casebook import strings
 from retold.agents import codex
 from retold.agents.protocol import Source
 from retold.ingest.gather import find_all, gather
@@ -286,18 +287,6 @@ def texts(value: Any) -> Iterator[str]:
         case list():
             for item in value:
                 yield from texts(item.get("text") if isinstance(item, dict) else item)
-
-
-def strings(tree: Any) -> Iterator[str]:
-    match tree:
-        case str():
-            yield tree
-        case dict():
-            for value in tree.values():
-                yield from strings(value)
-        case list() | tuple():
-            for value in tree:
-                yield from strings(value)
 
 
 def test_a_made_home_has_the_tokens_that_its_maker_expects(shared: Path, tmp_path: Path) -> None:

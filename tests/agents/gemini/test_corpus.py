@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
+from casebook import strings
 from retold.agents import gemini
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem
@@ -124,18 +125,6 @@ def told(tree: dict[str, Any]) -> Iterator[str]:
     yield from strings(tree)
     for entry in tree["timeline"]:
         yield "".join(part.get("text") or "" for part in entry.get("parts", ()))
-
-
-def strings(tree: Any) -> Iterator[str]:
-    match tree:
-        case str():
-            yield tree
-        case dict():
-            for value in tree.values():
-                yield from strings(value)
-        case list() | tuple():
-            for value in tree:
-                yield from strings(value)
 
 
 def records(file: Path) -> Iterator[Any]:
