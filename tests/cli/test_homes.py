@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,8 @@ def made(tmp_path: Path) -> MadeHome:
 
 
 def retold(made: Path, *arguments: str, columns: int = 80) -> subprocess.CompletedProcess[str]:
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GEMINI_")}
+    agents = ("GEMINI_", "CLAUDE_", "CODEX_", "XDG_")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(agents)}
     env |= {"HOME": str(made), "RETOLD_HOME": str(made / "retold"), "COLUMNS": str(columns)}
     command = [sys.executable, "-m", "retold", *arguments]
     return subprocess.run(
@@ -153,6 +155,42 @@ def used_by(agent: str, home: Path) -> list[tuple[int | None, ...]]:
     if agent != "gemini":
         return figures
     return [tuple(sum(figure or 0 for figure in column) for column in zip(*figures, strict=True))]
+
+
+def claude_session(home: Path, name: str, words: Sequence[str], folder: str = "") -> None:
+    """Write a session of Claude Code in which these words were answered; the same words are the same lines."""
+    lines: list[dict[str, Any]] = []
+    for number, said in enumerate(words):
+        line = {"sessionId": name, "cwd": "/home/ann/zoo", "timestamp": f"2026-03-01T09:0{number}:00.000Z"}
+        asked, answered = f"asked {said:>20}", f"answered {said:>20}"
+        usage = {"input_tokens": 100, "output_tokens": 10}
+        content = [{"type": "text", "text": f"{said}!"}]
+        message = {"id": f"msg_{said}", "model": "claude-x", "content": content, "usage": usage}
+        before = lines[-1]["uuid"] if lines else None
+        is_aside = bool(folder)
+        lines += [
+            {**line, "type": "user", "uuid": asked, "parentUuid": before, "isSidechain": is_aside,
+             "message": {"role": "user", "content": said}},
+            {**line, "type": "assistant", "uuid": answered, "parentUuid": asked, "isSidechain": is_aside,
+             "message": message},
+        ]  # fmt: skip
+    file = home / ".claude" / "projects" / "-home-ann-zoo" / folder / f"{name}.jsonl"
+    file = file.with_name("agent-a1.jsonl") if folder else file
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def test_a_fork_has_a_row_of_its_own_and_a_subagent_none(tmp_path: Path) -> None:
+    first, second = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
+    claude_session(tmp_path, first, ["How many owls?"])
+    claude_session(tmp_path, first, ["Count them."], f"{first}/subagents")
+    claude_session(tmp_path, second, ["How many owls?", "And newts?"])
+    rows = [line.split()[-3:] for line in retold(tmp_path, "list").stdout.splitlines()[1:]]
+    assert sorted(rows) == [["2", "0", "110"], ["4", "0", "110"]]
+    assert "+1 agent" in retold(tmp_path, "list", columns=120).stdout
+    shown = retold(tmp_path, "show", second).stdout
+    assert "── you (copied) · 09:00:00" in shown
+    assert "── you · 09:01:00" in shown
 
 
 def test_another_home_is_added_and_listed_by_its_label(made: MadeHome, tmp_path: Path) -> None:

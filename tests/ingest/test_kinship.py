@@ -109,6 +109,11 @@ def test_children_are_named_wherever_they_lie() -> None:
     assert found["made:a"].children == ("made:a/1", "made:a/2")
 
 
+def test_a_fork_is_no_child() -> None:
+    found = told(session("made:a", [1], 0), session("made:b", [2], 5, "fork", "made:a"))
+    assert (found["made:a"].children, found["made:b"].parent) == ((), "made:a")
+
+
 def test_two_sessions_never_have_one_key() -> None:
     found = told(session("made:a", [1], 0), session("made:a", [2], 5))
     assert list(found) == ["made:a", "made:a~hash o"]

@@ -18,7 +18,7 @@ def session_table(sessions: Sequence[Session], columns: int) -> Iterator[Line]:
     yield Line("faint", _row(["when", "agent", "project", "title", "msgs", "tools", "tokens"], title))
     shown = {session.key for session in sessions}
     for session in sessions:
-        if session.parent not in shown:
+        if session.kind != "subagent" or session.parent not in shown:
             yield Line("plain", _row(_cells(session), title))
 
 

@@ -44,7 +44,7 @@ class Kinship:
         for session in sessions:
             known = self._with_own_key(session)
             self._held[known.key] = _held(known)
-            if known.parent is not None:
+            if known.parent is not None and known.kind == "subagent":
                 self._children[known.parent].append((str(known.started_at), known.key))
             yield known
 
