@@ -39,7 +39,6 @@ from retold.reading.streams import Piece
 _facts = attrgetter("cwd", "version", "git_branch", "user_type", "entrypoint", "slug")
 _USUAL: Record = {}
 """What a usual line holds besides."""
-_SEALED = 1024
 _USUAL_SERVICE = ("", "standard", "not_available")
 """How nearly all responses were served: not worth telling of each."""
 
@@ -85,7 +84,7 @@ class _Fold:
             self.take_apart(number, raw, is_whole=is_whole)
             return
         self.state.records += 1
-        if self.state.is_copy(line.uuid or f"{type(line).__name__} {line.timestamp}", _seal(raw)):
+        if self.state.is_copy(line.uuid or f"{type(line).__name__} {line.timestamp}", hash(raw)):
             return
         if type(line) is SaidLine:
             self.said(line, _USUAL)
@@ -94,7 +93,7 @@ class _Fold:
 
     def take_apart(self, number: int, raw: bytes | memoryview, *, is_whole: bool) -> None:
         """Fold a line in that is not usual, or not even whole."""
-        seal = _seal(raw)
+        seal = hash(raw)
         for found in decode_line(raw, number, self.state.path, is_whole=is_whole):
             if isinstance(found, Problem):
                 self.state.problems.append(found)
@@ -267,13 +266,6 @@ def _told_output(usage: Usage) -> int:
 def _content_hash(parts: Iterable[Part]) -> int:
     """Return what tells two answers apart, also where their words are not kept."""
     return hash(tuple([part.id if type(part) is ToolCall else getattr(part, "text", None) for part in parts]))
-
-
-def _seal(raw: bytes | memoryview) -> int:
-    """Return what tells a line from another of the same name: its length, and how it begins and ends."""
-    if len(raw) <= 2 * _SEALED:
-        return hash(bytes(raw))
-    return hash((len(raw), bytes(raw[:_SEALED]), bytes(raw[-_SEALED:])))
 
 
 def _line_name(value: Any) -> str | None:
