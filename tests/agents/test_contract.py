@@ -109,7 +109,8 @@ def test_a_file_cut_anywhere_is_read_or_refused(agent: Agent, case: str, tmp_pat
         is_lines = not isinstance(whole, Problem) and whole[0].format in LINES
         data = (folder / file).read_bytes()
         first_line = data.find(b"\n")
-        is_stranger = isinstance(whole, Problem)  # who refuses the whole need not be asked about each byte of it
+        # Who refuses the whole need not be asked about each byte of it.
+        is_stranger = isinstance(whole, Problem)
         for size in reversed(cuts(data) if is_stranger else range(len(data))):
             os.truncate(folder / file, size)
             found = agent.read(Source(folder / file))
