@@ -18,7 +18,8 @@ EVERYTHING = Wanted(tools="full", thoughts=True, tokens=True, notices=True)
 SHOWN = (
     "a-cancelled-tool", "a-checkpoint", "a-compression-keeps-a-tail", "a-failing-command-is-a-tools-success",
     "a-shell-command-of-the-user", "a-torn-last-line", "captured-json-output-of-a-failed-run",
-    "hook-context-around-a-prompt", "notices-are-events", "referenced-files-in-parts",
+    "claude-parallel-calls-each-get-their-own-result", "claude-lines-of-another-session-are-not-its-own",
+    "codex-lines-with-events-beside-them", "codex-turns-that-were-rolled-back", "hook-context-around-a-prompt", "notices-are-events", "referenced-files-in-parts",
     "rewind-drops-a-message-and-all-after-it", "steering-holds-the-humans-words",
     "unknown-records-types-parts-and-keys-are-kept",
 )  # fmt: skip

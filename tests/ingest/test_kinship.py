@@ -115,8 +115,10 @@ def test_a_fork_is_no_child() -> None:
 
 
 def test_two_sessions_never_have_one_key() -> None:
-    found = told(session("made:a", [1], 0), session("made:a", [2], 5))
-    assert list(found) == ["made:a", "made:a~hash o"]
+    found = told(*(session("made:a", [number], number) for number in range(4)))
+    assert list(found)[:2] == ["made:a", "made:a~hash o"]
+    assert len(found) == 4
+    assert sum(one.usage.requests for one in found.values()) == 4
 
 
 @given(

@@ -15,6 +15,7 @@ from retold.model.schema import schemas
 from retold.model.steps import AnyStep, ToolResult, ToolUse, steps
 from retold.model.wire import step_json
 
+PARALLEL = "claude-parallel-calls-each-get-their-own-result"
 HISTORY: dict[str, Any] = {
     "history": [
         {"role": "user", "parts": [{"text": "Read both."}]},
@@ -88,6 +89,16 @@ def test_recorded_times_are_told_as_they_are() -> None:
         "15:24:02",
         "15:24:40",
     ]
+
+
+def test_a_response_on_several_lines_is_told_as_one(tmp_path: Path) -> None:
+    folder = casebook.laid_out(PARALLEL, tmp_path)
+    (session,) = casebook.sessions(PARALLEL, folder)
+    told = [(type(step).__struct_config__.tag, getattr(step, "call_id", None)) for step in steps(session)]
+    names = [name for kind, name in told if kind == "tool_use"]
+    assert len(names) > 1
+    first = told.index(("tool_use", names[0]))
+    assert told[first:-1] == [(kind, name) for kind in ("tool_use", "tool_result") for name in names]
 
 
 @every_case

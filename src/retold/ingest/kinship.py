@@ -6,12 +6,13 @@ What several sessions hold belongs to the earliest of them. Only what tells entr
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, count
 from typing import NamedTuple
 
 import msgspec
 
 from retold.model.entries import Entry, Message
+from retold.model.project import root_hash
 from retold.model.session import Session
 from retold.model.usage import Totals, Usage, totals
 
@@ -66,10 +67,9 @@ class Kinship:
         return msgspec.structs.replace(session, children=children)
 
     def _with_own_key(self, session: Session) -> Session:
-        if session.key not in self._held:
-            return session
-        name = (session.project.hash or session.project.native_key or session.sources[0].path)[:6]
-        return msgspec.structs.replace(session, key=f"{session.key}~{name}")
+        """Return a session under a key of its own: with the project's hash behind it, or that of its file's path."""
+        names = chain((session.key,), (f"{session.key}~{name[:6]}" for name in _hashes(session)))
+        return msgspec.structs.replace(session, key=next(name for name in names if name not in self._held))
 
     def _shared(self) -> dict[int, str]:
         """Return the earliest session of everything that several hold."""
@@ -96,6 +96,14 @@ class Kinship:
         if all(owners.get(name, key) == key for name in names):
             return entry
         return msgspec.structs.replace(entry, own=False)
+
+
+def _hashes(session: Session) -> Iterator[str]:
+    """Yield what tells a session from others of the same key: enough for any number of them."""
+    if session.project.hash is not None:
+        yield session.project.hash
+    path = session.sources[0].path
+    yield from (root_hash(f"{path}{number or ''}") for number in count())
 
 
 def _held(session: Session) -> _Held:

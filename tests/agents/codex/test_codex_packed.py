@@ -7,6 +7,7 @@ import zstandard
 from made_rollouts import as_text, line, made_id, meta, turn
 
 from retold.agents import codex
+from retold.agents.codex.places import find_rollout
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.session import Session
@@ -79,3 +80,22 @@ def test_what_is_no_compression_and_what_is_not_there_are_refused(tmp_path: Path
     missing = codex.read(Source(tmp_path / "gone.jsonl.zst"))
     assert isinstance(missing, Problem)
     assert (found.code, missing.code) == ("not-a-session", "missing-file")
+
+
+def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
+    found = codex.read(Source(tmp_path / f"rollout-2026-03-01T10-00-00-{THREAD}.jsonl.zst"))
+    assert isinstance(found, Problem)
+    assert found.code == "missing-file"
+
+
+def test_no_link_is_followed(tmp_path: Path) -> None:
+    home, elsewhere = tmp_path / ".codex", tmp_path / "elsewhere.jsonl"
+    (home / "sessions").mkdir(parents=True)
+    elsewhere.write_bytes(TEXT)
+    for name in ("history.jsonl", f"sessions/rollout-2026-03-01T10-00-00-{THREAD}.jsonl"):
+        (home / name).symlink_to(elsewhere)
+    found = codex.home_in(tmp_path)
+    assert found is not None
+    assert list(codex.find(found)) == []
+    beside = Source(home / "sessions" / "another.jsonl", found)
+    assert find_rollout(THREAD, beside) is None

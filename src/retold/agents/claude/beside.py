@@ -107,9 +107,10 @@ def _system(record: Record, event: Event, state: State) -> Entry:
         _preserve(event.id or "", record.get("compactMetadata"), state)
     elif subtype in ("api_error", "error"):
         kind, text = "warning", text or _message(record.get("error"))
-    elif subtype == "local_command" and (prompt := said(text)[0]) is not None:
-        parts = tuple(said(text)[1])
-        return Message(event.id, "user", event.at, "live", prompt, None, None, parts, extra=extra)
+    elif subtype == "local_command":
+        prompt, parts = said(text)
+        if prompt is not None:
+            return Message(event.id, "user", event.at, "live", prompt, None, None, tuple(parts), extra=extra)
     elif subtype == "model_refusal_fallback":
         names = record.get("retractedMessageUuids")
         state.retracted.update(name for name in (names if type(names) is list else ()) if type(name) is str)

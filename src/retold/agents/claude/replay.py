@@ -256,7 +256,9 @@ def _says_nothing(value: Any) -> bool:
     """Tell whether a service was the usual, counts are all zero, or one iteration says what the response says."""
     if type(value) is str:
         return value in _USUAL_SERVICE
-    return not any(value.values()) if type(value) is dict else type(value) is list and len(value) < 2  # noqa: PLR2004
+    if type(value) is dict:
+        return not any(value.values())
+    return type(value) is list and not value[1:]
 
 
 def _told_output(usage: Usage) -> int:

@@ -69,8 +69,9 @@ def _is_home(folder: Path) -> bool:
 def find(home: Home) -> Iterator[Source | Problem]:
     """Yield every rollout of a home, in a steady order, and the two lists that tell of all threads."""
     for name in (HISTORY, INDEX):
-        if (home.path / name).is_file():
-            yield Source(home.path / name, home)
+        path = home.path / name
+        if path.is_file() and not path.is_symlink():
+            yield Source(path, home)
     for found in _rollouts(home.sessions, home.path / ARCHIVED):
         yield found if isinstance(found, Problem) else Source(found[0], home, found[1].thread)
 
@@ -106,8 +107,10 @@ def find_rollout(rollout: str, source: Source) -> Path | None:
     """Return the file of a rollout in the home that another lies in: beside it, archived, or by the day in its id."""
     for folder in _likely_folders(rollout, source):
         for entry in entries(folder):
-            name = None if isinstance(entry, Problem) else name_of(Path(entry.path))
-            if name is not None and name.rollout == rollout and not isinstance(entry, Problem):
+            if isinstance(entry, Problem) or not entry.is_file(follow_symlinks=False):
+                continue
+            name = name_of(Path(entry.path))
+            if name is not None and name.rollout == rollout:
                 return Path(entry.path)
     return None
 

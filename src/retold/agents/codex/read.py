@@ -9,7 +9,7 @@ from retold.agents.codex.rollouts import Rollout, read_lines, read_packed
 from retold.agents.codex.shape import form_of
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
-from retold.reading.files import modified_at
+from retold.reading.files import modified_at, refusal
 from retold.reading.streams import START, open_lines
 
 
@@ -46,10 +46,13 @@ def _known(earlier: Sequence[Reading], *, is_outline: bool) -> Rollout | None:
 
 
 def _packed(source: Source, *, is_outline: bool) -> Sequence[Reading] | Problem:
+    try:
+        status = source.path.stat()
+    except (OSError, ValueError) as error:
+        return refusal(source.path, error)
     found = read_packed(source, is_outline=is_outline)
     if isinstance(found, Problem):
         return found
     if not found.state.meta:
         return problem("not-a-session", "compressed, but no conversation of Codex", source.shown)
-    status = source.path.stat()
     return (Reading(source, "codex-jsonl-zst", found.thread, status.st_size, modified_at(status), found, ()),)

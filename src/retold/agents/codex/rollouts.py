@@ -81,13 +81,13 @@ def rollout(
         state,
         settled,
         mark,
-        base or _base(state.meta, source, state.is_outline, DEPTH),
+        base or _base(state.meta, source, is_outline=state.is_outline),
         own_from(state, source),
         source.path.parent.name == ARCHIVED,
     )
 
 
-def _base(meta: Record, source: Source, is_outline: bool, depth: int) -> Rollout | None:  # noqa: FBT001
+def _base(meta: Record, source: Source, *, is_outline: bool, depth: int = DEPTH) -> Rollout | None:
     """Return the file that one goes on from, up to where it does: no line of it is repeated."""
     named = meta.get("history_base")
     base: Record = named if type(named) is dict else {}
@@ -98,5 +98,5 @@ def _base(meta: Record, source: Source, is_outline: bool, depth: int) -> Rollout
     below = Source(path, source.home)
     state = new_state(below, is_outline=is_outline)
     replay(state, before(pieces_of(path, state.notes), end))
-    further = _base(state.meta, below, is_outline, depth - 1)
+    further = _base(state.meta, below, is_outline=is_outline, depth=depth - 1)
     return Rollout(name_of(path), state, state, base=further, own_from=own_from(state, below))
