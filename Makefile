@@ -1,19 +1,18 @@
 # Works on a machine that has Python 3.11 or later and make: everything else goes into .venv.
 #
-#   make run     set up, then read the sample session aloud
+#   make run     set up, archive what your agents have kept, and show the newest sessions
 #   make test    set up, then check everything (the same as `make check`)
 #   make docs    write the generated pages again
-#   make bench   measure speed and memory
+#   make bench   measure speed and memory, against a peer, and write docs/benchmarks.md (BENCH="sync list": only these)
 #   make clean   remove what the other targets made, .venv included
 
 PYTHON ?= python3
-SAMPLE := tests/fixtures/gemini_sample.json
 BIN := .venv/bin
 
 .PHONY: run test check lint types contracts fresh tests bench docs clean
 
 run: .venv/retold.stamp
-	@$(BIN)/retold read $(SAMPLE)
+	@$(BIN)/retold
 
 test: check
 
@@ -43,7 +42,7 @@ docs: .venv/dev.stamp
 	$(BIN)/python scripts/generate_docs.py
 
 bench: .venv/bench.stamp
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py $(BENCH)
 
 clean:
 	rm -rf .venv .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache build dist

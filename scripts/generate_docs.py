@@ -6,10 +6,12 @@ repository, so that it is the same on every machine and Python.
 """
 
 import ast
+import atexit
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -80,19 +82,24 @@ def pages() -> Iterator[tuple[Path, str]]:
 
 def output(arguments: Sequence[str]) -> str:
     """Return what `retold` prints, on a terminal of 80 columns without colour."""
-    nobody = str(ROOT / "tests" / "fixtures" / "nobody")  # nobody's own sessions belong on a page
+    # Nobody's own sessions belong on a page: a made-up home, by a path that is the same everywhere.
+    home = os.path.join("tests", "fixtures", "home")
     env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
-    env |= {
-        "HOME": nobody,
-        "USERPROFILE": nobody,
-        "RETOLD_HOME": str(Path(tempfile.gettempdir()) / "retold-docs"),
-    }
+    env |= {"HOME": home, "USERPROFILE": home, "RETOLD_HOME": _archive_folder()}
     env = {
         name: value for name, value in env.items() if not name.startswith(("GEMINI_", "CLAUDE_", "CODEX_"))
     }
     command = [sys.executable, "-m", "retold", *arguments]
     done = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True)  # noqa: S603 - our own command
     return done.stdout.decode()
+
+
+@cache
+def _archive_folder() -> str:
+    """Return a folder for the archive of the made-up home, which goes when we do."""
+    folder = tempfile.mkdtemp(prefix="retold-docs-")
+    atexit.register(shutil.rmtree, folder)
+    return folder
 
 
 def _quoted(match: re.Match[str]) -> str:
@@ -230,9 +237,10 @@ JSON form has the same names and is described by [schemas](../schema/).
 
 
 def definitions() -> dict[str, Definition]:
-    """Return what the model's modules and the registry define, by name, read from the source."""
+    """Return what the modules define that public names come from, by name, read from the source."""
     known: dict[str, Definition] = {}
-    for path in [*sorted(PACKAGE.glob("model/*.py")), PACKAGE / "agents" / "registry.py"]:
+    others = [PACKAGE / "agents" / "registry.py", PACKAGE / "ingest" / "coverage.py", PACKAGE / "library.py"]
+    for path in [*sorted(PACKAGE.glob("model/*.py")), *others]:
         module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef | ast.FunctionDef):
@@ -291,7 +299,15 @@ def _told(name: str, found: Definition, level: str = "##") -> str:
     kind = f"Extends {', '.join(f'`{base}`' for base in bases)}. " if bases else ""
     text += f"{kind}{ast.get_docstring(node)}\n"
     rows = [_row(field, told) for field, told in _fields(node)]
-    return text + ("\n| field | type | |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else "")
+    text += "\n| field | type | |\n|---|---|---|\n" + "\n".join(rows) + "\n" if rows else ""
+    return text + "".join(_method(method) for method in node.body if isinstance(method, ast.FunctionDef))
+
+
+def _method(node: ast.FunctionDef) -> str:
+    """Return a method that is meant to be called; a property has its place among the fields of its class."""
+    if node.name.startswith("_") or node.decorator_list:
+        return ""
+    return f"\n```python\n{_signature(node)}\n```\n\n{ast.get_docstring(node)}\n"
 
 
 def _signature(node: ast.FunctionDef) -> str:

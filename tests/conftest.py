@@ -26,6 +26,8 @@ from real_cli import (
     shared_folder,
 )
 
+pytest.register_assert_rewrite("synced")
+
 
 def unavailable(reason: str) -> NoReturn:
     if os.environ.get("CI"):

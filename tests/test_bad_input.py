@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -19,6 +20,8 @@ from retold.model.entries import Message
 from retold.model.session import Session
 from retold.model.wire import decode_session, session_json
 from retold.reading import files
+from retold.reading.disk import OpenFile
+from synced import conversations
 
 META = {"sessionId": "s1", "projectHash": "h1", "startTime": "2026-03-01T09:00:00.000Z"}
 RETOLD = (sys.executable, "-m", "retold")
@@ -57,12 +60,23 @@ def pretty(text: str) -> str:
 
 
 def read_back(file: Path, data: bytes) -> Session:
-    """Read both views, and tell them as JSON and back."""
+    """Read both views, tell them as JSON and back, and find the same in an archive."""
     file.write_bytes(data)
     (session,) = read(file)
     for view in (session, *read(file, "active")):
         assert decode_session(session_json(view)) == view
+    (kept,) = archived(file, data)
+    assert (kept.timeline, kept.usage, codes(kept)) == (session.timeline, session.usage, codes(session))
     return session
+
+
+def archived(file: Path, data: bytes) -> list[Session]:
+    """What an archive tells of a home in which this lies."""
+    with TemporaryDirectory(dir=file.parent) as home:
+        place = Path(home) / ".gemini" / "tmp" / "almanac" / "chats" / file.name
+        place.parent.mkdir(parents=True)
+        place.write_bytes(data)
+        return conversations(Path(home), agent="gemini")
 
 
 def codes(session: Session) -> list[str]:
@@ -266,10 +280,10 @@ def test_a_file_that_never_settles_is_told(file: Path, monkeypatch: pytest.Monke
     file.write_bytes(lines(user("hello")))
     all_of = files._all  # noqa: SLF001 - between the two looks at the file there is no other seam
 
-    def grows(descriptor: int, size: int) -> bytes:
+    def grows(opened: OpenFile, size: int) -> bytes:
         with file.open("ab") as end:
             end.write(json.dumps(user("more")).encode() + b"\n")
-        return all_of(descriptor, size)
+        return all_of(opened, size)
 
     monkeypatch.setattr(files, "_all", grows)
     (session,) = read(file)

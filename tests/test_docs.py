@@ -15,9 +15,12 @@ from retold.agents.protocol import Agent
 from retold.agents.registry import AGENTS
 from retold.cli.main import COMMANDS
 from retold.model.problem import CODES
+from synced import synced
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
+HOME = ROOT / "tests" / "fixtures" / "home"
+"""Whose archive the examples ask."""
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 _FENCE = re.compile(r"^(```+)(\w*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -126,8 +129,12 @@ def test_sections_that_the_code_cites_are_there(module: str, page: str, number: 
     assert any(re.match(rf"{re.escape(number)}\.? ", heading) for heading in headings), module
 
 
-def test_examples_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_are_true(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(ROOT)
+    env = {"HOME": str(HOME), "RETOLD_HOME": str(tmp_path)}
+    for name, value in env.items():  # nobody's own archive
+        monkeypatch.setenv(name, value)
+    synced(tmp_path, env)
     runner = doctest.DocTestRunner(verbose=False)
     tests = [
         *examples(text_of(ROOT / "README.md"), "README.md"),

@@ -14,6 +14,7 @@ import retold
 from retold.export.transcript import Wanted, transcript
 from retold.model.wire import decode_session, session_json
 from retold.projects.paths import named_paths, recorded_folder
+from synced import conversations
 
 META = {
     "sessionId": "7c1e5a90-3b2d-4f68-9a01-5d2e8c4b6f13",
@@ -24,13 +25,18 @@ MANY = 50_000
 
 
 def lines(path: Path, *records: Any) -> Path:
-    file = path / "session-2026-03-01T09-00-7c1e5a90.jsonl"
+    file = path / ".gemini" / "tmp" / "almanac" / "chats" / "session-2026-03-01T09-00-7c1e5a90.jsonl"
+    file.parent.mkdir(parents=True)
     file.write_text("".join(json.dumps(record) + "\n" for record in (META, *records)), encoding="utf-8")
     return file
 
 
 def only(file: Path) -> retold.Session:
+    """The session of a file; where the file lies in a home, an archive tells the same."""
     (session,) = retold.read(file)
+    if file.parent.name == "chats":
+        (kept,) = conversations(file.parents[4], agent="gemini")
+        assert kept.timeline == session.timeline
     return session
 
 

@@ -9,31 +9,52 @@ import sys
 import pytest
 
 import retold
+from made_home import MadeHome, user
+from retold.cli.main import COMMANDS
+from synced import synced
 
 # What a start would notice: each of these costs a good part of a start of Python, some of them several.
 COUNTED = {"argparse", "dataclasses", "importlib.metadata", "inspect", "msgspec", "pathlib", "rich", "typing"}
 
 
-def started(code: str) -> set[str]:
+def started(code: str, **more: str) -> set[str]:
     """Return the modules that this code imports in a fresh process, where nothing measures coverage."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     told = f"import sys\nbefore = set(sys.modules)\n{code}\nprint(sorted(set(sys.modules) - before), file=sys.stderr)"
     done = subprocess.run(
-        [sys.executable, "-c", told], env=env, capture_output=True, text=True, encoding="utf-8", check=True
+        [sys.executable, "-c", told],
+        env={**env, **more},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
     )
-    imported: list[str] = ast.literal_eval(done.stderr)
+    imported: list[str] = ast.literal_eval(done.stderr.splitlines()[-1])
     return set(imported)
 
 
-def command(*arguments: str) -> set[str]:
-    return started(f"""
+def command(*arguments: str, **env: str) -> set[str]:
+    code = f"""
 from retold.cli.main import main
 try:
     code = main({list(arguments)!r})
 except SystemExit as end:
     code = end.code
 assert not code, code
-""")
+"""
+    return started(code, **env)
+
+
+@pytest.fixture(scope="module")
+def archived(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment with an archive in which everything is that there is."""
+    made = MadeHome(tmp_path_factory.mktemp("public") / "ann")
+    made.json("almanac", 1, 1, [user("u1", 1, "How high is the tide?")])
+    for path in (made.folder, *made.folder.rglob("*")):
+        os.utime(path, (1_772_355_900, 1_772_355_900))  # what has just been written may change unseen
+    env = {"HOME": str(made.folder), "RETOLD_HOME": str(made.folder.with_name("retold"))}
+    synced(env["RETOLD_HOME"], env)
+    return env
 
 
 def ours(modules: set[str]) -> set[str]:
@@ -74,11 +95,23 @@ def test_version_imports_the_command_and_nothing_heavy() -> None:
 
 def test_help_imports_argparse_and_nothing_heavy() -> None:
     imported = command("--help")
-    assert ours(imported) == {"retold", "retold.cli", "retold.cli.main"}
+    assert ours(imported) == {"retold", "retold.cli", "retold.cli.console", "retold.cli.main"}
     assert imported & COUNTED == {"argparse"}
 
 
-@pytest.mark.parametrize("name", ["read", "events"])
+@pytest.mark.parametrize(
+    "arguments", [(), ("sync",), ("list",), ("list", "--json"), ("projects",)], ids=" ".join
+)
+def test_where_nothing_is_new_nothing_heavy_is_imported(
+    archived: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    imported = command(*arguments, **archived)
+    assert "retold.archive.record" in imported
+    assert not {name for name in ours(imported) if name.startswith(("retold.agents.", "retold.model."))}
+    assert imported & COUNTED <= {"argparse"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_reads_no_model(name: str) -> None:
     imported = command(name, "--help")
-    assert not {module for module in ours(imported) if module.startswith("retold.agents")}
+    assert not {module for module in ours(imported) if module.startswith("retold.agents.")}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from retold.agents.registry import NotASession, read
+    from retold.library import Archive, Found, Hit, open, sync  # noqa: A004 - read as `retold.open`
     from retold.model.entries import Event, Message
     from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
     from retold.model.problem import Problem
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Archive": "retold.library",
     "Attachment": "retold.model.parts",
     "Context": "retold.model.parts",
     "Event": "retold.model.entries",
+    "Found": "retold.library",
+    "Hit": "retold.library",
     "Message": "retold.model.entries",
     "NotASession": "retold.agents.registry",
     "Opaque": "retold.model.parts",
@@ -38,13 +42,15 @@ _HOMES = {
     "ToolCall": "retold.model.parts",
     "Totals": "retold.model.usage",
     "Usage": "retold.model.usage",
+    "open": "retold.library",
     "read": "retold.agents.registry",
     "steps": "retold.model.steps",
+    "sync": "retold.library",
 }
 
 __all__ = [
-    "Attachment", "Context", "Event", "Message", "NotASession", "Opaque", "Problem", "Project", "Session", "Text",
-    "Thinking", "ToolCall", "Totals", "Usage", "__version__", "read", "steps",
+    "Archive", "Attachment", "Context", "Event", "Found", "Hit", "Message", "NotASession", "Opaque", "Problem", "Project",
+    "Session", "Text", "Thinking", "ToolCall", "Totals", "Usage", "__version__", "open", "read", "steps", "sync",
 ]  # fmt: skip
 
 

@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shutil
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -14,11 +16,13 @@ from hypothesis import strategies as st
 
 import casebook
 from casebook import every_case
-from retold.agents.protocol import Agent, Reading, Source
+from made_disks import MemoryDisk, RecordingDisk, watched
+from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
 from retold.model.session import Session
 from retold.model.wire import as_builtins
+from retold.reading.disk import DISK, Disk
 
 every_agent = pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
 slow_to_draw = settings(
@@ -165,6 +169,61 @@ def test_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, tmp_path:
             part = agent.read(Source(folder / file))
             if cut >= first_line and not isinstance(part, Problem) and part[0].native_id is not None:
                 assert agent.group(part[0]) == agent.group(whole[0])
+
+
+def all_told(agent: Agent, case: str, folder: Path, disk: Disk) -> list[Any]:
+    """All that an agent tells of a case when it looks through a disk, without the disk itself."""
+    homes = [*agent.homes({"HOME": str(folder), "GEMINI_CLI_HOME": str(folder)}, disk)]
+    home = agent.home_in(folder, disk) or Home(folder, folder, disk=disk)
+    found = [
+        one if isinstance(one, Problem) else (one.path, one.cluster)
+        for known in (home, *homes)
+        for one in agent.find(known)
+    ]
+    sources = [Source(folder / file, home) for file in casebook.material(case)]
+    sessions = [joined(agent, agent.read(source)) for source in sources]
+    return [home.path, home.sessions, found, list(agent.clues(home)), sessions]
+
+
+@every_agent
+@every_case
+def test_files_that_are_kept_elsewhere_are_read_as_those_on_the_disk(
+    agent: Agent, case: str, tmp_path: Path
+) -> None:
+    folder = casebook.laid_out(case, tmp_path)
+    expected = all_told(agent, case, folder, DISK)
+    memory = MemoryDisk.of(folder)
+    shutil.rmtree(folder)
+    with watched(folder) as touched:
+        assert all_told(agent, case, folder, memory) == expected
+    assert touched == set()
+
+
+@every_agent
+@every_case
+def test_a_disk_is_asked_about_every_path(agent: Agent, case: str, tmp_path: Path) -> None:
+    folder = casebook.laid_out(case, tmp_path)
+    disk = RecordingDisk(DISK)
+    with watched(folder) as touched:
+        all_told(agent, case, folder, disk)
+    assert touched == disk.paths
+    assert {("open", str(folder / file)) for file in casebook.material(case)} <= disk.asked
+
+
+@every_agent
+@every_case
+def test_sessions_that_are_related_stay_in_their_places(agent: Agent, case: str, tmp_path: Path) -> None:
+    folder = casebook.laid_out(case, tmp_path)
+    groups: dict[str | None, list[Reading]] = defaultdict(list)
+    for file in casebook.material(case):
+        found = agent.read(Source(folder / file))
+        for reading in () if isinstance(found, Problem) else found:
+            groups[agent.group(reading)].append(reading)
+    sessions = [agent.join(group) for group in groups.values()]
+    # A family in either order: children may stand before their parents.
+    for family in (sessions, sessions[::-1]):
+        places = zip(agent.relate(family), family, strict=True)
+        assert all((one.native_id, one.sources) == (own.native_id, own.sources) for one, own in places)
 
 
 def cuts(data: bytes) -> list[int]:

@@ -14,7 +14,7 @@ from retold import __version__
 from retold.cli import main as entrance
 from retold.cli.commands import read as read_command
 from retold.cli.console import Console
-from retold.cli.home import retold_home
+from retold.ingest.home import retold_home
 from retold.model.schema import schemas
 
 SAMPLE = str(Path(__file__).parents[1] / "fixtures" / "gemini_sample.json")
@@ -40,11 +40,9 @@ def test_the_version() -> None:
     assert run("--version").stdout == run("-V").stdout == f"retold {__version__}\n"
 
 
-@pytest.mark.parametrize(
-    "arguments", [(), ("--help",), ("read", "--help"), ("events", "--help")], ids=" ".join
-)
+@pytest.mark.parametrize("arguments", [(), *((name,) for name in entrance.COMMANDS)], ids=" ".join)
 def test_help_is_data(arguments: tuple[str, ...]) -> None:
-    done = run(*arguments)
+    done = run(*arguments, "--help")
     assert done.returncode == 0
     assert done.stdout.startswith("usage: retold")
 

@@ -1,4 +1,4 @@
-"""`list`, `show` and `projects`, as a person runs them."""
+"""Homes in the archive: `sync`, `list`, `show` and `projects`, as a person runs them."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from made_home import ROOT, MadeHome, call, gemini, session_id, user
 
 TALK = [
     user("u1", 1, "How high is the tide?"),
-    gemini("g1", 2, "Two metres.", [call("glob", {"pattern": "*.py"}, 2)]),
+    gemini("g1", 2, "Two metres.", [call("glob", {"pattern": "*.py", "path": f"{ROOT}/src"}, 2)]),
 ]
 
 
@@ -43,6 +43,7 @@ def objects(finished: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
 
 
 def test_list_tells_one_object_per_conversation_newest_first(made: MadeHome) -> None:
+    assert retold(made.folder, "sync").returncode == 0
     finished = retold(made.folder, "list", "--json")
     rows = objects(finished)
     assert (finished.returncode, finished.stderr) == (0, "")
@@ -73,7 +74,8 @@ def test_the_table_fits_the_terminal(made: MadeHome, columns: int) -> None:
         (["--project", "alma"], [1]),
         (["--project", "/home/ann/dev/almanac"], [1]),
         (["--tool", "file_search"], [1]),
-        (["--file", "*.py"], [1]),
+        (["--file", "almanac/src"], [1]),
+        (["--file", "almanac/doc"], []),
         (["--model", "2.5"], [1]),
         (["--status", "interrupted"], [2]),
         (["--since", "2026-03-01T09:12"], [2]),
@@ -193,15 +195,66 @@ def test_a_fork_has_a_row_of_its_own_and_a_subagent_none(tmp_path: Path) -> None
     assert "── you · 09:01:00" in shown
 
 
+@pytest.mark.parametrize(
+    "command", [("list", "--json"), ("show", "--json", "00000001"), ("search", "--json", "tide")]
+)
+def test_without_an_archive_the_homes_are_read_first(made: MadeHome, command: Sequence[str]) -> None:
+    first = retold(made.folder, *command)
+    assert "no archive yet" in first.stderr
+    assert "2 files found: 2 read" in first.stderr
+    again = retold(made.folder, *command)
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout == first.stdout != ""
+
+
+def test_only_a_sync_reads_the_homes(made: MadeHome) -> None:
+    assert coverage(made.folder)["new_sessions"] == 2
+    made.json("almanac", 3, 20, [user("u5", 20, "And at night?")])
+    assert len(objects(retold(made.folder, "list", "--json"))) == 2
+    assert (coverage(made.folder), coverage(made.folder)) == (
+        {"found": 3, "read": 1, "unchanged": 2, "new_sessions": 1, "problems": 0},
+        {"found": 3, "read": 0, "unchanged": 3, "new_sessions": 0, "problems": 0},
+    )
+    assert len(objects(retold(made.folder, "list", "--json"))) == 3
+
+
+def coverage(made: Path, *arguments: str) -> dict[str, Any]:
+    """What a sync came to."""
+    (told,) = objects(retold(made, "sync", "--json", *arguments))
+    assert told.pop("seconds") >= 0
+    return told
+
+
+def test_retold_alone_reads_the_homes_and_lists_the_newest(made: MadeHome) -> None:
+    finished = retold(made.folder)
+    assert finished.returncode == 0
+    assert finished.stdout == retold(made.folder, "list").stdout
+    assert "2 files found: 2 read" in finished.stderr
+
+
+def test_retold_alone_says_what_to_do_where_nothing_is(tmp_path: Path) -> None:
+    finished = retold(tmp_path)
+    assert (finished.returncode, finished.stdout) == (0, "")
+    assert "retold demo" in finished.stderr
+
+
 def test_another_home_is_added_and_listed_by_its_label(made: MadeHome, tmp_path: Path) -> None:
     other = MadeHome(tmp_path / "bob")
     other.json("almanac", 7, 30, TALK)
-    added = retold(made.folder, "list", "--json", "--home", f"laptop={other.folder}")
-    assert len(objects(added)) == 3
-    only = retold(made.folder, "list", "--json", "--home", f"laptop={other.folder}", "--home", "laptop")
-    assert [row["native_id"] for row in objects(only)] == [session_id(7)]
-    copied = retold(made.folder, "list", "--json", "--home", str(other.gemini))
-    assert len(objects(copied)) == 3
+    assert coverage(made.folder, "--home", f"laptop={other.folder}")["found"] == 3
+    assert len(objects(retold(made.folder, "list", "--json"))) == 3
+    only = objects(retold(made.folder, "list", "--json", "--home", "laptop"))
+    assert [row["native_id"] for row in only] == [session_id(7)]
+    assert [source["home"] for source in only[0]["sources"]] == ["laptop"]
+
+
+def test_another_home_needs_no_label(made: MadeHome, tmp_path: Path) -> None:
+    other = MadeHome(tmp_path / "bob")
+    other.json("almanac", 7, 30, TALK)
+    assert coverage(made.folder, "--home", str(other.gemini))["found"] == 3
+    assert len(objects(retold(made.folder, "list", "--json"))) == 3
+    assert coverage(made.folder)["found"] == 2, "it is not remembered"
+    assert len(objects(retold(made.folder, "list", "--json"))) == 3, "but what was read is kept"
 
 
 def test_a_labelled_home_is_remembered(made: MadeHome, tmp_path: Path) -> None:
@@ -210,42 +263,50 @@ def test_a_labelled_home_is_remembered(made: MadeHome, tmp_path: Path) -> None:
     config = made.folder / "retold" / "config.toml"
     config.parent.mkdir()
     config.write_text('# mine\n[homes]\n"old" = "/nowhere"\n\n[other]\nlabel = 1\n')
-    retold(made.folder, "list", "--home", f"laptop={other.folder}")
-    assert len(objects(retold(made.folder, "list", "--json"))) == 3
+    retold(made.folder, "sync", "--home", f"laptop={other.folder}")
+    other.json("almanac", 8, 40, TALK)
+    assert coverage(made.folder)["found"] == 4
     assert [
         row["native_id"] for row in objects(retold(made.folder, "list", "--json", "--home", "laptop"))
-    ] == [session_id(7)]
+    ] == [session_id(8), session_id(7)]
     assert config.read_text().startswith('# mine\n[homes]\n"laptop" = ')
     assert '"old" = "/nowhere"\n\n[other]\nlabel = 1\n' in config.read_text()
     moved = shutil.move(other.folder, tmp_path / "moved")
-    retold(made.folder, "list", "--home", f"laptop={moved}")
+    retold(made.folder, "sync", "--home", f"laptop={moved}")
     assert config.read_text().count("laptop") == 1
-    assert len(objects(retold(made.folder, "list", "--json"))) == 3
+    assert str(moved) in config.read_text()
+    assert coverage(made.folder)["found"] == 4
+    assert len(objects(retold(made.folder, "list", "--json"))) == 4
 
 
-def test_a_damaged_configuration_is_told_and_costs_nothing(made: MadeHome) -> None:
-    (made.folder / "retold").mkdir()
+def test_a_damaged_configuration_is_told_and_costs_nothing_that_is_kept(made: MadeHome) -> None:
+    retold(made.folder, "sync")
     (made.folder / "retold" / "config.toml").write_text("[homes")
+    refused = retold(made.folder, "sync")
+    assert (refused.returncode, refused.stdout) == (4, ""), "it may say what is not to be kept"
+    assert str(made.folder / "retold" / "config.toml") in refused.stderr
     finished = retold(made.folder, "list", "--json")
-    assert "not remembered" in finished.stderr
-    assert len(objects(finished)) == 2
+    assert (finished.stderr, len(objects(finished))) == ("", 2)
 
 
-def test_a_folder_that_cannot_be_written_costs_nothing(made: MadeHome) -> None:
+def test_a_folder_that_cannot_be_written_is_told(made: MadeHome) -> None:
     (made.folder / "retold").write_text("a file where the folder should be")
-    deep = call("read_file", {"file_path": "/home/ann/dev/charts/bay.svg"}, 2)
-    made.json(
-        "x", 4, 40, [user("u1", 40, "Hello."), gemini("g1", 41, "", [deep])], root="/home/ann/dev/charts"
-    )
-    finished = retold(made.folder, "list", "--json")
-    assert "could not be kept" in finished.stderr
-    assert len(objects(finished)) == 3
+    for command in ("sync", "list"):
+        finished = retold(made.folder, command)
+        assert (finished.returncode, finished.stdout) == (4, "")
+        assert str(made.folder / "retold") in finished.stderr
+        assert "Traceback" not in finished.stderr
+    session = next(made.gemini.rglob("session-*.json"))
+    assert retold(made.folder, "read", str(session)).returncode == 0
 
 
-def test_a_folder_that_is_no_home_is_told(made: MadeHome, tmp_path: Path) -> None:
-    finished = retold(made.folder, "list", "--home", f"x={tmp_path / 'nowhere'}")
-    assert "no agent's home" in finished.stderr
+@pytest.mark.parametrize(("place", "told"), [("nowhere", "no such folder"), ("empty", "no agent's home")])
+def test_a_folder_that_is_no_home_is_told(made: MadeHome, tmp_path: Path, place: str, told: str) -> None:
+    (tmp_path / "empty").mkdir()
+    finished = retold(made.folder, "sync", "--home", f"x={tmp_path / place}")
+    assert finished.stderr.startswith(f"retold: {tmp_path / place}: {told}\n")
     assert finished.returncode == 0
+    assert len(objects(retold(made.folder, "list", "--json"))) == 2
 
 
 def test_show_finds_a_session_by_the_start_of_its_id(made: MadeHome) -> None:
@@ -288,6 +349,7 @@ def test_a_scan_finds_a_root_and_keeps_it(made: MadeHome) -> None:
 
 
 def test_an_empty_home_is_told(tmp_path: Path) -> None:
+    retold(tmp_path, "sync")
     finished = retold(tmp_path, "list")
     assert (finished.returncode, finished.stdout, finished.stderr) == (1, "", "retold: no sessions found\n")
 
@@ -315,9 +377,9 @@ def test_a_folder_that_may_not_be_read_is_told(made: MadeHome) -> None:
 
 def test_other_files_in_the_folders_are_counted(made: MadeHome) -> None:
     made.write("tmp/almanac/chats/notes.json", '{"a": 1}')
-    finished = retold(made.folder, "list", "--json")
-    assert finished.stderr == "retold: 1 files in the sessions' folders hold no conversation\n"
-    assert len(objects(finished)) == 2
+    told = {"found": 3, "read": 3, "unchanged": 0, "new_sessions": 2, "problems": 0}
+    assert coverage(made.folder) == told
+    assert len(objects(retold(made.folder, "list", "--json"))) == 2
 
 
 def test_nothing_but_sessions_is_opened(made: MadeHome) -> None:

@@ -2,45 +2,58 @@
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from belonging import settled
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from retold.agents.registry import AGENTS
-from retold.ingest.gather import find_all, gather
-from retold.ingest.kinship import Kinship
+import made_agent
+from retold.ingest.forgetting import forget
 from retold.model.assemble import Draft, assembled
 from retold.model.entries import Message
 from retold.model.project import Project
 from retold.model.session import Coverage, Kind, Session, SourceFile
 from retold.model.usage import Usage, totals
+from synced import Synced, conversations, synced
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
+MICROSECOND = 1e-6 / 60
+"""As a part of a minute."""
 
 
-def message(number: int, minute: int) -> Message:
-    """An answer with an id and a request that no other number has."""
+@pytest.fixture(autouse=True, scope="module")
+def made() -> Iterator[None]:
+    with made_agent.known():
+        yield
+
+
+def message(number: int, minute: float = 0, request: int | None = None) -> Message:
+    """An answer with an id, and a request, that no other number has."""
+    asked = number if request is None else request
+    written = asked if asked % 3 else None  # some requests tell nothing of it
     usage = Usage(
-        f"msg_{number:016}", 100 + number, 10, number, 5, None, None, 105 + number, cache_write_1h=1
+        f"msg_{asked:016}", 100 + asked, 10, written, 5, None, None, 105 + asked, cache_write_1h=written
     )
     at = START + timedelta(minutes=minute)
     return Message(f"{number:08}-0000-4000-8000-000000000000", "assistant", at, "live", None, "m", usage, ())
 
 
 def session(
-    key: str, numbers: Sequence[int], minute: int, kind: Kind = "main", parent: str | None = None
+    key: str, held: Sequence[int | Message], minute: float, kind: Kind = "main", parent: str | None = None
 ) -> Session:
-    entries = tuple(message(number, minute) for number in numbers)
+    entries = tuple(one if isinstance(one, Message) else message(one, minute) for one in held)
     started_at = START + timedelta(minutes=minute)
     draft = Draft(
         key=key,
-        agent="made",
+        agent=made_agent.NAME,
         native_id=key,
         kind=kind,
         project=Project("/home/ann", None, f"hash of {key}", "recorded"),
@@ -57,10 +70,38 @@ def session(
     return assembled(draft, "full")
 
 
+class Shelf:
+    """An archive, and the home that it is filled from."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home, self.archive, self._names = folder / "home", folder / "archive", count()
+        self.home.mkdir()
+
+    def put(self, *sessions: Session, names: Sequence[str] = ()) -> Synced:
+        """Bring the archive up to date with more sessions, or with what became of those in files of these names."""
+        for place, one in enumerate(sessions):
+            made_agent.write(self.home, names[place] if names else f"{next(self._names)}", one)
+        return synced(self.archive, {made_agent.PLACE: str(self.home)}, agents=(made_agent.NAME,))
+
+
+@pytest.fixture
+def shelf(tmp_path: Path) -> Shelf:
+    return Shelf(tmp_path)
+
+
+def by_key(archive: Synced) -> dict[str, Session]:
+    return {one.key: one for one in archive.sessions()}
+
+
 def told(*sessions: Session) -> dict[str, Session]:
-    kinship = Kinship()
-    seen = list(kinship.watch(sessions))
-    return {one.key: kinship.told(one) for one in seen}
+    """What an archive tells that met these sessions one after the other: the same as the rule says."""
+    with TemporaryDirectory() as folder:
+        shelf = Shelf(Path(folder))
+        for one in sessions:
+            archive = shelf.put(one)
+        found = by_key(archive)
+    assert found == settled(sessions)
+    return found
 
 
 def own(one: Session) -> list[str | None]:
@@ -84,15 +125,12 @@ def test_a_copy_that_says_nothing_of_its_own_took_nothing() -> None:
     assert own(found["made:b"]) == []
 
 
-def test_what_is_listed_is_counted_as_what_is_shown() -> None:
-    """A list has no timelines any more when it asks."""
-    kinship = Kinship()
-    rows = [
-        msgspec.structs.replace(one, timeline=())
-        for one in kinship.watch([session("made:a", [1, 2], 0), session("made:b", [1, 2, 3], 5)])
-    ]
-    shown = told(session("made:a", [1, 2], 0), session("made:b", [1, 2, 3], 5))
-    assert [kinship.told(row).usage for row in rows] == [one.usage for one in shown.values()]
+def test_what_is_listed_is_counted_as_what_is_shown(shelf: Shelf) -> None:
+    """A list has no timelines."""
+    archive = shelf.put(session("made:a", [1, 2], 0), session("made:b", [1, 2, 3], 5))
+    shown = [msgspec.structs.replace(one, timeline=()) for one in archive.sessions()]
+    assert [one.usage.requests for one in shown] == [2, 1]
+    assert archive.summaries() == shown[::-1]
 
 
 def test_strangers_stay_as_they_are() -> None:
@@ -121,8 +159,50 @@ def test_two_sessions_never_have_one_key() -> None:
     assert sum(one.usage.requests for one in found.values()) == 4
 
 
+# Held by a place, with its beginning: messages, some of them of one request, and some that a file says are copies.
+contents = some.tuples(
+    some.lists(
+        some.builds(
+            lambda number, own: msgspec.structs.replace(message(number, 0, number // 2), own=own),
+            some.integers(0, 9),
+            some.sampled_from([True, True, True, False]),
+        ),
+        max_size=6,
+        unique_by=lambda one: one.id,
+    ),
+    some.sampled_from([0, MICROSECOND, 1, 2]),
+)
+batches = some.lists(some.dictionaries(some.integers(0, 4), contents, min_size=1), min_size=1, max_size=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(batches)
+def test_the_archive_comes_to_what_the_rule_says_however_it_got_there(
+    written: list[dict[int, tuple[list[Message], float]]],
+) -> None:
+    with TemporaryDirectory() as folder:
+        shelf, latest = Shelf(Path(folder)), dict[int, Session]()
+        for batch in written:
+            for place, (held, minute) in batch.items():
+                kind: Kind = "subagent" if place == 4 else "main"
+                parent = "made:0" if place == 4 else None
+                latest[place] = session(f"made:{place}", held, minute, kind, parent)
+            archive = shelf.put(*(latest[place] for place in batch), names=list(map(str, batch)))
+        found = by_key(archive)
+    expected = settled(list(latest.values()))
+    assert found == expected
+    requests = {usage.request for one in latest.values() for usage in own_usages(one)}
+    assert sum(one.usage.requests for one in found.values()) == len(requests)
+
+
+def own_usages(one: Session) -> list[Usage]:
+    messages = [entry for entry in one.timeline if isinstance(entry, Message) and entry.own]
+    return [entry.usage for entry in messages if entry.usage is not None]
+
+
+@settings(max_examples=40, deadline=None)
 @given(
-    numbers=some.lists(some.lists(some.integers(0, 9), max_size=6, unique=True), max_size=5),
+    numbers=some.lists(some.lists(some.integers(0, 9), max_size=6, unique=True), min_size=1, max_size=5),
     seed=some.integers(),
 )
 def test_every_request_is_counted_once_in_whatever_order(numbers: list[list[int]], seed: int) -> None:
@@ -134,14 +214,33 @@ def test_every_request_is_counted_once_in_whatever_order(numbers: list[list[int]
     assert sum(one.usage.input or 0 for one in found.values()) == sum(100 + number for number in every)
 
 
-def test_absurd_counts_do_no_harm() -> None:
-    huge = message(1, 0)
-    assert huge.usage is not None
+def test_what_a_forgotten_session_held_belongs_to_the_next(shelf: Shelf) -> None:
+    first, second = session("made:a", [1, 2], 0), session("made:b", [1, 2, 3], 5)
+    archive = shelf.put(first, second)
+    assert by_key(archive)["made:b"].kind == "fork"
+    forget(archive.folder, ["made:a"])
+    assert archive.sessions() == [second]
 
-    absurd = msgspec.structs.replace(huge, usage=msgspec.structs.replace(huge.usage, input=2**70, output=-5))
-    first = msgspec.structs.replace(session("made:a", [1], 0), timeline=(absurd,))
-    second = msgspec.structs.replace(session("made:b", [1, 2], 5), timeline=(absurd, message(2, 0)))
-    assert told(first, second)["made:b"].kind == "fork"
+
+def test_a_forgotten_child_is_nobodys(shelf: Shelf) -> None:
+    parent = session("made:a", [1], 0)
+    archive = shelf.put(parent, session("made:a/1", [2], 2, "subagent", "made:a"))
+    assert by_key(archive)["made:a"].children == ("made:a/1",)
+    forget(archive.folder, ["made:a/1"])
+    assert archive.sessions() == [parent]
+
+
+def test_absurd_counts_do_no_harm(shelf: Shelf) -> None:
+    huge = message(1)
+    assert huge.usage is not None
+    usage = msgspec.structs.replace(huge.usage, input=2**70, output=-5, total=2**63)
+    absurd = msgspec.structs.replace(huge, usage=usage)
+    same = msgspec.structs.replace(absurd, usage=msgspec.structs.replace(usage, request="msg_another"))
+    archive = shelf.put(
+        session("made:a", [absurd, same], 0), session("made:b", [absurd, same, message(2)], 5)
+    )
+    fork = by_key(archive)["made:b"]
+    assert (fork.kind, fork.usage.requests) == ("fork", 1)
 
 
 def claude_lines(session_id: str, numbers: Sequence[int]) -> str:
@@ -174,10 +273,7 @@ def test_a_fork_of_claude_code_counts_only_its_own(tmp_path: Path) -> None:
     first, second = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
     (folder / f"{first}.jsonl").write_text(claude_lines(first, [1, 2]))
     (folder / f"{second}.jsonl").write_text(claude_lines(second, [1, 2, 3]))
-    agent = AGENTS["claude"]
-    home = agent.home_in(tmp_path)
-    assert home is not None
-    found = told(*gather(agent, find_all(agent, [home]), lambda _: None))
+    found = {one.key: one for one in conversations(tmp_path, agent="claude")}
     assert {key: one.usage.output for key, one in found.items()} == {
         f"claude:{first}": 3,
         f"claude:{second}": 3,

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from made_home import ROOT, MadeHome, call, gemini, sha, user
-from retold.agents.registry import AGENTS
-from retold.ingest.census import census
+from retold.ingest.hand import learn_roots
 from retold.model.project import Project
 from retold.projects.paths import ancestors, common_folder
+from synced import Synced, synced
 
 ASK = user("u1", 1, "How high is the tide?")
 
@@ -18,9 +18,12 @@ def made(tmp_path: Path) -> MadeHome:
     return MadeHome(tmp_path / "ann")
 
 
-def project(made: MadeHome, remembered: dict[str, str] | None = None) -> Project:
-    taken = census(list(AGENTS.values()), {"GEMINI_CLI_HOME": str(made.folder)}, [], remembered or {})
-    (session,) = taken.sessions(lambda _: None)
+def archive(made: MadeHome) -> Synced:
+    return synced(made.folder / "retold", {"HOME": str(made.folder)})
+
+
+def project(made: MadeHome) -> Project:
+    (session,) = archive(made).sessions()
     return session.project
 
 
@@ -55,8 +58,24 @@ def test_a_folder_above_a_path_in_an_argument_proves_the_hash(made: MadeHome) ->
 
 
 def test_a_remembered_pair_proves_the_hash(made: MadeHome) -> None:
+    learn_roots(archive(made).folder, {sha(ROOT): ROOT})
     made.json(sha(ROOT), 1, 1, [ASK])
-    assert project(made, {sha(ROOT): ROOT}).evidence == "hash"
+    assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
+
+
+def test_a_pair_that_is_learnt_later_proves_the_hash(made: MadeHome) -> None:
+    made.json(sha(ROOT), 1, 1, [ASK])
+    assert project(made).evidence == "none"
+    learn_roots(archive(made).folder, {sha(ROOT): ROOT})
+    assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
+
+
+def test_what_one_session_proves_is_known_of_the_others(made: MadeHome) -> None:
+    deep = call("read_file", {"file_path": f"{ROOT}/src/tides/table.py"}, 2)
+    made.json(sha(ROOT), 1, 1, [ASK])
+    assert project(made).evidence == "none"
+    made.json(sha(ROOT), 2, 1, [ASK, gemini("g1", 2, "", [deep])])
+    assert {one.project for one in archive(made).sessions()} == {Project(ROOT, sha(ROOT), sha(ROOT), "hash")}
 
 
 def test_the_context_of_the_session_proves_the_hash(made: MadeHome) -> None:
@@ -105,10 +124,8 @@ def test_two_homes_may_use_one_name_for_two_projects(made: MadeHome, tmp_path: P
     other = MadeHome(tmp_path / "bob")
     other.mark("almanac", "/home/bob/almanac")
     other.json("almanac", 2, 1, [ASK], root="/home/bob/almanac")
-    taken = census(
-        list(AGENTS.values()), {"GEMINI_CLI_HOME": str(made.folder)}, [("laptop", other.folder)], {}
-    )
-    found = {session.project.root: session.sources[0].home for session in taken.sessions(lambda _: None)}
+    both = synced(tmp_path / "retold", {"HOME": str(made.folder)}, [("laptop", other.folder)])
+    found = {session.project.root: session.sources[0].home for session in both.sessions()}
     assert found == {ROOT: None, "/home/bob/almanac": "laptop"}
 
 

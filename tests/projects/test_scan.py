@@ -4,10 +4,13 @@ import os
 import stat
 from pathlib import Path
 
+import pytest
+
 from made_home import sha
-from retold.model.project import Project
-from retold.projects.matching import closeness, is_called
-from retold.projects.memory import remember, remembered
+from retold.archive.database import Damaged
+from retold.archive.record import NAME, Record
+from retold.ingest.hand import learn_roots
+from retold.projects.matching import closeness, is_meant
 from retold.projects.scan import scan
 
 
@@ -42,30 +45,38 @@ def test_the_walk_ends_in_time(tmp_path: Path) -> None:
     assert told == [0]
 
 
+def kept(folder: Path) -> dict[str, str]:
+    with Record(str(folder)) as record:
+        return dict(record.rows("SELECT hash, root FROM roots"))
+
+
 def test_what_was_found_is_kept_for_its_owner_only(tmp_path: Path) -> None:
     home = tmp_path / "retold"
-    remember(home, {"a": "/one"})
-    remember(home, {"b": "/two"})
-    assert remembered(home) == {"a": "/one", "b": "/two"}
+    learn_roots(str(home), {"a": "/one"})
+    learn_roots(str(home), {"b": "/two"})
+    assert kept(home) == {"a": "/one", "b": "/two"}
     if os.name == "posix":
-        assert stat.S_IMODE((home / "projects.json").stat().st_mode) == 0o600
-    assert [file.name for file in home.iterdir()] == ["projects.json"]
+        assert {stat.S_IMODE(file.stat().st_mode) for file in home.iterdir()} == {0o600}
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
-def test_a_damaged_memory_is_no_memory(tmp_path: Path) -> None:
-    (tmp_path / "projects.json").write_text('{"a": ')
-    assert remembered(tmp_path) == {}
-    assert remembered(tmp_path / "nowhere") == {}
+def test_a_damaged_archive_is_told_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_text('{"a": ')
+    with pytest.raises(Damaged):
+        learn_roots(str(tmp_path), {"a": "/one"})
+    assert (tmp_path / NAME).read_text() == '{"a": '
 
 
 def test_a_filter_means_a_project_by_path_hash_or_name() -> None:
-    project = Project("/home/ann/dev/Almanac", "almanac", "abcdef0123" * 6 + "abcd", "recorded")
+    root, project_hash = "/home/ann/dev/Almanac", "abcdef0123" * 6 + "abcd"
     assert all(
-        is_called(project, text)
-        for text in ("/home/ann/dev/Almanac", "abcdef01", project.hash or "", "ALMA", "nac")
+        is_meant(root, "almanac", project_hash, text)
+        for text in (root, "abcdef01", project_hash, "ALMA", "nac")
     )
-    assert not any(is_called(project, text) for text in ("ann", "abcdef0", "/home/ann"))
-    assert is_called(Project(None, "x9", None, "none"), "x9")
+    assert not any(
+        is_meant(root, "almanac", project_hash, text) for text in ("ann", "abcdef0", "/home/ann", "almanac-x")
+    )
+    assert is_meant(None, "x9", None, "x9")
 
 
 def test_a_name_is_found_by_its_letters() -> None:

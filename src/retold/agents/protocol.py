@@ -10,6 +10,7 @@ import msgspec
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.model.session import Session, SourceFile, View
+from retold.reading.disk import DISK, Disk
 from retold.reading.files import printable
 
 
@@ -20,6 +21,8 @@ class Home(msgspec.Struct, frozen=True):
     sessions: Path
     """The folder in it that holds the sessions; usually one of its own, but it may be anywhere."""
     label: str | None = None
+    disk: Disk = DISK
+    """Where all its files are read."""
 
 
 class Source(msgspec.Struct, frozen=True):
@@ -34,6 +37,11 @@ class Source(msgspec.Struct, frozen=True):
     def shown(self) -> str:
         """The path, as problems and sessions tell it."""
         return printable(self.path)
+
+    @property
+    def disk(self) -> Disk:
+        """Where the file is read, and whatever lies around it."""
+        return DISK if self.home is None else self.home.disk
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -57,14 +65,17 @@ def source_file(reading: Reading) -> SourceFile:
 
 
 class Agent(Protocol):
-    """An agent is a module with these functions. `env` is passed in; nothing here looks at the process."""
+    """An agent is a module with these functions.
+
+    `env` is passed in; nothing here looks at the process, nor at the file system but through a Disk.
+    """
 
     NAME: str
 
-    def homes(self, env: Mapping[str, str]) -> Iterator[Home]:
+    def homes(self, env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
         """Where this agent keeps its sessions, whether or not the folder is there."""
 
-    def home_in(self, folder: Path) -> Home | None:
+    def home_in(self, folder: Path, disk: Disk = DISK) -> Home | None:
         """The home that a folder is or holds: another machine's, or a backup's."""
 
     def find(self, home: Home) -> Iterator[Source | Problem]:
@@ -89,4 +100,4 @@ class Agent(Protocol):
         """Make one Session of all readings of one conversation."""
 
     def relate(self, sessions: Sequence[Session]) -> Sequence[Session]:
-        """Link parents and children among the sessions of one cluster."""
+        """Link parents and children among the sessions of one cluster, given back one for one, in the same order."""

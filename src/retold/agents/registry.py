@@ -1,16 +1,49 @@
 """The agents we know, by name, and the one among them whose file something is."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from retold.agents import claude, codex, gemini
+from retold.agents import NAMES
 from retold.agents.protocol import Agent, Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Session, View
 from retold.reading.files import printable
 
-AGENTS: dict[str, Agent] = {"claude": claude, "codex": codex, "gemini": gemini}
+if TYPE_CHECKING:
+    from retold.agents import claude, codex, gemini
+
+    _CHECKED: tuple[Agent, ...] = (claude, codex, gemini)
+
+
+class Agents(MutableMapping[str, Agent]):
+    """The agents by name; a module is imported when it is first asked for."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._known: dict[str, Agent | None] = dict.fromkeys(names)
+
+    def __getitem__(self, name: str) -> Agent:
+        known = self._known[name]
+        if known is None:
+            known = self._known[name] = cast("Agent", import_module(f"retold.agents.{name}"))
+        return known
+
+    def __setitem__(self, name: str, agent: Agent) -> None:
+        self._known[name] = agent
+
+    def __delitem__(self, name: str) -> None:
+        del self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+AGENTS = Agents(NAMES)
 
 
 class NotASession(Exception):  # noqa: N818 - it says what the file is, not what we did wrong

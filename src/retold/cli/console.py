@@ -1,12 +1,26 @@
 """Where a command's words go: data on stdout, everything else on stderr; nothing a terminal would obey."""
 
+from __future__ import annotations
+
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping
-from typing import TextIO
 
-CODES = {"title": "1", "faint": "2", "you": "1;36", "agent": "1;35", "tool": "34", "bad": "31"}
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import TextIO
+
+WIDTH = 80
+CODES = {
+    "title": "1",
+    "faint": "2",
+    "you": "1;36",
+    "agent": "1;35",
+    "tool": "34",
+    "bad": "31",
+    "match": "1;33",
+}
 # C0 but for tab and line end, DEL, C1, and the marks that turn the direction of what follows.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _RAW_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
@@ -24,12 +38,24 @@ def _picture(character: str) -> str:
     return "\u2421" if code == 0x7F else "\ufffd"  # noqa: PLR2004 - DEL
 
 
+def _columns(env: Mapping[str, str], out: TextIO) -> int:
+    """Return how wide the terminal is; 80 where there is none. `shutil` has this, at a quarter of a start of Python."""
+    told = env.get("COLUMNS", "")
+    if told.isdecimal() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(out.fileno()).columns or WIDTH
+    except (OSError, ValueError, AttributeError):
+        return WIDTH
+
+
 class Console:
     """What a command writes with."""
 
     def __init__(self, env: Mapping[str, str], out: TextIO | None = None, err: TextIO | None = None) -> None:
         self.out = out or sys.stdout
         self.err = err or sys.stderr
+        self.columns = _columns(env, self.out)
         self.has_color = self.out.isatty() and not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
     def line(self, text: str, style: str = "plain") -> None:
@@ -37,6 +63,19 @@ class Console:
         text = harmless(text)
         code = CODES.get(style) if self.has_color and text else None
         self.out.write(f"\x1b[{code}m{text}\x1b[0m\n" if code else text + "\n")
+
+    def lines(self, lines: Iterable[str]) -> None:
+        """Write many plain lines at once."""
+        text = harmless("\n".join(lines))
+        self.out.write(f"{text}\n" if text else "")
+
+    def pieces(self, pieces: Iterable[tuple[str, str]]) -> None:
+        """Write a line in pieces, each with its style; none of them may end it early."""
+        for style, text in pieces:
+            shown = harmless(text).replace("\n", " ")
+            code = CODES.get(style) if self.has_color and shown else None
+            self.out.write(f"\x1b[{code}m{shown}\x1b[0m" if code else shown)
+        self.out.write("\n")
 
     def record(self, line: bytes) -> None:
         """Write one JSON object, as a line."""

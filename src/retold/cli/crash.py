@@ -7,7 +7,7 @@ import traceback
 from datetime import UTC, datetime
 
 from retold import __version__
-from retold.cli.home import retold_home
+from retold.ingest.home import retold_home
 
 
 def crash_log(error: BaseException) -> str:

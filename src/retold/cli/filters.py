@@ -1,15 +1,23 @@
 """The filters that listing commands share."""
 
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from collections.abc import Callable
-from datetime import UTC, datetime
+from __future__ import annotations
 
-from retold.cli.census import home_argument, home_label
-from retold.query.dates import parse_since, parse_until
-from retold.query.filters import Filter
+from argparse import ArgumentTypeError
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable
+
+    from retold.query.wanted import Wanted
+
+_FIELDS = {
+    "agent": "agent", "project": "project", "model": "model", "tool": "tool", "file": "file", "role": "role",
+    "status": "status", "tag": "tag", "home": "home", "since": "after", "until": "before",
+}  # fmt: skip
 
 
-def filter_arguments(parser: ArgumentParser) -> None:
+def filter_arguments(parser: ArgumentParser, *, has_role: bool = False) -> None:
     """Add the filters."""
     parser.add_argument("--agent", help="only this agent's")
     parser.add_argument(
@@ -17,12 +25,16 @@ def filter_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--model", help="a part of the model's name")
     parser.add_argument("--tool", help="used this tool, by the agent's name for it or ours")
-    parser.add_argument("--file", help="a tool was called with this in an argument")
+    parser.add_argument("--file", help="a tool was at work on a file with this in its path")
+    if has_role:
+        parser.add_argument("--role", choices=("user", "assistant", "system"), help="said by")
     parser.add_argument("--status", choices=("success", "failure", "interrupted"))
     parser.add_argument("--tag", help="has this tag")
-    parser.add_argument("--since", type=_date(parse_since), metavar="WHEN", help="2026-01-27, 7d, yesterday")
-    parser.add_argument("--until", type=_date(parse_until), metavar="WHEN", help="the same")
-    home_argument(parser)
+    parser.add_argument(
+        "--home", metavar="LABEL", help="came from the home with this label, or in this folder"
+    )
+    parser.add_argument("--since", type=_date("after"), metavar="WHEN", help="2026-01-27, 7d, yesterday")
+    parser.add_argument("--until", type=_date("before"), metavar="WHEN", help="the same")
 
 
 def count(text: str) -> int:
@@ -32,27 +44,23 @@ def count(text: str) -> int:
     return int(text)
 
 
-def _date(parse: Callable[[str, datetime], datetime]) -> Callable[[str], datetime]:
-    def parsed(text: str) -> datetime:
+def _date(name: str) -> Callable[[str], str]:
+    def checked(text: str) -> str:
+        from retold.query.wanted import moment
+
         try:
-            return parse(text, datetime.now(UTC))
+            moment(name, text)
         except (ValueError, OverflowError) as error:
             raise ArgumentTypeError(f"{text!r} is no date: try 2026-01-27, 7d or yesterday") from error
+        return text
 
-    return parsed
+    return checked
 
 
-def parse_filter(options: Namespace) -> Filter:
-    """Return what the options ask for."""
-    return Filter(
-        agent=options.agent,
-        project=options.project,
-        model=options.model,
-        tool=options.tool,
-        file=options.file,
-        status=options.status,
-        tag=options.tag,
-        home=home_label(options),
-        since=options.since,
-        until=options.until,
-    )
+def add_filters(wanted: Wanted, options: Namespace, *, in_messages: bool = False) -> Wanted:
+    """Return the conditions with what the options ask for."""
+    for option, field in _FIELDS.items():
+        value = getattr(options, option, None)
+        if value is not None:
+            wanted.add(field, value, in_messages=in_messages)
+    return wanted

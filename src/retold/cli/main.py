@@ -9,18 +9,26 @@ from retold import __version__
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
+    from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
 
     from retold.cli.console import Console
 
 COMMANDS = {
+    "sync": "bring the archive up to date with what your agents have kept",
     "list": "one row per conversation, newest first",
+    "search": "find what was said",
     "show": "the transcript of a conversation",
+    "events": "tell a conversation, or files, as normalised events",
     "projects": "projects, their roots, and how they are known",
+    "name": "give a conversation a title of your own",
+    "tag": "tag a conversation",
+    "forget": "remove a conversation from the archive for good",
     "read": "read transcript files as they are, without an archive",
-    "events": "tell files as normalised events",
+    "demo": "make a home with weeks of invented work, to try everything on",
 }
+FRONT = "front"
+"""What `retold` alone does."""
 EXIT_BUG, EXIT_MACHINE, EXIT_INTERRUPTED = 3, 4, 130
 
 
@@ -34,34 +42,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    name = next((argument for argument in given if argument in COMMANDS), None)
-    parser = _parser(name)
-    options = parser.parse_args(given or ["--help"])
     from retold.cli.console import Console
 
+    name, options = _asked(given) if given else (FRONT, None)
     for stream in (
         sys.stdout,
         sys.stderr,
     ):  # typed as any text stream, which may lack `reconfigure`; these have it
         stream.reconfigure(encoding="utf-8", errors="replace", newline="\n")  # type: ignore[union-attr]
-    return _guarded(options.command, options, Console(os.environ))
+    return _guarded(name, options, Console(os.environ))
 
 
-def _parser(name: str | None) -> ArgumentParser:
-    """Return the parser: every command by name, the chosen one with its options."""
+def _asked(given: Sequence[str]) -> tuple[str, Namespace]:
+    """Return the command and its options; of all parsers, only that of the command is made."""
     from argparse import ArgumentParser
     from importlib import import_module
 
+    name = given[0]
+    if name not in COMMANDS:
+        options = _front_parser().parse_args(given)
+        return options.command, options
+    parser = ArgumentParser(prog=f"retold {name}", description=_sentence(COMMANDS[name]))
+    command = import_module(f"retold.cli.commands.{name}")
+    command.arguments(parser)
+    typed = list(given[1:])
+    return name, parser.parse_args(command.as_words(typed) if hasattr(command, "as_words") else typed)
+
+
+def _front_parser() -> ArgumentParser:
+    """Return the parser that knows all commands by name, and nothing of their options."""
+    from argparse import ArgumentParser
+
     parser = ArgumentParser(
-        prog="retold", description="Keep, find and retell the conversations you had with your coding agents."
+        prog="retold",
+        description="Keep, find and retell the conversations you had with your coding agents. Without a command:"
+        " bring the archive up to date and show the newest sessions.",
     )
     parser.add_argument("-V", "--version", action="version", version=f"retold {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command, told in COMMANDS.items():
-        own = commands.add_parser(command, help=told, description=told[0].upper() + told[1:] + ".")
-        if command == name:
-            import_module(f"retold.cli.commands.{command}").arguments(own)
+        commands.add_parser(command, help=told)
     return parser
+
+
+def _sentence(told: str) -> str:
+    return told[0].upper() + told[1:] + "."
 
 
 def _guarded(name: str, options: object, console: Console) -> int:

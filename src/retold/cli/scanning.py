@@ -5,8 +5,8 @@ import sys
 from collections.abc import Collection
 from pathlib import Path
 
-from retold.cli.census import keep_roots
 from retold.cli.console import Console
+from retold.ingest.home import retold_home
 from retold.projects.scan import DEPTH, SECONDS, scan
 
 
@@ -28,5 +28,8 @@ def scan_for(hashes: Collection[str], console: Console) -> dict[str, str]:
     end = "\r\x1b[K" if is_shown else ""
     told = "" if is_done else "; the time ran out before the walk was done"
     console.err.write(f"{end}retold: found {len(found)} of {len(hashes)}{told}\n")
-    keep_roots(found, console)
+    if found:
+        from retold.ingest.hand import learn_roots
+
+        learn_roots(retold_home(os.environ), found)
     return found

@@ -1,91 +1,91 @@
-"""Sessions as a table that fits the terminal."""
+"""Sessions and projects as tables that fit the terminal."""
+
+from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
 
-from retold.export.transcript import Line
-from retold.model.session import Session
 from retold.projects.matching import last_name
-from retold.query.places import Place
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from retold.archive.listing import SessionRow
+    from retold.query.places import Place
 
 WHEN, AGENT, PROJECT, NUMBER, TOKENS = 10, 6, 12, 5, 7
 NARROWEST_TITLE = 12
+ROW = f"%-{WHEN}s %-{AGENT}s %s %s %{NUMBER}s %{NUMBER}s %{TOKENS}s"
 
 
-def session_table(sessions: Sequence[Session], columns: int) -> Iterator[Line]:
+def session_table(sessions: Sequence[SessionRow], columns: int) -> Iterator[str]:
     """Yield a heading and a line per conversation; subagents are counted in their parent's line."""
-    title = max(NARROWEST_TITLE, columns - (WHEN + AGENT + PROJECT + 2 * NUMBER + TOKENS + 6))
-    yield Line("faint", _row(["when", "agent", "project", "title", "msgs", "tools", "tokens"], title))
-    shown = {session.key for session in sessions}
-    for session in sessions:
-        if session.kind != "subagent" or session.parent not in shown:
-            yield Line("plain", _row(_cells(session), title))
+    width = max(NARROWEST_TITLE, columns - (WHEN + AGENT + PROJECT + 2 * NUMBER + TOKENS + 6))
+    yield _row("when", "agent", fitted("project", PROJECT), fitted("title", width), "msgs", "tools", "tokens")
+    projects: dict[tuple[str | None, ...], str] = {}
+    for one in sessions:
+        known = one.root, one.hash, one.native_key
+        if known not in projects:
+            projects[known] = fitted(project_name(*known), PROJECT)
+        yield _row(
+            one.ended_at[:WHEN] if one.ended_at else "-",
+            one.agent,
+            projects[known],
+            fitted(_title(one), width),
+            one.messages,
+            one.tool_calls,
+            short_number(one.total) + ("~" if one.estimated else ""),
+        )
 
 
-def _cells(session: Session) -> list[str]:
-    return [
-        f"{session.ended_at:%Y-%m-%d}" if session.ended_at else "-",
-        session.agent,
-        project_name(session),
-        _title(session),
-        str(session.counts.messages),
-        str(session.counts.tool_calls),
-        short_number(session.usage.total) + ("~" if session.usage.estimated else ""),
-    ]
+def _row(*cells: object) -> str:
+    return ROW % cells
 
 
-def project_name(session: Session) -> str:
+def project_name(root: str | None, project_hash: str | None, native_key: str | None) -> str:
     """Return the last name of the root, else the first 8 characters of the hash."""
-    project = session.project
-    if project.root:
-        return last_name(project.root) or project.root
-    return (project.hash or project.native_key or "-")[:8]
+    if root:
+        return last_name(root) or root
+    return (project_hash or native_key or "-")[:8]
 
 
 def project_line(place: Place) -> str:
     """Return a project on one line: its name, how many sessions, when last, its root and how that is known."""
-    when = f"{place.last_at:%Y-%m-%d}" if place.last_at else "-"
+    when = place.last_at[:WHEN] if place.last_at else "-"
     where = f"{place.root} ({place.evidence})" if place.root else "root unknown"
     return f"{fitted(place.name, 20)} {place.sessions:>5}  {when}  {where}"
 
 
-def _title(session: Session) -> str:
+def _title(session: SessionRow) -> str:
     told = session.title or "(no prompt is left)"
     if session.kind == "prompts-only" and session.title:
         told = f"(only prompts left) {told}"
-    agents = (
-        f" +{len(session.children)} agent{'s' if len(session.children) > 1 else ''}"
-        if session.children
-        else ""
-    )
+    agents = f" +{session.agents} agent{'s' if session.agents > 1 else ''}" if session.agents else ""
     return told + agents
-
-
-def _row(cells: Sequence[str], title: int) -> str:
-    widths = (WHEN, AGENT, PROJECT, title)
-    left = [fitted(cell, width) for cell, width in zip(cells, widths, strict=False)]
-    right = [cell.rjust(width) for cell, width in zip(cells[4:], (NUMBER, NUMBER, TOKENS), strict=True)]
-    return " ".join((*left, *right))
 
 
 def fitted(text: str, width: int) -> str:
     """Return text on one line in exactly `width` columns; wide characters take two."""
-    line = " ".join(text.split())
-    if _columns(line) <= width:
-        return line + " " * (width - _columns(line))
-    kept = ""
+    line = " ".join(text[: width * 8].split())
+    if line.replace("…", ".").isascii():
+        return line.ljust(width) if len(line) <= width else line[: width - 1] + "…"
+    used, kept = 0, ""
     for character in line:
-        if _columns(kept + character) > width - 1:
+        columns = _width(character)
+        if used + columns > width:
             break
-        kept += character
-    return kept + "…" + " " * (width - 1 - _columns(kept))
-
-
-def _columns(text: Iterable[str]) -> int:
-    return sum(_width(character) for character in text)
+        used, kept = used + columns, kept + character
+    if kept == line:
+        return line + " " * (width - used)
+    while used > width - 1:
+        used -= _width(kept[-1])
+        kept = kept[:-1]
+    return kept + "…" + " " * (width - 1 - used)
 
 
 def _width(character: str) -> int:
+    if character < "\u0300":
+        return 1
     if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

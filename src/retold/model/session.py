@@ -19,6 +19,9 @@ SessionStatus = Literal["success", "failure", "interrupted"]
 View = Literal["full", "active"]
 
 
+SourceState = Literal["present", "gone", "earlier"]
+
+
 class SourceFile(msgspec.Struct, frozen=True, gc=False):
     """A file that this conversation was read from."""
 
@@ -26,6 +29,8 @@ class SourceFile(msgspec.Struct, frozen=True, gc=False):
     path: str
     format: str
     bytes: int
+    state: SourceState = "present"
+    """`gone`: only the archive has it; `earlier`: the file was written anew, and this is what it held before."""
 
 
 class Counts(msgspec.Struct, frozen=True, gc=False):

@@ -50,6 +50,11 @@ def decode_session(data: bytes) -> Session:
     return msgspec.json.decode(data, type=Session)
 
 
+def decode_summary(text: str) -> Session:
+    """Return the session that `summary_json` wrote, without what was said in it."""
+    return msgspec.json.decode(text[:-1] + ',"timeline":[]}', type=Session)
+
+
 def as_builtins(value: Any) -> dict[str, Any]:
     """Return a model value as dicts and lists, its times as text."""
     with room_for_depth():

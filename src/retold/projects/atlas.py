@@ -4,13 +4,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from retold.model.project import Clue, Evidence, Project, root_hash
+from retold.model.project import Clue, Project, root_hash
 from retold.model.session import Session
+from retold.projects.matching import ORDER
 from retold.projects.paths import ancestors, common_folder, named_paths, recorded_folder, workspace_folders
-
-ORDER: tuple[Evidence, ...] = ("recorded", "registry", "hash", "guessed", "none")
-"""How much a piece of evidence weighs, the heaviest first."""
-
 
 MARKS = ("GEMINI.md", ".gemini", "CLAUDE.md", "AGENTS.md", ".git")
 """What lies in a project's root and seldom elsewhere."""
@@ -25,6 +22,8 @@ class Atlas:
         self.homes = list(clues)
         self.by_name: dict[tuple[str, str], Clue] = {}
         self.by_hash = {**remembered, root_hash(here): here}
+        self.proven: dict[str, str] = {}
+        """Roots that were found in what sessions say."""
         for home, told in clues.items():
             for clue in sorted(told, key=lambda clue: ORDER.index(clue.evidence), reverse=True):
                 self.by_hash[root_hash(clue.root)] = clue.root
@@ -71,7 +70,7 @@ class Atlas:
             for path in (*candidates, *named_paths(session)):
                 for root in ancestors(path):
                     if root_hash(root) == wanted:
-                        self.by_hash[wanted] = root
+                        self.by_hash[wanted] = self.proven[wanted] = root
                         return root
         return self.by_hash.get(wanted)
 

@@ -1,23 +1,27 @@
 """Projects found by a part of their name."""
 
-import re
-from collections.abc import Iterable
+from __future__ import annotations
 
-from retold.model.project import Project
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ORDER = ("recorded", "registry", "hash", "guessed", "none")
+"""How much a piece of evidence weighs, the heaviest first."""
 
 
 def last_name(root: str) -> str:
     """Return the last name of a path, of either kind."""
-    return re.split(r"[/\\]", root.rstrip("/\\"))[-1]
+    return root.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
 
 
-def is_called(project: Project, wanted: str) -> bool:
-    """Tell whether a filter means this project: a path, a hash or its first 8 characters, or part of the last name."""
-    if project.hash is not None and wanted in (project.hash, project.hash[:8]):
+def is_meant(root: str | None, native_key: str | None, project_hash: str | None, wanted: str) -> bool:
+    """Tell whether a filter means a project: a path, a hash or its first 8 characters, or part of the last name."""
+    if project_hash is not None and wanted in (project_hash, project_hash[:8]):
         return True
-    if project.root is None:
-        return wanted == project.native_key
-    return wanted.rstrip("/\\") == project.root or wanted.casefold() in last_name(project.root).casefold()
+    if root is None:
+        return wanted == native_key
+    return wanted.rstrip("/\\") == root or wanted.casefold() in last_name(root).casefold()
 
 
 def closeness(name: str, wanted: str) -> int | None:

@@ -1,47 +1,48 @@
 """Sessions in the order in which people look for them."""
 
-from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
+from __future__ import annotations
 
-import msgspec
+from retold.archive.conditions import of_kinds, teach
+from retold.archive.listing import NOT_BELOW_OTHERS, rows_named, session_rows, summary_texts
+from retold.projects.matching import is_meant
+from retold.query.wanted import LISTED
 
-from retold.model.session import Session
-from retold.query.filters import LISTED, Filter
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
-_BEGINNING = datetime.min.replace(tzinfo=UTC)
-
-
-def without_timeline(session: Session) -> Session:
-    """Return a session without what was said in it: thousands of these fit in memory."""
-    return msgspec.structs.replace(session, timeline=())
-
-
-def listing(sessions: Iterable[Session], wanted: Filter, *, every_kind: bool = False) -> list[Session]:
-    """Return the meant sessions without their timelines, the newest first."""
-    kinds = None if every_kind else LISTED
-    rows = [
-        without_timeline(session)
-        for session in sessions
-        if _is_listed(session, kinds) and wanted.accepts(session)
-    ]
-    return sorted(rows, key=lambda session: (session.ended_at or _BEGINNING, session.key), reverse=True)
+    from retold.archive.conditions import Condition
+    from retold.archive.listing import SessionRow
+    from retold.archive.record import Record
+    from retold.query.wanted import Wanted
 
 
-def _is_listed(session: Session, kinds: Sequence[str] | None) -> bool:
-    return kinds is None or session.kind in kinds or session.kind == "subagent"
+def listed(
+    record: Record, wanted: Wanted, limit: int | None = None, *, every_kind: bool = False
+) -> list[SessionRow]:
+    """Return the meant sessions, the newest first; subagents only where their parent is not there."""
+    return session_rows(record, [*_meant(record, wanted, every_kind=every_kind), NOT_BELOW_OTHERS], limit)
 
 
-def named(sessions: Iterable[Session], text: str) -> list[Session]:
-    """Return the sessions that a text may mean: a key, a native id (of the main session), or the start of either."""
-    possible = [session for session in sessions if _starts_with(session, text)]
-    found = [session for session in possible if _is_exactly(session, text)] or possible
-    return [session for session in found if session.kind != "subagent"] or found
+def summaries(
+    record: Record, wanted: Wanted, limit: int | None = None, *, every_kind: bool = False
+) -> Iterator[str]:
+    """Yield the JSON form of the meant sessions, subagents too, the newest first."""
+    return summary_texts(record, _meant(record, wanted, every_kind=every_kind), limit)
 
 
-def _is_exactly(session: Session, text: str) -> bool:
-    return text in (session.key, session.key.partition(":")[2], session.native_id)
+def _meant(record: Record, wanted: Wanted, *, every_kind: bool) -> list[Condition]:
+    teach(record.connection, is_meant)
+    return [*wanted.sessions, *([] if every_kind else [of_kinds((*LISTED, "subagent"))])]
 
 
-def _starts_with(session: Session, text: str) -> bool:
-    names = (session.key, session.key.partition(":")[2], session.native_id or "")
-    return any(name.startswith(text) for name in names)
+def named(record: Record, text: str) -> list[tuple[str, str | None]]:
+    """Return key and title of the sessions that a text may mean: a key, a native id, or the start of either."""
+    return [(key, title) for _, key, title in rows_meant(record, text)]
+
+
+def rows_meant(record: Record, text: str) -> list[tuple[int, str, str | None]]:
+    """Return the same with the id in the archive; a native id means the main session."""
+    found = rows_named(record, text)
+    main = [row for row in found if row[3] != "subagent"]
+    return [(number, key, title) for number, key, title, _ in main or found]

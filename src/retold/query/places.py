@@ -1,28 +1,36 @@
 """Projects as people know them: one per root, with the sessions that took place in it."""
 
+from __future__ import annotations
+
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any
 
-import msgspec
+from retold.archive.listing import project_rows
+from retold.projects.matching import ORDER, closeness, last_name
 
-from retold.model.project import Evidence, Project
-from retold.model.session import Session
-from retold.model.wire import as_builtins
-from retold.projects.atlas import ORDER
-from retold.projects.matching import closeness, last_name
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from retold.archive.record import Record
 
 
-class Place(msgspec.Struct, frozen=True):
+class Place:
     """A project with what happened there."""
 
-    root: str | None
-    native_keys: tuple[str, ...]
-    hash: str | None
-    evidence: Evidence
-    sessions: int
-    last_at: datetime | None
+    __slots__ = ("evidence", "hash", "last_at", "native_keys", "root", "sessions")
+
+    def __init__(  # noqa: PLR0913 - as many as the contract names
+        self,
+        root: str | None,
+        native_keys: Sequence[str],
+        project_hash: str | None,
+        evidence: str,
+        sessions: int,
+        last_at: str | None,
+    ) -> None:
+        self.root, self.native_keys, self.hash, self.evidence = root, native_keys, project_hash, evidence
+        self.sessions, self.last_at = sessions, last_at
 
     @property
     def is_proven(self) -> bool:
@@ -36,28 +44,26 @@ class Place(msgspec.Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the place in its JSON form."""
-        return as_builtins(self)
+        names = ("root", "native_keys", "hash", "evidence", "sessions", "last_at")
+        return {name: getattr(self, name) for name in names}
 
 
-def places(sessions: Iterable[Session]) -> list[Place]:
+def places(record: Record) -> list[Place]:
     """Return every project that has a session of its own, the one used last first."""
-    projects: dict[str, list[Project]] = defaultdict(list)
-    ends: dict[str, list[datetime]] = defaultdict(list)
-    for session in sessions:
-        if session.kind != "subagent":
-            project = session.project
-            name = project.hash or project.root or project.native_key or ""
-            projects[name].append(project)
-            if session.ended_at is not None and not session.are_times_derived:
-                ends[name].append(session.ended_at)
-    found = [_place(projects[name], ends[name]) for name in projects]
-    return sorted(found, key=lambda place: (str(place.last_at or ""), place.name), reverse=True)
+    projects: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for row in project_rows(record):
+        root, native_key, project_hash, *_ = row
+        projects[project_hash or root or native_key or ""].append(row)
+    found = [_place(rows) for rows in projects.values()]
+    return sorted(found, key=lambda place: (place.last_at or "", place.name), reverse=True)
 
 
-def _place(projects: Sequence[Project], ends: Sequence[datetime]) -> Place:
-    best = min(projects, key=lambda project: ORDER.index(project.evidence))
-    keys = sorted({project.native_key for project in projects if project.native_key})
-    return Place(best.root, tuple(keys), best.hash, best.evidence, len(projects), max(ends, default=None))
+def _place(rows: Sequence[tuple[Any, ...]]) -> Place:
+    root, _, project_hash, evidence, _ = min(rows, key=lambda row: ORDER.index(row[3]))
+    keys = sorted({row[1] for row in rows if row[1]})
+    return Place(
+        root, keys, project_hash, evidence, len(rows), max((row[4] for row in rows if row[4]), default=None)
+    )
 
 
 def with_roots(found: Iterable[Place], roots: Mapping[str, str]) -> list[Place]:
@@ -66,7 +72,9 @@ def with_roots(found: Iterable[Place], roots: Mapping[str, str]) -> list[Place]:
 
 
 def _rooted(place: Place, root: str | None) -> Place:
-    return place if root is None else msgspec.structs.replace(place, root=root, evidence="hash")
+    if root is None:
+        return place
+    return Place(root, place.native_keys, place.hash, "hash", place.sessions, place.last_at)
 
 
 def called(found: Iterable[Place], name: str) -> list[Place]:

@@ -13,11 +13,11 @@ import msgspec
 DECODER = msgspec.json.Decoder()
 BOM = b"\xef\xbb\xbf"
 
-_ESCAPES = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a whole pair
+# Compiled when first needed, as few files need mending.
+_ESCAPES = (
+    r"(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a whole pair
     r"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # half of one
-    r"|\\.",
-    re.DOTALL,
+    r"|\\."
 )
 
 
@@ -84,7 +84,7 @@ def as_text(data: bytes) -> tuple[str, tuple[tuple[str, str], ...]]:
 def _without_halves(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return JSON in which every half of a surrogate pair became U+FFFD."""
     halves: list[str] = []
-    text = _ESCAPES.sub(lambda match: _whole(match, halves), text)
+    text = re.sub(_ESCAPES, lambda match: _whole(match, halves), text)
     return text, (("replaced-bytes", f"half a surrogate pair: {halves[0]}"),) if halves else ()
 
 

@@ -1,19 +1,15 @@
 """A file's bytes, taken once and whole, or the Problem that stood in the way."""
 
-import os
-import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
 from retold.model.problem import Problem, problem
+from retold.reading.disk import DISK, Disk, OpenFile
 
 ATTEMPTS = 3
 _CHUNK = 1 << 20
-# Windows lacks the one, everything else the other.
-_NONBLOCK: int = getattr(os, "O_NONBLOCK", 0)
-_BINARY: int = getattr(os, "O_BINARY", 0)
 
 
 class FileBytes(msgspec.Struct, frozen=True):
@@ -30,10 +26,18 @@ def printable(path: str | Path) -> str:
     return str(path).encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
-def read_bytes(path: Path) -> FileBytes | Problem:
+def read_bytes(path: Path, disk: Disk = DISK) -> FileBytes | Problem:
     """Return the file's content; read again when it changed meanwhile, a few times at most."""
     try:
-        return _read_regular(path)
+        return _read_settled(path, disk)
+    except (OSError, ValueError) as error:
+        return refusal(path, error)
+
+
+def open_file(path: Path, disk: Disk) -> OpenFile | Problem:
+    """Open a regular file, or return why it cannot be."""
+    try:
+        return disk.open(str(path))
     except (OSError, ValueError) as error:
         return refusal(path, error)
 
@@ -51,47 +55,34 @@ def refusal(path: Path, error: OSError | ValueError) -> Problem:
             return problem("missing-file", str(error), printable(path))
 
 
-def open_regular(path: Path) -> int:
-    """Return a descriptor of a regular file; raises IsADirectoryError for anything else."""
-    # Opened so, a FIFO does not wait for a writer that may never come.
-    descriptor = os.open(path, os.O_RDONLY | _NONBLOCK | _BINARY)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise IsADirectoryError
-    return descriptor
-
-
-def _read_regular(path: Path) -> FileBytes:
+def _read_settled(path: Path, disk: Disk) -> FileBytes:
     for _ in range(ATTEMPTS):
-        descriptor = open_regular(path)
+        file = disk.open(str(path))
         try:
-            before = os.fstat(descriptor)
-            data = _all(descriptor, before.st_size)
-            after = os.fstat(descriptor)
+            data = _all(file, file.size)
+            size, modified_ns = file.status()
         finally:
-            os.close(descriptor)
-        settled = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
-        if settled and len(data) == after.st_size:
-            return FileBytes(path, data, modified_at(after))
+            file.close()
+        if (size, modified_ns) == (file.size, file.modified_ns) and len(data) == size:
+            return FileBytes(path, data, modified_at(modified_ns))
     changed = problem("changed-while-read", f"still changing after {ATTEMPTS} attempts", printable(path))
-    return FileBytes(path, data, modified_at(after), (changed,))
+    return FileBytes(path, data, modified_at(modified_ns), (changed,))
 
 
-def _all(descriptor: int, size: int) -> bytes:
+def _all(file: OpenFile, size: int) -> bytes:
     """Return the whole content; more than `size`, if it grows meanwhile."""
-    data = os.read(descriptor, size + 1)
+    data = file.read(size + 1)
     if len(data) == size:
         return data
     chunks = [data]
     while chunks[-1]:
-        chunks.append(os.read(descriptor, max(size, _CHUNK)))
+        chunks.append(file.read(max(size, _CHUNK)))
     return b"".join(chunks)
 
 
-def modified_at(status: os.stat_result) -> datetime:
+def modified_at(modified_ns: int) -> datetime:
     """Return when the file was changed, to the millisecond: finer than that, no agent tells times."""
     try:
-        at = datetime.fromtimestamp(status.st_mtime, UTC)
-        return at.replace(microsecond=at.microsecond // 1000 * 1000)
+        return datetime.fromtimestamp(modified_ns // 1_000_000 / 1000, UTC)
     except (OverflowError, ValueError, OSError):  # a clock far outside the calendar
         return datetime.fromtimestamp(0, UTC)

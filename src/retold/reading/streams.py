@@ -1,7 +1,6 @@
 """The lines of a file that only grows, a piece of it in memory at a time."""
 
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +9,8 @@ from typing import Self
 import msgspec
 
 from retold.model.problem import Problem
-from retold.reading.files import modified_at, open_regular, refusal
+from retold.reading.disk import DISK, Disk, OpenFile
+from retold.reading.files import modified_at, open_file
 
 CHUNK = 1 << 20
 FIRST = 1 << 16
@@ -32,23 +32,19 @@ class Mark(msgspec.Struct, frozen=True):
 START = Mark()
 
 
-def open_lines(path: Path, after: Mark = START) -> "LineFile | Problem":
+def open_lines(path: Path, after: Mark = START, disk: Disk = DISK) -> "LineFile | Problem":
     """Open a file behind a mark; at its beginning, if it does not begin any more with what was read then."""
-    try:
-        descriptor = open_regular(path)
-    except (OSError, ValueError) as error:
-        return refusal(path, error)
-    return LineFile(descriptor, after)
+    file = open_file(path, disk)
+    return file if isinstance(file, Problem) else LineFile(file, after)
 
 
 class LineFile:
     """An open file, as long as it was when it was opened: what is appended meanwhile is for the next time."""
 
-    def __init__(self, descriptor: int, after: Mark) -> None:
-        """Take an open descriptor; it is closed at the end of the `with` block."""
-        status = os.fstat(descriptor)
-        self._descriptor, self._left, self._chunk = descriptor, status.st_size, FIRST
-        self.size, self.modified_at = status.st_size, modified_at(status)
+    def __init__(self, file: OpenFile, after: Mark) -> None:
+        """Take an open file; it is closed at the end of the `with` block."""
+        self._file, self._left, self._chunk = file, file.size, FIRST
+        self.size, self.modified_at = file.size, modified_at(file.modified_ns)
         is_behind = 0 < after.offset <= self.size and self._seal(after.offset) == after.seal
         self.mark = after if is_behind else START
         """How far the file was read in whole lines; moves on when all pieces were taken."""
@@ -59,11 +55,11 @@ class LineFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._descriptor)
+        self._file.close()
 
     def pieces(self) -> Iterator[Piece]:
         """Yield every line behind the mark, with its number from 1."""
-        os.lseek(self._descriptor, self.mark.offset, os.SEEK_SET)
+        self._file.seek(self.mark.offset)
         self._left, self._chunk = self.size - self.mark.offset, FIRST
         number, offset = self.mark.lines, self.mark.offset
         for raw, is_whole in split_lines(self._read):
@@ -73,7 +69,7 @@ class LineFile:
         self.mark = Mark(offset, number, self._seal(offset))
 
     def _read(self) -> bytes:
-        chunk = os.read(self._descriptor, min(self._left, self._chunk))
+        chunk = self._file.read(min(self._left, self._chunk))
         self._left, self._chunk = self._left - len(chunk), CHUNK
         return chunk
 
@@ -81,8 +77,8 @@ class LineFile:
         """Return a digest of how the file begins, and of what stands before `end`."""
         samples = []
         for start in (0, max(end - _SEALED, 0)):
-            os.lseek(self._descriptor, start, os.SEEK_SET)
-            samples.append(os.read(self._descriptor, min(_SEALED, end - start)))
+            self._file.seek(start)
+            samples.append(self._file.read(min(_SEALED, end - start)))
         return hashlib.blake2b(b"".join(samples), digest_size=16).digest()
 
 

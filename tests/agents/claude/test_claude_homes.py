@@ -12,13 +12,11 @@ import pytest
 
 from retold.agents import claude
 from retold.agents.protocol import Home, Source
-from retold.ingest.gather import find_all, gather
-from retold.ingest.kinship import Kinship
 from retold.model.entries import Message
 from retold.model.parts import ToolCall
-from retold.model.problem import Problem
 from retold.model.session import Session
 from retold.model.wire import session_json
+from synced import conversations, synced
 
 Json = dict[str, Any]
 FIRST = "5b1f0c7e-2a94-4d3b-9c61-7e0d4f82a6b3"
@@ -112,12 +110,8 @@ def home_of(folder: Path) -> Home:
     return home
 
 
-def everything(*folders: Path, news: list[Source | Problem] | None = None) -> list[Session]:
-    heard: list[Source | Problem] = [] if news is None else news
-    found = find_all(claude, [home_of(folder) for folder in folders])
-    kinship = Kinship()
-    sessions = list(kinship.watch(gather(claude, found, heard.append)))
-    return sorted((kinship.told(session) for session in sessions), key=lambda session: session.key)
+def everything(*folders: Path) -> list[Session]:
+    return sorted(conversations(*folders, agent="claude"), key=lambda session: session.key)
 
 
 def found_in(folder: Path) -> list[str]:
@@ -208,13 +202,13 @@ def test_what_is_no_transcript_is_not_even_found(made: Made) -> None:
     ]
 
 
-def test_a_file_that_is_no_session_is_told(made: Made) -> None:
+def test_a_file_that_is_no_session_is_told(made: Made, tmp_path: Path) -> None:
     made.write(f"{FIRST}.jsonl", TALK)
     empty = made.write(f"{SECOND}.jsonl", [{"type": "summary", "summary": "Tides", "leafUuid": "a1"}])
-    news: list[Source | Problem] = []
-    assert len(everything(made.folder, news=news)) == 1
-    problems = [told for told in news if isinstance(told, Problem)]
-    assert [(problem.code, problem.path) for problem in problems] == [("not-a-session", str(empty))]
+    archive = synced(tmp_path / "retold", {"HOME": str(made.folder)})
+    assert len(archive.sessions()) == 1
+    refusals = [(problem.code, problem.path) for problem in archive.refusals()]
+    assert refusals == [("not-a-session", str(empty))]
 
 
 def test_links_are_not_followed(made: Made, tmp_path: Path) -> None:

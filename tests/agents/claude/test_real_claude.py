@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -27,10 +28,8 @@ from real_claude import (
     write_lines,
 )
 from real_cli import cache_folder
-from retold.agents.registry import AGENTS
-from retold.ingest.gather import find_all, gather
-from retold.ingest.kinship import Kinship
 from retold.model.session import View
+from synced import synced
 
 pytestmark = pytest.mark.real_cli
 
@@ -73,16 +72,10 @@ def talked(stage: Stage) -> Talked:
 
 def sessions(place: Place, view: View = "full") -> list[retold.Session]:
     """Every conversation in the home of a place, the oldest first."""
-    if "claude" not in AGENTS:
-        pytest.skip("retold does not read Claude Code's files yet")
-    agent = AGENTS["claude"]
-    found = find_all(agent, agent.homes({"CLAUDE_CONFIG_DIR": str(place.config)}))
-    assert not found.problems
-    kinship = Kinship()
-    read = [
-        kinship.told(session) for session in list(kinship.watch(gather(agent, found, lambda _: None, view)))
-    ]
-    return sorted(read, key=lambda session: (session.started_at is None, session.started_at, session.key))
+    with TemporaryDirectory() as folder:
+        archive = synced(folder, {"CLAUDE_CONFIG_DIR": str(place.config)}, agents=["claude"])
+        assert not archive.problems
+        return archive.sessions(view)
 
 
 def session_of(place: Place, native_id: str, view: View = "full") -> retold.Session:
@@ -366,8 +359,6 @@ def three_turns(stage: Stage) -> tuple[Place, Path, list[Line]]:
 def test_an_edited_transcript_is_active_as_it_is_sent(
     three_turns: tuple[Place, Path, list[Line]], edit: Edit
 ) -> None:
-    if "claude" not in AGENTS:
-        pytest.skip("retold does not read Claude Code's files yet")
     place, file, lines = three_turns
     answers = [line for line in lines if line["type"] == "assistant"]
     write_lines(file, edit(lines, answers))

@@ -1,19 +1,24 @@
 """Threads in several files, and files of several threads: forks, threads turned back, archives, lists."""
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 import zstandard
 from made_rollouts import as_text, at, counted, event, line, made_id, meta, numbered, said, turn, usage, write
 
+from made_disks import MemoryDisk, watched
 from retold import Message, Session, Text, ToolCall
 from retold.agents import codex
-from retold.agents.protocol import Home, Source
-from retold.ingest.gather import find_all, gather
+from retold.agents.protocol import Home, Reading, Source
+from retold.ingest.derive import conversations, scraps
 from retold.model.problem import Problem
 from retold.model.session import View
+from retold.reading.disk import DISK, Disk
+from synced import synced
 
 MAIN, FORK, BACK = made_id(0, 1), made_id(100, 2), made_id(50, 3)
 
@@ -26,11 +31,27 @@ def home(tmp_path: Path) -> Path:
 
 def sessions(*homes: Path, view: View = "full") -> dict[str, Session]:
     """Every thread in some homes, by its id; a file that cannot be read fails the test."""
-    found = find_all(codex, [Home(home, home / "sessions") for home in homes])
-    told: list[object] = []
-    gathered = {str(session.native_id): session for session in gather(codex, found, told.append, view)}
-    assert all(isinstance(one, Source) for one in told)
-    return gathered
+    with TemporaryDirectory() as folder:
+        env, others = {"CODEX_HOME": str(homes[0])}, [(None, home) for home in homes[1:]]
+        archive = synced(folder, env, others, ["codex"])
+        assert not archive.problems
+        assert archive.refusals() == []
+        return {str(session.native_id): session for session in archive.sessions(view)}
+
+
+def on_disk(disk: Disk, home: Path) -> dict[str, Session]:
+    """Every thread that a disk holds, by its id; all files are taken for one cluster."""
+    clustered, loose = list[Reading](), list[Reading]()
+    for source in codex.find(Home(home, home / "sessions", disk=disk)):
+        assert isinstance(source, Source)
+        readings = codex.read(source)
+        assert not isinstance(readings, Problem)
+        (loose if source.cluster is None else clustered).extend(readings)
+    shared = scraps(codex, loose)
+    told = conversations(codex, clustered, shared)
+    groups = {group for group, _, _ in told}
+    lost = [codex.join(said) for group, said in shared.items() if group not in groups]
+    return {str(session.native_id): session for session in (*(one for _, _, one in told), *lost)}
 
 
 def texts(session: Session) -> list[tuple[str, str, bool]]:
@@ -200,6 +221,29 @@ def test_the_lists_name_threads_and_keep_prompts_of_lost_ones(home: Path) -> Non
         "First.",
         f"codex:{FORK}",
     )
+
+
+def test_files_kept_elsewhere_go_on_from_each_other_there(home: Path) -> None:
+    base = write(home, MAIN, two_turns(), "sessions/2026/02/28")
+    base.with_name(f"{base.name}.zst").write_bytes(zstandard.compress(base.read_bytes()))
+    base.unlink()
+    own = [
+        meta(BACK, 50, forked_from_id=MAIN, **base_of(MAIN, 6)),
+        *turn(51, "Another way.", "Done anew.", 2),
+    ]
+    write(home, BACK, numbered(own, 6))
+    parent = made_id(80, 4)
+    lines = [meta(parent, 80), *turn(81, "First.", "Done.", 1)]
+    write(home, parent, lines)
+    write(home, FORK, [meta(FORK, 100, forked_from_id=parent), *lines, *turn(101, "Elsewhere.", "Here.", 2)])
+    typed = [{"session_id": made_id(90, 5), "ts": 1_772_355_700, "text": "Lost."}]
+    (home / "history.jsonl").write_text(as_text(typed), encoding="utf-8")
+    expected, memory = on_disk(DISK, home), MemoryDisk.of(home)
+    assert len(expected) == 5
+    shutil.rmtree(home)
+    with watched(home) as touched:
+        assert on_disk(memory, home) == expected
+    assert touched == set()
 
 
 def test_copies_of_one_file_in_two_homes_are_one_session(home: Path, tmp_path: Path) -> None:

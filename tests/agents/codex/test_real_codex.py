@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -25,12 +26,8 @@ from real_codex import (
     made_place,
 )
 from retold import Event, Message, Session, Thinking, ToolCall
-from retold.agents.protocol import Source
-from retold.agents.registry import AGENTS
-from retold.ingest.gather import find_all, gather
-from retold.ingest.kinship import Kinship
-from retold.model.problem import Problem
 from retold.model.session import View
+from synced import synced
 
 pytestmark = pytest.mark.real_cli
 
@@ -67,21 +64,14 @@ class Work:
 
 def conversations(place: Place, view: View = "full") -> dict[str, Session]:
     """Every conversation of a home, by its native id, whatever the number of files it lies in."""
-    if "codex" not in AGENTS:
-        pytest.skip("retold does not read Codex's files yet")
-    agent = AGENTS["codex"]
-    found = find_all(agent, agent.homes({"CODEX_HOME": str(place.home)}))
-    kinship = Kinship()
-    sessions = [
-        kinship.told(session) for session in list(kinship.watch(gather(agent, found, no_problem, view)))
-    ]
+    with TemporaryDirectory() as folder:
+        archive = synced(folder, {"CODEX_HOME": str(place.home)}, agents=["codex"])
+        assert not archive.problems
+        assert archive.refusals() == []
+        sessions = archive.sessions(view)
     by_id = {str(session.native_id): session for session in sessions}
     assert len(by_id) == len(sessions), "a conversation was read twice"
     return by_id
-
-
-def no_problem(told: Source | Problem) -> None:
-    assert isinstance(told, Source), told
 
 
 def messages(session: Session) -> list[Message]:

@@ -1,11 +1,12 @@
 """Large outputs that Claude Code moved to files of their own, with an extract left in the transcript."""
 
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from retold.agents.claude.places import is_session_id
 from retold.model.problem import Problem
 from retold.reading.decoding import as_text
+from retold.reading.disk import Disk
 from retold.reading.files import FileBytes, printable, read_bytes
 from retold.reading.folders import entries
 from retold.reading.notes import Notes
@@ -17,10 +18,10 @@ _RESULTS = "tool-results"
 class Outputs:
     """The files beside a transcript; only what lies in a session's own folder is opened, whatever a line names."""
 
-    def __init__(self, session_folder: str, notes: Notes, *, is_outline: bool) -> None:
-        """Take the session's folder, and where to tell what is missing; an outline only looks."""
-        self.session_folder, self.notes, self.is_outline = session_folder, notes, is_outline
-        self._names = cache(_names)
+    def __init__(self, session_folder: str, notes: Notes, disk: Disk, *, is_outline: bool) -> None:
+        """Take the session's folder, where to tell what is missing, and where to look; an outline only looks."""
+        self.session_folder, self.notes, self.disk, self.is_outline = session_folder, notes, disk, is_outline
+        self._names = cache(partial(_names, disk=disk))
 
     def full(self, text: str | None, moved_to: str | None) -> str | None:
         """Return the whole output that a result is an extract of."""
@@ -29,7 +30,7 @@ class Outputs:
         name = moved_to.replace("\\", "/").rpartition("/")[2]
         for folder in self._folders(moved_to):
             if name in self._names(folder):
-                file = None if self.is_outline else read_bytes(folder / name)
+                file = None if self.is_outline else read_bytes(folder / name, self.disk)
                 return as_text(file.data)[0] if isinstance(file, FileBytes) else None
         self.notes.add("missing-output", printable(name))
         return None
@@ -42,9 +43,9 @@ class Outputs:
         return [own / _RESULTS, own.parent / session / _RESULTS] if is_sibling else [own / _RESULTS]
 
 
-def _names(folder: Path) -> frozenset[str]:
+def _names(folder: Path, disk: Disk) -> frozenset[str]:
     """Return the files that lie there; a link may lead anywhere, and is none of them."""
-    if folder.is_symlink() or folder.parent.is_symlink():
+    if disk.is_link(str(folder)) or disk.is_link(str(folder.parent)):
         return frozenset()
-    found = (entry for entry in entries(folder) if not isinstance(entry, Problem))
+    found = (entry for entry in entries(folder, disk) if not isinstance(entry, Problem))
     return frozenset(entry.name for entry in found if entry.is_file(follow_symlinks=False))

@@ -13,6 +13,7 @@ import msgspec
 from retold.agents.protocol import Home, Source
 from retold.model.problem import Problem
 from retold.model.project import Clue
+from retold.reading.disk import DISK, Disk
 from retold.reading.files import printable
 from retold.reading.folders import entries
 
@@ -38,7 +39,7 @@ class Origin(msgspec.Struct, frozen=True):
     """Where a session keeps what does not stand in its transcript."""
 
 
-def homes(env: Mapping[str, str]) -> Iterator[Home]:
+def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
     """Yield the homes: `CLAUDE_CONFIG_DIR` may name several; newer versions also look below `.config`."""
     projects = env.get("CLAUDE_PROJECTS_DIR")
     chosen = [folder for folder in (env.get("CLAUDE_CONFIG_DIR") or "").split(",") if folder.strip()]
@@ -48,25 +49,25 @@ def homes(env: Mapping[str, str]) -> Iterator[Home]:
         Path(env.get("XDG_CONFIG_HOME") or user / ".config") / "claude",
     ]
     for folder in folders[:1] if projects else folders:
-        yield Home(folder, Path(projects) if projects else folder / "projects")
+        yield Home(folder, Path(projects) if projects else folder / "projects", disk=disk)
 
 
-def home_in(folder: Path) -> Home | None:
+def home_in(folder: Path, disk: Disk = DISK) -> Home | None:
     """Return the home that a folder holds, or is."""
     for candidate in (folder / FOLDER, folder / ".config" / "claude", folder):
         projects = candidate / "projects"
-        if projects.is_dir() and (candidate.name == FOLDER or _has_transcripts(projects)):
-            return Home(candidate, projects)
+        if disk.is_folder(str(projects)) and (candidate.name == FOLDER or _has_transcripts(projects, disk)):
+            return Home(candidate, projects, disk=disk)
     return None
 
 
-def _has_transcripts(projects: Path) -> bool:
-    found = (entry for entry in entries(projects) if not isinstance(entry, Problem))
+def _has_transcripts(projects: Path, disk: Disk) -> bool:
+    found = (entry for entry in entries(projects, disk) if not isinstance(entry, Problem))
     folders = (entry for entry in found if entry.is_dir(follow_symlinks=False))
     return any(
         not isinstance(file, Problem) and UUID.fullmatch(file.name.removesuffix(_ENDING))
         for folder in folders
-        for file in entries(Path(folder.path))
+        for file in entries(Path(folder.path), disk)
     )
 
 
@@ -77,7 +78,7 @@ def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - every transcript name
 
 def find(home: Home) -> Iterator[Source | Problem]:
     """Yield every transcript of a home, in a steady order."""
-    for project in entries(home.sessions):
+    for project in entries(home.sessions, home.disk):
         if isinstance(project, Problem):
             yield project
         elif project.is_dir(follow_symlinks=False):
@@ -85,19 +86,19 @@ def find(home: Home) -> Iterator[Source | Problem]:
 
 
 def _transcripts(project: Path, home: Home) -> Iterator[Source | Problem]:
-    for entry in entries(project):
+    for entry in entries(project, home.disk):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_dir(follow_symlinks=False):
             folder = Path(entry.path) / _SUBAGENTS
-            yield from () if folder.is_symlink() else _subagents(folder, home, entry.name)
+            yield from () if home.disk.is_link(str(folder)) else _subagents(folder, home, entry.name)
         elif entry.name.endswith(_ENDING) and entry.is_file(follow_symlinks=False):
             yield Source(Path(entry.path), home, printable(_stem(entry.name)))
 
 
 def _subagents(folder: Path, home: Home, session: str, depth: int = 0) -> Iterator[Source | Problem]:
     """Yield the subagents of a session; journals beside them tell only when they started and ended."""
-    for entry in entries(folder):
+    for entry in entries(folder, home.disk):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_dir(follow_symlinks=False) and depth < _DEPTH:

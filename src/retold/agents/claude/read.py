@@ -10,6 +10,7 @@ from retold.agents.claude.sessions import Recorded, places_by_chain
 from retold.agents.claude.state import State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
+from retold.reading.disk import Disk
 from retold.reading.lines import Line, decode_line
 from retold.reading.streams import START, LineFile, open_lines
 
@@ -27,7 +28,7 @@ def read(
     before: Recorded | None = earlier[0].state if earlier else None
     if before is not None and before.state.is_outline is not is_outline:
         before = None
-    file = open_lines(source.path, before.mark if before is not None else START)
+    file = open_lines(source.path, before.mark if before is not None else START, source.disk)
     if isinstance(file, Problem):
         return file
     with file:
@@ -37,7 +38,7 @@ def read(
             settled = State(source.shown, origin(source.path), is_outline)
         else:
             settled = before.settled.copied()
-        state = _read_on(settled, file)
+        state = _read_on(settled, file, source.disk)
     chains = places_by_chain(state)
     if not chains:
         return problem("not-a-session", "nothing was said in it", source.shown)
@@ -48,13 +49,13 @@ def read(
     )
 
 
-def _read_on(settled: State, file: LineFile) -> State:
+def _read_on(settled: State, file: LineFile, disk: Disk) -> State:
     """Fold all whole lines into the state; return the one at the end of the file, where one may be still being written."""
-    tail = replay(settled, file.pieces())
+    tail = replay(settled, file.pieces(), disk)
     if tail is None:
         return settled
     state = settled.copied()
-    replay_torn(state, tail)
+    replay_torn(state, tail, disk)
     return state
 
 

@@ -32,6 +32,7 @@ from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Context, Part, Text, ToolCall
 from retold.model.problem import Problem
 from retold.model.usage import Usage
+from retold.reading.disk import Disk
 from retold.reading.lines import decode_line
 from retold.reading.notes import Notes
 from retold.reading.streams import Piece
@@ -43,9 +44,9 @@ _USUAL_SERVICE = ("", "standard", "not_available")
 """How nearly all responses were served: not worth telling of each."""
 
 
-def replay(state: State, pieces: Iterable[Piece]) -> Piece | None:
+def replay(state: State, pieces: Iterable[Piece], disk: Disk) -> Piece | None:
     """Fold lines into a state, which changes; return the last one if it has no end, unfolded."""
-    fold = _Fold(state)
+    fold = _Fold(state, disk)
     torn = None
     for piece in pieces:
         if piece[2]:
@@ -56,9 +57,9 @@ def replay(state: State, pieces: Iterable[Piece]) -> Piece | None:
     return torn
 
 
-def replay_torn(state: State, piece: Piece) -> None:
+def replay_torn(state: State, piece: Piece, disk: Disk) -> None:
     """Fold a line in that is still being written: it may be whole all the same."""
-    fold = _Fold(state)
+    fold = _Fold(state, disk)
     fold.take(piece[0], piece[1], is_whole=False)
     state.opaque += fold.notes.opaque
 
@@ -66,11 +67,11 @@ def replay_torn(state: State, piece: Piece) -> None:
 class _Fold:
     """The state while it changes, and where what is odd is written down."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, disk: Disk) -> None:
         self.state = state
         self.notes = Notes(state.path)
         self.notes.problems = state.problems
-        self.outputs = Outputs(state.origin.session_folder, self.notes, is_outline=state.is_outline)
+        self.outputs = Outputs(state.origin.session_folder, self.notes, disk, is_outline=state.is_outline)
         self.session = next(reversed(state.sessions), None)
 
     def take(self, number: int, raw: bytes | memoryview, *, is_whole: bool = True) -> None:

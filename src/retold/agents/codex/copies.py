@@ -27,7 +27,7 @@ def own_from(state: State, source: Source) -> int | None:
     if path is None:
         return None
     notes = Notes(source.shown)
-    mine, theirs = pieces_of(source.path, notes), pieces_of(path, notes)
+    mine, theirs = (pieces_of(file, notes, source.disk) for file in (source.path, path))
     next(mine, None)
     place = 1
     for (_, own, _), (_, copied, _) in zip(mine, theirs, strict=False):

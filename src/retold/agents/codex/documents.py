@@ -16,7 +16,7 @@ from retold.reading.salvage import salvage
 
 def read_document(source: Source, *, is_outline: bool) -> Sequence[Reading] | Problem:
     """Read `{"session": {...}, "items": [...]}`."""
-    file = read_bytes(source.path)
+    file = read_bytes(source.path, source.disk)
     if isinstance(file, Problem):
         return file
     found = _object(file, source.shown)

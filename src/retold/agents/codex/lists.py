@@ -36,7 +36,7 @@ class Listed(msgspec.Struct, frozen=True):
 
 def read_list(source: Source, form: Form) -> Sequence[Reading] | Problem:
     """Read a list: one reading for each thread in it."""
-    file = open_lines(source.path)
+    file = open_lines(source.path, disk=source.disk)
     if isinstance(file, Problem):
         return file
     with file:

@@ -1,43 +1,41 @@
 """The lines of a rollout, compressed or not, a piece of it in memory at a time."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from retold.agents.codex.places import PACKED
 from retold.model.problem import Problem
-from retold.reading.files import open_regular, refusal
+from retold.reading.disk import Disk, OpenFile
+from retold.reading.files import open_file
 from retold.reading.notes import Notes
 from retold.reading.streams import Piece, open_lines, split_lines
 
 CHUNK = 1 << 16
 
 
-def packed_pieces(path: Path, notes: Notes) -> Iterator[Piece] | Problem:
-    """Return the lines of a zstd file; where it is damaged, they end and the notes tell."""
-    try:
-        file = open(open_regular(path), "rb")  # noqa: SIM115 - closed behind the last line
-    except (OSError, ValueError) as error:
-        return refusal(path, error)
-    return _pieces(file, notes)
-
-
-def pieces_of(path: Path, notes: Notes) -> Iterator[Piece]:
+def pieces_of(path: Path, notes: Notes, disk: Disk) -> Iterator[Piece]:
     """Yield the lines of a file in either form; none, if it cannot be opened."""
     if path.name.endswith(PACKED):
-        found = packed_pieces(path, notes)
-        yield from () if isinstance(found, Problem) else found
+        packed = open_file(path, disk)
+        if not isinstance(packed, Problem):
+            with closing(packed):
+                yield from packed_pieces(packed, notes)
         return
-    file = open_lines(path)
+    file = open_lines(path, disk=disk)
     if not isinstance(file, Problem):
         with file:
             yield from file.pieces()
 
 
-def _pieces(file: IO[bytes], notes: Notes) -> Iterator[Piece]:
+def packed_pieces(file: OpenFile, notes: Notes) -> Iterator[Piece]:
+    """Yield the lines of a zstd file; where it is damaged, they end and the notes tell."""
     import zstandard  # noqa: PLC0415 - few homes hold a compressed rollout
 
-    with file, zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True) as stream:
+    packed = cast("IO[bytes]", file)  # nothing is asked of it but `read`
+    unpacking = zstandard.ZstdDecompressor()
+    with unpacking.stream_reader(packed, read_across_frames=True, closefd=False) as stream:
 
         def read() -> bytes:
             try:

@@ -14,6 +14,7 @@ import msgspec
 from retold.agents.protocol import Home, Source
 from retold.model.problem import Problem
 from retold.model.project import Clue
+from retold.reading.disk import DISK, Disk
 from retold.reading.folders import entries
 
 FOLDER = ".codex"
@@ -47,49 +48,52 @@ def name_of(path: Path) -> Name | None:
     return Name(match["thread"], match["rollout"] or match["thread"]) if match else None
 
 
-def homes(env: Mapping[str, str]) -> Iterator[Home]:
+def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
     """Yield the home; `CODEX_SESSIONS_DIR` is ours and names the folder that stands for `sessions`."""
     user = env.get("HOME") or env.get("USERPROFILE") or Path.home()
     folder = Path(env.get("CODEX_HOME") or Path(user) / FOLDER)
-    yield Home(folder, Path(env.get("CODEX_SESSIONS_DIR") or folder / SESSIONS))
+    yield Home(folder, Path(env.get("CODEX_SESSIONS_DIR") or folder / SESSIONS), disk=disk)
 
 
-def home_in(folder: Path) -> Home | None:
+def home_in(folder: Path, disk: Disk = DISK) -> Home | None:
     """Return the home that a folder holds, or is."""
     for candidate in (folder / FOLDER, folder):
-        if any((candidate / name).is_dir() for name in (SESSIONS, ARCHIVED)) and _is_home(candidate):
-            return Home(candidate, candidate / SESSIONS)
+        folders = (candidate / SESSIONS, candidate / ARCHIVED)
+        if any(disk.is_folder(str(held)) for held in folders) and _is_home(candidate, disk):
+            return Home(candidate, candidate / SESSIONS, disk=disk)
     return None
 
 
-def _is_home(folder: Path) -> bool:
-    return folder.name == FOLDER or next(_rollouts(folder / SESSIONS, folder / ARCHIVED), None) is not None
+def _is_home(folder: Path, disk: Disk) -> bool:
+    if folder.name == FOLDER:
+        return True
+    return next(_rollouts(folder / SESSIONS, folder / ARCHIVED, disk), None) is not None
 
 
 def find(home: Home) -> Iterator[Source | Problem]:
     """Yield every rollout of a home, in a steady order, and the two lists that tell of all threads."""
     for name in (HISTORY, INDEX):
         path = home.path / name
-        if path.is_file() and not path.is_symlink():
+        if home.disk.is_file(str(path)) and not home.disk.is_link(str(path)):
             yield Source(path, home)
-    for found in _rollouts(home.sessions, home.path / ARCHIVED):
+    for found in _rollouts(home.sessions, home.path / ARCHIVED, home.disk):
         yield found if isinstance(found, Problem) else Source(found[0], home, found[1].thread)
 
 
-def _rollouts(sessions: Path, archived: Path) -> Iterator[tuple[Path, Name] | Problem]:
-    yield from _below(sessions, DEPTH)
-    yield from _below(archived, 1)
+def _rollouts(sessions: Path, archived: Path, disk: Disk) -> Iterator[tuple[Path, Name] | Problem]:
+    yield from _below(sessions, DEPTH, disk)
+    yield from _below(archived, 1, disk)
 
 
-def _below(folder: Path, depth: int) -> Iterator[tuple[Path, Name] | Problem]:
-    held = list(entries(folder))
+def _below(folder: Path, depth: int, disk: Disk) -> Iterator[tuple[Path, Name] | Problem]:
+    held = list(entries(folder, disk))
     names = {entry.name for entry in held if not isinstance(entry, Problem)}
     for entry in held:
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_dir(follow_symlinks=False):
             if depth > 1:
-                yield from _below(Path(entry.path), depth - 1)
+                yield from _below(Path(entry.path), depth - 1, disk)
         elif entry.is_file(follow_symlinks=False) and entry.name.removesuffix(PACKED) not in names - {
             entry.name
         }:
@@ -106,7 +110,7 @@ def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - every rollout names i
 def find_rollout(rollout: str, source: Source) -> Path | None:
     """Return the file of a rollout in the home that another lies in: beside it, archived, or by the day in its id."""
     for folder in _likely_folders(rollout, source):
-        for entry in entries(folder):
+        for entry in entries(folder, source.disk):
             if isinstance(entry, Problem) or not entry.is_file(follow_symlinks=False):
                 continue
             name = name_of(Path(entry.path))

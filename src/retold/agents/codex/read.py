@@ -1,6 +1,7 @@
 """A file to readings: its form found, its lines folded."""
 
 from collections.abc import Sequence
+from contextlib import closing
 
 from retold.agents.codex.documents import read_document
 from retold.agents.codex.lists import read_list
@@ -9,7 +10,7 @@ from retold.agents.codex.rollouts import Rollout, read_lines, read_packed
 from retold.agents.codex.shape import form_of
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
-from retold.reading.files import modified_at, refusal
+from retold.reading.files import modified_at, open_file
 from retold.reading.streams import START, open_lines
 
 
@@ -19,7 +20,7 @@ def read(
     """Read a file; given what an earlier call returned, only what was appended since."""
     if source.path.name.endswith(PACKED):
         return _packed(source, is_outline=is_outline)
-    form = form_of(source.path)
+    form = form_of(source.path, source.disk)
     match form:
         case Problem():
             return form
@@ -28,7 +29,7 @@ def read(
         case "history" | "index":
             return read_list(source, form)
     known = _known(earlier, is_outline=is_outline)
-    file = open_lines(source.path, known.mark if known else START)
+    file = open_lines(source.path, known.mark if known else START, source.disk)
     if isinstance(file, Problem):
         return file
     with file:
@@ -46,13 +47,12 @@ def _known(earlier: Sequence[Reading], *, is_outline: bool) -> Rollout | None:
 
 
 def _packed(source: Source, *, is_outline: bool) -> Sequence[Reading] | Problem:
-    try:
-        status = source.path.stat()
-    except (OSError, ValueError) as error:
-        return refusal(source.path, error)
-    found = read_packed(source, is_outline=is_outline)
-    if isinstance(found, Problem):
-        return found
+    file = open_file(source.path, source.disk)
+    if isinstance(file, Problem):
+        return file
+    with closing(file):
+        found = read_packed(source, file, is_outline=is_outline)
     if not found.state.meta:
         return problem("not-a-session", "compressed, but no conversation of Codex", source.shown)
-    return (Reading(source, "codex-jsonl-zst", found.thread, status.st_size, modified_at(status), found, ()),)
+    at = modified_at(file.modified_ns)
+    return (Reading(source, "codex-jsonl-zst", found.thread, file.size, at, found, ()),)

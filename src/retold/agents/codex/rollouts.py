@@ -9,7 +9,7 @@ from retold.agents.codex.raw import Record, text_or_none
 from retold.agents.codex.replay import before, fold_slowly, replay
 from retold.agents.codex.state import Meter, State, copied
 from retold.agents.protocol import Source
-from retold.model.problem import Problem
+from retold.reading.disk import OpenFile
 from retold.reading.notes import Notes
 from retold.reading.streams import START, LineFile, Mark
 
@@ -60,13 +60,10 @@ def read_lines(source: Source, file: LineFile, known: Rollout | None, *, is_outl
     return rollout(source, state, settled, file.mark, earlier.base if earlier else None)
 
 
-def read_packed(source: Source, *, is_outline: bool) -> Rollout | Problem:
+def read_packed(source: Source, file: OpenFile, *, is_outline: bool) -> Rollout:
     """Read a file that Codex compressed when it had lain for a week."""
     state = new_state(source, is_outline=is_outline)
-    pieces = packed_pieces(source.path, state.notes)
-    if isinstance(pieces, Problem):
-        return pieces
-    tail = replay(state, pieces)
+    tail = replay(state, packed_pieces(file, state.notes))
     if tail is not None:
         fold_slowly(state, tail)
     return rollout(source, state, state)
@@ -97,6 +94,6 @@ def _base(meta: Record, source: Source, *, is_outline: bool, depth: int = DEPTH)
         return None
     below = Source(path, source.home)
     state = new_state(below, is_outline=is_outline)
-    replay(state, before(pieces_of(path, state.notes), end))
+    replay(state, before(pieces_of(path, state.notes, source.disk), end))
     further = _base(state.meta, below, is_outline=is_outline, depth=depth - 1)
     return Rollout(name_of(path), state, state, base=further, own_from=own_from(state, below))

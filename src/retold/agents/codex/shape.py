@@ -3,7 +3,6 @@
 Evidence: `docs/formats/codex.md`, section 3.
 """
 
-import os
 import re
 from pathlib import Path
 from typing import Literal
@@ -11,7 +10,8 @@ from typing import Literal
 from retold.agents.codex.raw import LINE_TYPES
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import BOM
-from retold.reading.files import open_regular, printable, refusal
+from retold.reading.disk import Disk
+from retold.reading.files import open_file, printable, refusal
 
 Form = Literal["lines", "items", "document", "history", "index"]
 _HEAD = 4096
@@ -32,18 +32,17 @@ _BEGINNINGS: tuple[tuple[Form, re.Pattern[bytes]], ...] = (
 )
 
 
-def form_of(path: Path) -> Form | Problem:
+def form_of(path: Path, disk: Disk) -> Form | Problem:
     """Return the form of a file; a Problem where Codex did not write it, or nobody may read it."""
+    file = open_file(path, disk)
+    if isinstance(file, Problem):
+        return file
     try:
-        descriptor = open_regular(path)
-    except (OSError, ValueError) as error:
-        return refusal(path, error)
-    try:
-        head = os.read(descriptor, _HEAD)
+        head = file.read(_HEAD)
     except OSError as error:
         return refusal(path, error)
     finally:
-        os.close(descriptor)
+        file.close()
     return form_in(head) or problem(
         "not-a-session", "no conversation in a form that Codex writes", printable(path)
     )

@@ -13,6 +13,7 @@ from retold.agents.codex.rollouts import Rollout
 from retold.agents.codex.state import State, copied
 from retold.agents.codex.tokens import settle
 from retold.agents.codex.turns import thread_start
+from retold.agents.codex.versions import superseded
 from retold.agents.codex.words import as_injected
 from retold.model.entries import Entry, Fate, Message
 
@@ -40,7 +41,8 @@ def timeline(rollouts: Sequence[Rollout]) -> tuple[Entry, ...]:
                     (place, cut.fate) for place in range(first, start + cut.at) if place not in fates
                 )
         fates.update((place, "rewound") for place in range(start + kept, len(entries)))
-    return tuple(_with_fates(entries, fates))
+    copies = [_completed(rollout.state) for rollout in rollouts if files[rollout.id] is not rollout]
+    return (*_with_fates(entries, fates), *superseded(entries, copies))
 
 
 def _all_files(rollouts: Sequence[Rollout]) -> dict[str | None, Rollout]:

@@ -7,7 +7,6 @@ from 0.31 to 0.36 it lies beside its parent, under the same id. Where no name li
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from itertools import chain
 
 import msgspec
 
@@ -18,19 +17,23 @@ from retold.model.session import Session
 
 
 def relate(sessions: Sequence[Session]) -> Sequence[Session]:
-    """Return the sessions of one cluster with parents and children named."""
-    orphans: dict[str | None, list[Session]] = defaultdict(list)
-    for session in sessions:
+    """Return the sessions of one cluster, each in its place, with parents and children named."""
+    orphans: dict[str | None, list[int]] = defaultdict(list)
+    for place, session in enumerate(sessions):
         if session.kind == "subagent":
-            orphans[_parent_id(session)].append(session)
-    related: list[Session] = []
-    for session in sessions:
+            orphans[_parent_id(session)].append(place)
+    related = list(sessions)
+    for place, session in enumerate(sessions):
         if session.kind == "main":
-            children = [_adopted(child, session) for child in orphans.pop(session.native_id, ())]
-            related += [_as_parent(session, children) if children else _told_if_lost(session), *children]
-        elif session.kind != "subagent":
-            related.append(session)
-    return [*related, *chain.from_iterable(orphans.values())]
+            children = {
+                child: _adopted(sessions[child], session) for child in orphans.pop(session.native_id, ())
+            }
+            related[place] = (
+                _as_parent(session, tuple(children.values())) if children else _told_if_lost(session)
+            )
+            for child, adopted in children.items():
+                related[child] = adopted
+    return related
 
 
 def _parent_id(child: Session) -> str | None:

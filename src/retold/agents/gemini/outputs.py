@@ -10,9 +10,12 @@ import msgspec
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.places import Origin
 from retold.model.problem import Problem
+from retold.reading.disk import Disk
 from retold.reading.files import read_bytes
+from retold.reading.folders import entries
 
-_REFERENCE = re.compile(
+# Compiled when first needed, as few sessions have such outputs.
+_REFERENCE = (
     r"(?:For full output see|The full output has been saved to|[Ff]ull output available at|Full (?:output|string) saved to)"
     r": ?(?P<path>[^\n]+?)\]?(?:\n|$)"
 )
@@ -35,7 +38,7 @@ class Outputs(msgspec.Struct, frozen=True):
 
     def full(self, text: str, notes: Notes) -> str | None:
         """Return the whole output that `text`, which begins with one of `MARKS`, is an extract of."""
-        match = _REFERENCE.search(text[:_WINDOW]) or _REFERENCE.search(text[-_WINDOW:])
+        match = re.search(_REFERENCE, text[:_WINDOW]) or re.search(_REFERENCE, text[-_WINDOW:])
         if match is None:
             return None
         name = re.split(r"[/\\]", match["path"].strip())[-1]
@@ -45,27 +48,20 @@ class Outputs(msgspec.Struct, frozen=True):
         return full
 
 
-def find_outputs(place: Origin, native_id: str | None) -> Outputs:
+def find_outputs(place: Origin, native_id: str | None, disk: Disk) -> Outputs:
     """Read what the CLI moved out of this session: only regular files below its own `tool-outputs` folder."""
     ids = [session_id for session_id in (native_id, place.parent_id) if session_id is not None]
     folder = place.project_folder + os.sep + "tool-outputs"
-    return Outputs(dict(pair for session_id in ids for pair in _files(folder, session_id)))
+    return Outputs(dict(pair for session_id in ids for pair in _files(folder, session_id, disk)))
 
 
-def _files(folder: str, session_id: str) -> Iterator[tuple[str, str]]:
+def _files(folder: str, session_id: str, disk: Disk) -> Iterator[tuple[str, str]]:
     own = folder + os.sep + "session-" + _UNSAFE.sub("_", session_id)
-    if not os.access(own, os.F_OK):  # most sessions have none, and this costs least
+    # Most sessions have none. No link is followed at any level: what lies outside the home is none of ours to read.
+    if not disk.is_folder(own) or disk.is_link(folder) or disk.is_link(own):
         return
-    try:
-        with os.scandir(own) as entries:
-            files = sorted(entries, key=lambda entry: entry.name)
-    except OSError:
-        return
-    # No link is followed at any level: what lies outside the home is none of ours to read.
-    if os.path.islink(folder) or os.path.islink(own):
-        return
-    for file in files:
-        if file.is_file(follow_symlinks=False):
-            content = read_bytes(Path(file.path))
+    for file in entries(Path(own), disk):
+        if not isinstance(file, Problem) and file.is_file(follow_symlinks=False):
+            content = read_bytes(Path(file.path), disk)
             if not isinstance(content, Problem):
                 yield file.name, content.data.decode(errors="replace")

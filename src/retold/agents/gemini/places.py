@@ -16,6 +16,7 @@ from retold.agents.protocol import Home, Source
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.reading.decoding import Decoded, decode
+from retold.reading.disk import DISK, Disk
 from retold.reading.files import FileBytes, printable, read_bytes
 from retold.reading.folders import entries
 
@@ -55,36 +56,38 @@ class Origin(msgspec.Struct, frozen=True):
             return None
 
 
-def homes(env: Mapping[str, str]) -> Iterator[Home]:
+def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
     """Yield the home: `GEMINI_CLI_HOME` may name it or, as the CLI means it, the folder that it lies in."""
     if chosen := env.get("GEMINI_CLI_HOME"):
-        yield home_in(Path(chosen)) or _home(Path(chosen) / FOLDER, env)
+        yield home_in(Path(chosen), disk) or _home(Path(chosen) / FOLDER, env, disk)
     else:
-        yield _home(Path(env.get("HOME") or env.get("USERPROFILE") or Path.home()) / FOLDER, env)
+        yield _home(Path(env.get("HOME") or env.get("USERPROFILE") or Path.home()) / FOLDER, env, disk)
 
 
-def _home(folder: Path, env: Mapping[str, str]) -> Home:
+def _home(folder: Path, env: Mapping[str, str], disk: Disk) -> Home:
     sessions = env.get("GEMINI_SESSIONS_DIR")
-    return Home(folder, Path(sessions) if sessions else folder / "tmp")
+    return Home(folder, Path(sessions) if sessions else folder / "tmp", disk=disk)
 
 
-def home_in(folder: Path) -> Home | None:
+def home_in(folder: Path, disk: Disk = DISK) -> Home | None:
     """Return the home that a folder holds, or is."""
     for candidate in (folder / FOLDER, folder):
-        if (candidate / "tmp").is_dir() and (candidate.name == FOLDER or _has_projects(candidate / "tmp")):
-            return Home(candidate, candidate / "tmp")
+        sessions = candidate / "tmp"
+        if disk.is_folder(str(sessions)) and (candidate.name == FOLDER or _has_projects(sessions, disk)):
+            return Home(candidate, sessions, disk=disk)
     return None
 
 
-def _has_projects(folder: Path) -> bool:
+def _has_projects(folder: Path, disk: Disk) -> bool:
     names = ("chats", "logs.json", "checkpoints", ".project_root")
-    projects = (entry for entry in entries(folder) if not isinstance(entry, Problem) and entry.is_dir())
-    return any((Path(project.path) / name).exists() for project in projects for name in names)
+    found = (entry.path for entry in entries(folder, disk) if not isinstance(entry, Problem))
+    held = (os.path.join(path, name) for path in found if disk.is_folder(path) for name in names)
+    return any(disk.is_folder(path) or disk.is_file(path) for path in held)
 
 
 def find(home: Home) -> Iterator[Source | Problem]:
     """Yield every file of a home that may hold conversations, in a steady order."""
-    for project in entries(home.sessions):
+    for project in entries(home.sessions, home.disk):
         if isinstance(project, Problem):
             yield project
         elif project.is_dir(follow_symlinks=False) and project.name not in NOT_PROJECTS:
@@ -92,7 +95,7 @@ def find(home: Home) -> Iterator[Source | Problem]:
 
 
 def _sources(project: Path, home: Home) -> Iterator[Source | Problem]:
-    for entry in entries(project):
+    for entry in entries(project, home.disk):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_file(follow_symlinks=False):
@@ -108,7 +111,7 @@ def _sources(project: Path, home: Home) -> Iterator[Source | Problem]:
 
 def _chats(chats: Path, home: Home) -> Iterator[Source | Problem]:
     yield from _files(chats, home)
-    for entry in entries(chats):
+    for entry in entries(chats, home.disk):
         if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
             yield from _files(Path(entry.path), home, short_id(entry.name))
 
@@ -121,33 +124,33 @@ def short_id(session_id: str) -> str:
 def clues(home: Home) -> Iterator[Clue]:
     """Yield the roots that the markers and the registry of a home name."""
     for folder in (home.sessions, home.path / "history"):
-        for entry in entries(folder):
+        for entry in entries(folder, home.disk):
             if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
-                root = marked_root(entry.path)
+                root = marked_root(entry.path, home.disk)
                 if root is not None:
                     yield Clue(root, "recorded", entry.name)
-    yield from _registered(home.path / "projects.json")
+    yield from _registered(home)
 
 
-def marked_root(project_folder: str) -> str | None:
+def marked_root(project_folder: str, disk: Disk) -> str | None:
     """Return the root that `.project_root` in a project's folder names (0.29 and later)."""
-    marker = read_bytes(Path(project_folder) / ".project_root") if project_folder else None
+    marker = read_bytes(Path(project_folder) / ".project_root", disk) if project_folder else None
     if not isinstance(marker, FileBytes):
         return None
     return marker.data.decode(errors="replace").strip() or None
 
 
-def project_hash(project_folder: str) -> str | None:
+def project_hash(project_folder: str, disk: Disk) -> str | None:
     """Return the hash of the project that a folder belongs to: its name (up to 0.28), or that of the marked root."""
     name = project_folder.rpartition(os.sep)[2]
     if _HASH.fullmatch(name):
         return name
-    root = marked_root(project_folder)
+    root = marked_root(project_folder, disk)
     return None if root is None else hashlib.sha256(root.encode()).hexdigest()
 
 
-def _registered(path: Path) -> Iterator[Clue]:
-    file = read_bytes(path)
+def _registered(home: Home) -> Iterator[Clue]:
+    file = read_bytes(home.path / "projects.json", home.disk)
     decoded = decode(file.data) if isinstance(file, FileBytes) else None
     projects = (
         decoded.value.get("projects")
@@ -160,7 +163,7 @@ def _registered(path: Path) -> Iterator[Clue]:
 
 
 def _files(folder: Path, home: Home, cluster: str | None = None) -> Iterator[Source | Problem]:
-    for entry in entries(folder):
+    for entry in entries(folder, home.disk):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_file(follow_symlinks=False) and _SESSION_MATERIAL.fullmatch(entry.name):
@@ -173,9 +176,9 @@ def _cluster(name: str) -> str:
     return match[1][:8] if match else name
 
 
-def origin(path: Path) -> Origin:
+def origin(source: Source) -> Origin:
     """Return what the path says: names only, but for the look at which file a subagent's parent is."""
-    folder, _, name = str(path).rpartition(os.sep)
+    folder, _, name = str(source.path).rpartition(os.sep)
     above, _, folder_name = folder.rpartition(os.sep)
     chats, parent_id = (above, folder_name) if above.endswith("chats") else (folder, None)
     is_inside = chats.endswith(("chats", "checkpoints"))
@@ -188,7 +191,7 @@ def origin(path: Path) -> Origin:
         if is_inside or (project_home.endswith("tmp") and name.startswith(("logs", "checkpoint")))
         else None,
         parent_id=printable(parent_id) if parent_id else None,
-        parent_stem=_parent_stem(Path(chats), parent_id) if parent_id else None,
+        parent_stem=_parent_stem(Path(chats), parent_id, source.disk) if parent_id else None,
         name=name,
     )
 
@@ -198,8 +201,8 @@ def stem(name: str) -> str:
     return _ENDING.sub("", name) or name
 
 
-def _parent_stem(chats: Path, parent_id: str) -> str | None:
+def _parent_stem(chats: Path, parent_id: str, disk: Disk) -> str | None:
     short = short_id(parent_id)
-    names = (entry.name for entry in entries(chats) if not isinstance(entry, Problem))
+    names = (entry.name for entry in entries(chats, disk) if not isinstance(entry, Problem))
     stems = sorted(stem(name) for name in names if name.startswith("session-") and f"-{short}.json" in name)
     return stems[0] if stems else None

@@ -15,12 +15,12 @@ from retold.agents.gemini.raw import Record, is_turn, looks_said
 from retold.agents.gemini.replay import document, replay
 from retold.agents.gemini.sessions import Recorded
 from retold.agents.gemini.shape import Document, Lines, Markdown, Stream, Usual, is_captured, is_qwen, shape
-from retold.agents.gemini.shares import turns
 from retold.agents.gemini.state import Plain, State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Kind
 from retold.reading.decoding import Decoded, decode
+from retold.reading.disk import Disk
 from retold.reading.files import FileBytes, read_bytes
 from retold.reading.lines import Line, count_lines, decode_lines
 
@@ -34,7 +34,7 @@ def read(
     is_outline: bool = False,  # noqa: ARG001 - paths to a project may stand anywhere in what was said
 ) -> Sequence[Reading] | Problem:
     """Read a file; given what an earlier call returned, only what was appended since."""
-    file = read_bytes(source.path)
+    file = read_bytes(source.path, source.disk)
     if isinstance(file, Problem):
         return file
     if len(earlier) == 1 and _only_grew(earlier[0], file.data):
@@ -44,17 +44,21 @@ def read(
         case Problem() as refused:
             return refused
         case Lines():
-            place = origin(source.path)
+            place = origin(source)
             empty = Recorded(place, State(path))
             return (_read_on(empty, source, file),)
         case Stream():
             return (_stream(source, file),)
         case Markdown(text, problems):
-            history = History(origin(source.path), "capture", tuple(turns(text)))
+            from retold.agents.gemini.shares import turns  # noqa: PLC0415 - few conversations are shared as pages
+
+            history = History(origin(source), "capture", tuple(turns(text)))
             return (_reading(source, file, "gemini-share-markdown", None, history, problems),)
         case Usual(record):
-            place = origin(source.path)
-            plain = Recorded(place, Plain(path, record), outputs=find_outputs(place, record.session_id))
+            place = origin(source)
+            plain = Recorded(
+                place, Plain(path, record), outputs=find_outputs(place, record.session_id, source.disk)
+            )
             return (_reading(source, file, "gemini-json", record.session_id or None, plain),)
         case Document() as found:
             return _document(found, source, file)
@@ -91,7 +95,7 @@ def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
         state = with_fallback(state, whole.value) if isinstance(whole, Decoded) and whole.strict else state
     native_id = state.metadata.get("sessionId")
     native_id = native_id if type(native_id) is str and native_id else None
-    outputs = find_outputs(found.origin, native_id)
+    outputs = find_outputs(found.origin, native_id, source.disk)
     recorded = Recorded(found.origin, state, outputs, settled, settled_end, _seal(data, settled_end))
     return _reading(source, file, "gemini-jsonl", native_id, recorded)
 
@@ -118,13 +122,13 @@ def _stream(source: Source, file: FileBytes) -> Reading:
             objects.append(line)
     ids = [line.value.get("session_id") for line in objects if type(line.value) is dict]
     native_id = next((found for found in ids if type(found) is str), None)
-    captured = Captured(origin(source.path), tuple(objects), is_stream=True)
+    captured = Captured(origin(source), tuple(objects), is_stream=True)
     return _reading(source, file, "gemini-stream-json", native_id, captured, problems)
 
 
 def _document(found: Document, source: Source, file: FileBytes) -> Sequence[Reading] | Problem:
     """Read one JSON value, by what it holds."""
-    place = origin(source.path)
+    place = origin(source)
     readings: Sequence[Reading] | None = None
     if type(found.value) is dict:
         readings = _object(found, source, file, place)
@@ -152,7 +156,9 @@ def _object(found: Document, source: Source, file: FileBytes, place: Origin) -> 
         return None
     form = "gemini-restore-point" if key == "clientHistory" else "gemini-checkpoint"
     beside = {name: kept for name, kept in value.items() if name != key}
-    history = History(place, "checkpoint", tuple(value[key]), f"/{key}", beside, _known_hash(place))
+    history = History(
+        place, "checkpoint", tuple(value[key]), f"/{key}", beside, _known_hash(place, source.disk)
+    )
     return (_reading(source, file, form, None, history, found.problems),)
 
 
@@ -162,7 +168,7 @@ def _list(found: Document, source: Source, file: FileBytes, place: Origin) -> Se
         return () if place.stem == "logs" else None
     if _is_list_of(found.value, is_turn):
         kind: Kind = "checkpoint" if place.stem.startswith("checkpoint") else "capture"
-        history = History(place, kind, tuple(found.value), project_hash=_known_hash(place))
+        history = History(place, kind, tuple(found.value), project_hash=_known_hash(place, source.disk))
         form = "gemini-checkpoint" if kind == "checkpoint" else "gemini-share-json"
         return (_reading(source, file, form, None, history, found.problems),)
     if _is_list_of(found.value, is_logged):
@@ -170,8 +176,8 @@ def _list(found: Document, source: Source, file: FileBytes, place: Origin) -> Se
     return None
 
 
-def _known_hash(place: Origin) -> str | None:
-    return project_hash(place.project_folder) if place.project_key else None
+def _known_hash(place: Origin, disk: Disk) -> str | None:
+    return project_hash(place.project_folder, disk) if place.project_key else None
 
 
 def _is_session(value: Record) -> bool:
@@ -191,14 +197,14 @@ def _session(found: Document, source: Source, file: FileBytes, place: Origin) ->
     state = document(path, record, is_strict=found.strict)
     native_id = record.get("sessionId")
     known = native_id if type(native_id) is str and native_id else None
-    recorded = Recorded(place, state, find_outputs(place, known))
+    recorded = Recorded(place, state, find_outputs(place, known, source.disk))
     return _reading(source, file, "gemini-json", known, recorded, found.problems)
 
 
 def _logs(
     value: list[Any], source: Source, file: FileBytes, place: Origin, problems: Sequence[Problem]
 ) -> Sequence[Reading]:
-    known_hash = _known_hash(place)
+    known_hash = _known_hash(place, source.disk)
     by_session: dict[str, list[tuple[int, Record]]] = defaultdict(list)
     told = list(problems)
     for number, record in enumerate(value):

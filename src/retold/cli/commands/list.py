@@ -1,16 +1,22 @@
 """`retold list`: one row per conversation."""
 
-import shutil
-from argparse import ArgumentParser, Namespace
+from __future__ import annotations
 
-from retold.cli.console import Console
-from retold.cli.filters import count, filter_arguments
+from retold.cli.filters import add_filters, count, filter_arguments
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from retold.archive.record import Record
+    from retold.cli.console import Console
+    from retold.query.wanted import Wanted
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `list` understands."""
     filter_arguments(parser)
-    parser.add_argument("--all", action="store_true", help="also checkpoints, captures and subagents")
+    parser.add_argument("--all", action="store_true", help="also checkpoints and captures")
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="at most this many")
     parser.add_argument(
         "--json", action="store_true", help="one JSON object per conversation, without its timeline"
@@ -19,23 +25,35 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the list; 1 if there is nothing in it."""
-    from retold.cli.census import read_sessions, take_census
-    from retold.cli.filters import parse_filter
-    from retold.export.table import session_table
-    from retold.ingest.kinship import Kinship
-    from retold.model.wire import summary_json
-    from retold.query.listing import listing
+    from retold.cli.archive import opened
+    from retold.query.listing import summaries
+    from retold.query.wanted import Wanted
 
-    kinship = Kinship()
-    sessions = kinship.watch(read_sessions(take_census(options, console), console, is_outline=True))
-    found = listing(sessions, parse_filter(options), every_kind=options.all)[: options.limit]
-    rows = [kinship.told(session) for session in found]
+    wanted = add_filters(Wanted(), options)
+    with opened(console) as record:
+        if not options.json:
+            return print_list(record, console, wanted, options.limit, every_kind=options.all)
+        code = 1
+        for summary in summaries(record, wanted, options.limit, every_kind=options.all):
+            console.record(summary.encode())
+            code = 0
+    if code:
+        console.tell("retold: no sessions found")
+    return code
+
+
+def print_list(
+    record: Record, console: Console, wanted: Wanted, limit: int | None, *, every_kind: bool
+) -> int:
+    """Print the table; 1 if there is nothing in it."""
+    from retold.export.table import session_table
+    from retold.query.listing import listed
+
+    rows = listed(record, wanted, limit, every_kind=every_kind)
     if not rows:
         console.tell("retold: no sessions found")
-    elif options.json:
-        for session in rows:
-            console.record(summary_json(session))
-    else:
-        for line in session_table(rows, shutil.get_terminal_size().columns):
-            console.line(line.text, line.style)
-    return 0 if rows else 1
+        return 1
+    heading, *lines = session_table(rows, console.columns)
+    console.line(heading, "faint")
+    console.lines(lines)
+    return 0

@@ -1,9 +1,12 @@
 """`retold projects`: where conversations took place, and how we know."""
 
-from argparse import ArgumentParser, Namespace
+from __future__ import annotations
 
-from retold.cli.census import home_argument
-from retold.cli.console import Console
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from retold.cli.console import Console
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -15,26 +18,27 @@ def arguments(parser: ArgumentParser) -> None:
         "--scan", action="store_true", help="look through your development folders for unknown roots"
     )
     parser.add_argument("--json", action="store_true", help="one JSON object per project")
-    home_argument(parser)
 
 
 def run(options: Namespace, console: Console) -> int:
     """Print the projects; 1 if none is meant."""
-    from retold.cli.census import read_sessions, take_census
-    from retold.cli.scanning import scan_for
+    import json
+
+    from retold.cli.archive import opened
     from retold.export.table import project_line
-    from retold.model.wire import encoded
     from retold.query.places import called, places, with_roots
 
-    found = places(read_sessions(take_census(options, console), console, is_outline=True))
+    with opened(console) as record:
+        found = places(record)
     if options.scan:
-        found = with_roots(
-            found, scan_for([place.hash for place in found if place.hash and not place.is_proven], console)
-        )
+        from retold.cli.scanning import scan_for
+
+        unknown = [place.hash for place in found if place.hash and not place.is_proven]
+        found = with_roots(found, scan_for(unknown, console))
     rows = called(found, options.name) if options.name else found
     for place in rows:
         if options.json:
-            console.record(encoded(place.as_json()))
+            console.record(json.dumps(place.as_json(), ensure_ascii=False).encode("utf-8", "replace"))
         else:
             console.line(project_line(place))
     if not rows:

@@ -2,11 +2,8 @@
 
 from argparse import ArgumentParser, Namespace
 
-from retold.cli.census import home_argument
 from retold.cli.console import Console
 from retold.cli.transcripts import print_session, transcript_arguments
-
-MOST_NAMES = 10
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -15,25 +12,21 @@ def arguments(parser: ArgumentParser) -> None:
         "session", metavar="SESSION", help="a key, a native id, or an unambiguous start of either"
     )
     transcript_arguments(parser)
-    home_argument(parser)
 
 
 def run(options: Namespace, console: Console) -> int:
     """Print the session; 1 if none is meant, 2 if several are."""
-    from retold.cli.census import read_sessions, take_census
-    from retold.ingest.kinship import Kinship
+    from retold.cli.archive import no_such_session, opened
     from retold.query.listing import named
 
-    kinship = Kinship()
-    taken = take_census(options, console)
-    found = named(kinship.watch(read_sessions(taken, console, view=options.view)), options.session)
-    if len(found) == 1:
-        print_session(kinship.told(found[0]), options, console)
-        return 0
-    if not found:
-        console.tell(f"retold: no session {options.session}")
-        return 1
-    console.tell(f"retold: {options.session} may mean any of {len(found)} sessions:")
-    for session in found[:MOST_NAMES]:
-        console.tell(f"  {session.key}  {session.title or ''}")
-    return 2
+    with opened(console) as record:
+        found = named(record, options.session)
+        if len(found) != 1:
+            return no_such_session(console, options.session, found)
+        from retold.ingest.retell import retold
+
+        session = retold(record, found[0][0], options.view)
+        if session is None:
+            return no_such_session(console, options.session, [])
+        print_session(session, options, console)
+    return 0

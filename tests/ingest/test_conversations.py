@@ -1,11 +1,12 @@
-"""Every conversation of a home, once: whatever its files, their order and their state."""
+"""Every conversation of a home, once in the archive: whatever its files, their order and their state."""
 
 import json
 import random
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,12 @@ from hypothesis import strategies as some
 from made_home import ROOT, Json, MadeHome, call, gemini, session_id, sha, user
 from retold.agents import gemini as agent
 from retold.agents.protocol import Home, Reading, Source
-from retold.ingest.gather import Found, find_all, gather
 from retold.model.entries import Message
 from retold.model.parts import ToolCall
 from retold.model.problem import Problem
-from retold.model.session import Session
+from retold.model.session import Session, View
 from retold.model.wire import session_json
+from synced import conversations, synced
 
 
 @pytest.fixture
@@ -28,19 +29,8 @@ def made(tmp_path: Path) -> MadeHome:
     return MadeHome(tmp_path / "ann")
 
 
-def home_of(folder: Path) -> Home:
-    home = agent.home_in(folder)
-    assert home is not None
-    return home
-
-
-def everything(*folders: Path, told: list[Source | Problem] | None = None) -> list[Session]:
-    heard: list[Source | Problem] = [] if told is None else told
-    return list(gather(agent, find_all(agent, [home_of(folder) for folder in folders]), heard.append))
-
-
-def mains(sessions: Sequence[Session]) -> list[Session]:
-    return [session for session in sessions if session.kind == "main"]
+def everything(*folders: Path, view: View = "full") -> list[Session]:
+    return conversations(*folders, agent="gemini", view=view)
 
 
 def prompts(session: Session) -> list[str]:
@@ -87,8 +77,7 @@ def test_what_a_split_left_behind_is_compacted(made: MadeHome) -> None:
 def test_the_active_view_of_a_split_is_what_a_resume_loads(made: MadeHome) -> None:
     made.json("almanac", 1, 1, TALK)
     made.json("almanac", 1, 3, MORE)
-    found = find_all(agent, [home_of(made.folder)])
-    (session,) = gather(agent, found, lambda _: None, "active")
+    (session,) = everything(made.folder, view="active")
     assert [entry.id for entry in session.timeline] == ["u2", "g2"]
 
 
@@ -176,7 +165,7 @@ def test_of_a_lost_session_the_prompts_are_left(made: MadeHome) -> None:
     made.mark("almanac", ROOT)
     made.json("almanac", 1, 1, TALK)
     made.logs("almanac", [(1, "How high is the tide?"), (2, "Where is the old harbour?")])
-    kept, lost = everything(made.folder)
+    lost, kept = everything(made.folder)
     assert kept.native_id == session_id(1)
     assert (lost.kind, lost.key, lost.status) == (
         "prompts-only",
@@ -186,22 +175,30 @@ def test_of_a_lost_session_the_prompts_are_left(made: MadeHome) -> None:
     assert prompts(lost) == ["Where is the old harbour?"]
 
 
-def test_a_log_in_which_nothing_was_typed_is_no_news(made: MadeHome) -> None:
+def test_a_log_in_which_nothing_was_typed_is_no_news(made: MadeHome, tmp_path: Path) -> None:
     made.write("tmp/almanac/logs.json", "[]")
     made.json("almanac", 1, 1, TALK)
-    told: list[Source | Problem] = []
-    assert len(everything(made.folder, told=told)) == 1
-    assert not [news for news in told if isinstance(news, Problem)]
+    archive = synced(tmp_path / "retold", {"HOME": str(made.folder)})
+    assert len(archive.sessions()) == 1
+    assert (archive.refusals(), archive.problems, archive.coverage.problems) == ([], (), 0)
 
 
-def test_a_file_that_vanished_is_told_and_the_rest_is_read(made: MadeHome) -> None:
+def test_a_file_that_vanished_is_told_and_the_rest_is_read(
+    made: MadeHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made.json("almanac", 1, 1, TALK)
     gone = made.json("almanac", 2, 2, TALK)
-    found = find_all(agent, [home_of(made.folder)])
-    gone.unlink()
-    told: list[Source | Problem] = []
-    assert len(list(gather(agent, found, told.append))) == 1
-    assert [news.code for news in told if isinstance(news, Problem)] == ["missing-file"]
+    read = agent.read
+
+    def late(source: Source) -> object:
+        gone.unlink(missing_ok=True)
+        return read(source)
+
+    monkeypatch.setattr(agent, "read", late)
+    archive = synced(tmp_path / "retold", {"HOME": str(made.folder)})
+    assert [session.native_id for session in archive.sessions()] == [session_id(1)]
+    assert [problem.code for problem in archive.problems] == ["missing-file"]
+    assert archive.coverage.problems == 1
 
 
 def test_a_ghost_and_its_prompts_are_one_lost_session(made: MadeHome) -> None:
@@ -246,23 +243,31 @@ def test_one_copy_truncated_loses_nothing(made: MadeHome) -> None:
     assert [problem.code for problem in session.problems] == ["truncated-tail"]
 
 
-def shuffled(found: Found, seed: int) -> Found:
+Find = Callable[[Home], Iterator[Source | Problem]]
+
+
+def shuffled(find: Find, seed: int) -> Find:
     order = random.Random(seed)  # noqa: S311 - an order, no secret
-    clusters = [(name, order.sample(list(sources), len(sources))) for name, sources in found.clusters.items()]
-    order.shuffle(clusters)
-    return Found(dict(clusters), order.sample(list(found.loose), len(found.loose)), found.problems)
+
+    def find_in_any_order(home: Home) -> Iterator[Source | Problem]:
+        found = list(find(home))
+        return iter(order.sample(found, len(found)))
+
+    return find_in_any_order
+
+
+@cache
+def in_order(tree: Path) -> list[bytes]:
+    return [session_json(session) for session in everything(tree)]
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("seed", range(5))
-def test_the_order_of_files_does_not_matter(shared: Path, seed: int) -> None:
-    for tree in real_trees(shared):
-        found = find_all(agent, [home_of(tree)])
-        one = sorted(session_json(session) for session in gather(agent, found, lambda _: None))
-        other = sorted(
-            session_json(session) for session in gather(agent, shuffled(found, seed), lambda _: None)
-        )
-        assert one == other, tree
+def test_the_order_of_files_does_not_matter(shared: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = {tree: in_order(tree) for tree in real_trees(shared)}
+    monkeypatch.setattr(agent, "find", shuffled(agent.find, seed))
+    for tree, sessions in expected.items():
+        assert [session_json(session) for session in everything(tree)] == sessions, tree
 
 
 def real_trees(shared: Path) -> list[Path]:

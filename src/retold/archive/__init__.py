@@ -1,0 +1,1 @@
+"""The record of all sessions and their originals, and the text index: the only SQL."""

@@ -1,0 +1,71 @@
+"""What sessions and messages must be like, as SQL: each condition with its values, which are always bound."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+    import apsw
+
+_TOOL = "tool_calls.session = sessions.id AND ? IN (tool, canonical, server)"
+_HERE = "tool_calls.seq = messages.seq AND (docs.place IS NULL OR tool_calls.place = docs.place)"
+OF_SESSIONS = {
+    "agent": "sessions.agent = ?",
+    "kind": "sessions.kind = ?",
+    "status": "sessions.status = ?",
+    "project": "is_meant(sessions.root, sessions.native_key, sessions.hash, ?)",
+    "model": "EXISTS (SELECT 1 FROM models WHERE models.session = sessions.id AND instr(lower(model), lower(?)))",
+    "tool": f"EXISTS (SELECT 1 FROM tool_calls WHERE {_TOOL})",  # noqa: S608 - ours
+    "file": "EXISTS (SELECT 1 FROM files WHERE files.session = sessions.id AND instr(path, ?))",
+    "tag": "EXISTS (SELECT 1 FROM tags WHERE tags.name = sessions.name AND tag = ?)",
+    "home": "EXISTS (SELECT 1 FROM session_sources JOIN sources ON sources.id = source"
+    " WHERE session_sources.session = sessions.id AND ? IN (label, home))",
+    "after": "sessions.ended_at >= ?",
+    "before": "sessions.started_at < ?",
+}
+"""Conditions of a whole session, each on one value."""
+OF_MESSAGES = {
+    "role": "role = ?",
+    "fate": "fate = ?",
+    "tool": f"EXISTS (SELECT 1 FROM tool_calls WHERE {_TOOL} AND {_HERE})",  # noqa: S608 - ours
+}
+"""Conditions of the message that a document of the index is of."""
+FAILED = (
+    "(is_event AND role = 'error' OR EXISTS (SELECT 1 FROM tool_calls WHERE tool_calls.session = sessions.id"  # noqa: S608
+    f" AND {_HERE} AND tool_calls.status = 'error'))"
+)
+"""That something went wrong there."""
+
+
+class Condition:
+    """A piece of SQL and its values."""
+
+    __slots__ = ("sql", "values")
+
+    def __init__(self, sql: str, *values: Any) -> None:
+        self.sql, self.values = sql, values
+
+    def negated(self) -> Condition:
+        """Return the opposite."""
+        return Condition(f"NOT ({self.sql})", *self.values)
+
+
+def of_kinds(kinds: Iterable[str]) -> Condition:
+    """Return the condition that a session is of one of some kinds."""
+    chosen = list(kinds)
+    return Condition(f"sessions.kind IN ({', '.join('?' * len(chosen))})", *chosen)
+
+
+def clause(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
+    """Return conditions as one, with all their values; true if there are none."""
+    found = list(conditions)
+    return " AND ".join(f"({one.sql})" for one in found) or "1", [
+        value for one in found for value in one.values
+    ]
+
+
+def teach(connection: apsw.Connection, is_meant: Callable[..., bool]) -> None:
+    """Teach SQLite which project a name means."""
+    connection.create_scalar_function("is_meant", is_meant, 4, deterministic=True)

@@ -1,0 +1,121 @@
+"""SQLite files: opened for their owner only, brought up to date, and what stops us told as what it is."""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PATIENCE = 20_000
+"""Milliseconds to wait for another writer."""
+
+
+MACHINE = (
+    apsw.AuthError, apsw.BusyError, apsw.CantOpenError, apsw.CorruptError, apsw.FullError, apsw.IOError, apsw.LockedError,
+    apsw.NoMemError, apsw.NotADBError, apsw.PermissionsError, apsw.ReadOnlyError,
+)  # fmt: skip
+"""What SQLite tells us about the machine; all else it tells is a bug of ours."""
+
+
+class Stopped(OSError):  # noqa: N818 - it says what happened
+    """The machine stopped us: told in one line, exit code 4."""
+
+
+class Damaged(Stopped):
+    """A file is not what we wrote; it is left as it is."""
+
+
+class IndexDamaged(Damaged):
+    """A file of the text index is missing or broken; it can be made anew."""
+
+
+class Newer(Stopped):
+    """A later version wrote the file."""
+
+
+def connected(path: str, mark: int, steps: Sequence[str], *, is_new: bool = True) -> apsw.Connection:
+    """Return a connection to a file of ours, made if it may be, with every step of its schema taken."""
+    if is_new and not os.path.exists(path):
+        _make(path)
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        connection.set_busy_timeout(PATIENCE)
+        _bring_up(connection, path, mark, steps)
+    except apsw.Error as error:
+        raise told(error, path) from error
+    return connection
+
+
+def reading(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
+    """Return a connection that only reads; raises FileNotFoundError where nothing was made yet."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(path)
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        connection.set_busy_timeout(PATIENCE)
+        if _version(connection, path, mark, steps) < len(steps):
+            _bring_up(connection, path, mark, steps)
+        connection.execute("PRAGMA query_only = 1")
+    except apsw.ReadOnlyError:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    except apsw.Error as error:
+        raise told(error, path) from error
+    return connection
+
+
+def _make(path: str) -> None:
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    # SQLite gives the files beside it the same permissions.
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+
+
+def _version(connection: apsw.Connection, path: str, mark: int, steps: Sequence[str]) -> int:
+    version, found = connection.pragma("user_version"), connection.pragma("application_id")
+    if found != mark and (version or found or connection.pragma("schema_version")):
+        raise Damaged(f"{path} is a database, but not one of retold's; it was left as it is: move it away")
+    if version > len(steps):
+        raise Newer(f"{path} was written by a later version of retold: use that one")
+    return int(version)
+
+
+def _bring_up(connection: apsw.Connection, path: str, mark: int, steps: Sequence[str]) -> None:
+    if _version(connection, path, mark, steps) == len(steps):
+        return
+    if connection.pragma("journal_mode") != "wal":
+        connection.pragma("journal_mode", "wal")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        # Another process may have done it meanwhile.
+        for number in range(_version(connection, path, mark, steps), len(steps)):
+            connection.execute(steps[number])
+        connection.pragma("application_id", mark)
+        connection.pragma("user_version", len(steps))
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def told(error: apsw.Error, path: str) -> Stopped:
+    """Return an error of SQLite's as what a person can do about it."""
+    match error:
+        case apsw.CorruptError() | apsw.NotADBError():
+            return Damaged(
+                f"{path} is damaged ({error}); it was left as it is: move it away, then `retold sync` begins anew "
+                f"with what the agents still have, or bring back a copy of it"
+            )
+        case apsw.FullError():
+            return Stopped(
+                f"{path}: the disk is full; nothing was lost, run the command again when there is room"
+            )
+        case apsw.BusyError() | apsw.LockedError():
+            return Stopped(f"{path}: another retold is writing; try again when it is done")
+        case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError() | apsw.AuthError():
+            return Stopped(f"{path}: no permission to write there ({error})")
+        case _:
+            return Stopped(f"{path}: {error}")

@@ -1,0 +1,189 @@
+"""The text index as a reader sees it: documents that hold words, and the texts of documents from the originals."""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from retold.archive.conditions import Condition, clause, teach
+from retold.archive.database import IndexDamaged
+from retold.archive.texts import MARK, SHARDS, STEPS, shard_path
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from retold.archive.record import Record
+
+
+_COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
+_TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
+_SAID = f"""
+SELECT {_COLUMNS}, -bm25(said, ?, ?) FROM said JOIN docs ON docs.id = said.rowid {_TOLD}
+WHERE said MATCH ? AND {{which}} ORDER BY bm25(said, ?, ?) LIMIT ?
+"""  # noqa: S608 - ours
+_OUTPUT = f"""
+SELECT {_COLUMNS}, 1 FROM output JOIN docs ON docs.id = output.rowid {_TOLD}
+WHERE output MATCH ? AND {{which}} ORDER BY output.rowid DESC LIMIT ?
+"""  # noqa: S608 - ours
+_ANY = f"""
+SELECT {_COLUMNS}, 1, min(docs.id) FROM docs {_TOLD}
+WHERE {{which}} GROUP BY told.id ORDER BY sessions.ended_at DESC LIMIT ?
+"""  # noqa: S608 - ours
+_OF_ONE = (
+    f"SELECT {_COLUMNS}, 1 FROM docs {_TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608
+)
+_SESSIONS = """
+SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)
+FROM told JOIN archive.sessions ON sessions.name = told.name WHERE {which}
+"""
+_WITHOUT = (
+    "told.id NOT IN (SELECT session FROM docs WHERE id IN"
+    " (SELECT rowid FROM said WHERE said MATCH ? UNION SELECT rowid FROM output WHERE output MATCH ?))"
+)
+_MESSAGES = "LEFT JOIN archive.messages ON messages.session = sessions.id AND messages.seq = docs.seq"
+
+
+class Found:
+    """A document that was found: which session of which file of the index, and where in it."""
+
+    __slots__ = ("ended_at", "place", "regions", "score", "seq", "session", "shard", "told")
+
+    def __init__(self, shard: IndexFile, row: Sequence[Any]) -> None:
+        self.shard = shard
+        self.session, self.told, self.seq, self.place, self.regions, self.ended_at, self.score, *_ = row
+
+
+class Conditions:
+    """What must hold of sessions, and of the messages that documents are of."""
+
+    __slots__ = ("messages", "sessions")
+
+    def __init__(self, sessions: Sequence[Condition], messages: Sequence[Condition]) -> None:
+        self.sessions, self.messages = sessions, messages
+
+
+class IndexFile:
+    """One file of the index, with the archive beside it."""
+
+    def __init__(self, path: str, archive: str) -> None:
+        if not os.path.exists(path):
+            raise IndexDamaged(f"{path} is missing")
+        self.path = path
+        try:
+            self.connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            self.connection.set_busy_timeout(20_000)
+            is_ours = self.connection.pragma("application_id") == MARK
+            if not is_ours or self.connection.pragma("user_version") != len(STEPS):
+                raise IndexDamaged(f"{path} is of another version")
+            self.connection.execute("ATTACH ? AS archive", (archive,))
+            self.connection.execute("PRAGMA query_only = 1")
+        except apsw.Error as error:
+            raise IndexDamaged(f"{path} cannot be read ({error})") from error
+
+    def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield what a question gives."""
+        try:
+            yield from self.connection.execute(asked, values)
+        except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
+            raise IndexDamaged(f"{self.path} is damaged ({error})") from error
+
+    def _found(
+        self, asked: str, wanted: Conditions, before: Sequence[Any], behind: Sequence[Any]
+    ) -> Iterator[Found]:
+        """Yield documents; only where something is asked of messages are they looked up."""
+        which, values = clause([*wanted.sessions, *wanted.messages])
+        sql = asked.format(which=which, messages=_MESSAGES if wanted.messages else "")
+        return (Found(self, row) for row in self.rows(sql, [*before, *values, *behind]))
+
+    def said(
+        self, match: str, wanted: Conditions, weights: tuple[float, float], most: int
+    ) -> Iterator[Found]:
+        """Yield messages in which something was said, the best first."""
+        return self._found(_SAID, wanted, (*weights, match), (*weights, most))
+
+    def output(self, match: str, wanted: Conditions, most: int) -> Iterator[Found]:
+        """Yield what went by, the latest that was put in first."""
+        return self._found(_OUTPUT, wanted, (match,), (most,))
+
+    def beginnings(self, without: tuple[str, str] | None, wanted: Conditions, most: int) -> Iterator[Found]:
+        """Yield the first document of each session that is meant, the newest first; but of those that hold something."""
+        unwanted = [] if without is None else [Condition(_WITHOUT, *without)]
+        narrowed = Conditions([*wanted.sessions, *unwanted], wanted.messages)
+        return self._found(_ANY, narrowed, (), (most,))
+
+    def documents(self, told: int, wanted: Conditions) -> Iterator[Found]:
+        """Yield the documents of a session, the last message first."""
+        return self._found(_OF_ONE, Conditions([], wanted.messages), (told,), ())
+
+    def sessions(self, wanted: Conditions) -> Iterator[tuple[Any, ...]]:
+        """Yield the sessions in this file: their ids in the archive and here, end, originals, and whether there are pages."""
+        which, values = clause(wanted.sessions)
+        return self.rows(_SESSIONS.format(which=which), values)
+
+    def names_with(self, word: str) -> list[str]:
+        """Return the names in which a word stands, if only as letters; the shortest first."""
+        asked = "SELECT name FROM names WHERE instr(lower(name), ?) ORDER BY length(name), name"
+        return [name for (name,) in self.rows(asked, (word,))]
+
+    def originals(self, told_id: int) -> list[int]:
+        """Return the ids of the originals that a session's regions lie in."""
+        row = next(self.rows("SELECT originals FROM told WHERE id = ?", (told_id,)), ("",))
+        ids = []
+        for name in row[0].split():
+            found = next(
+                self.rows("SELECT id FROM archive.originals WHERE name = ?", (int(name, 16),)), (-1,)
+            )
+            ids.append(found[0])
+        return ids
+
+    def page(self, told_id: int, place: int) -> bytes:
+        """Return a page, packed."""
+        row = next(
+            self.rows("SELECT packed FROM pages WHERE session = ? AND place = ?", (told_id, place)), (b"",)
+        )
+        return bytes(row[0])
+
+
+class Index:
+    """The whole index."""
+
+    def __init__(self, record: Record, is_meant: Callable[..., bool]) -> None:
+        """Open the index beside an archive; `is_meant` tells which project a name means."""
+        self._record = record
+        self.files = [IndexFile(shard_path(record.folder, number), record.path) for number in range(SHARDS)]
+        for file in self.files:
+            teach(file.connection, is_meant)
+        self._originals: dict[tuple[str, int], list[int]] = {}
+
+    def texts(self, found: Found) -> Iterator[str]:
+        """Yield the texts of a document, one behind the other; what cannot be found any more is left out."""
+        for region in found.regions.split():
+            text = self.text(found, region)
+            if text is not None:
+                yield text
+
+    def text(self, found: Found, region: str) -> str | None:
+        """Return the text in a region."""
+        import json
+
+        where, start, size = region.split(".")
+        if where.startswith("-"):
+            page = found.shard.page(found.told, int(where[1:], 16))
+            data = self._record.originals.unpacked(page) if page else b""
+            raw = data[int(start, 16) : int(start, 16) + int(size, 16)]
+        else:
+            known = found.shard.path, found.told
+            if known not in self._originals:
+                self._originals[known] = found.shard.originals(found.told)
+            original = self._originals[known][int(where, 16)]
+            raw = (
+                self._record.originals.data(original, int(start, 16), int(size, 16)) if original >= 0 else b""
+            )
+        try:
+            text = json.loads(b'"' + raw + b'"')
+        except ValueError:  # the original was written anew meanwhile
+            return None
+        return text if isinstance(text, str) else None

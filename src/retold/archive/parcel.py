@@ -1,0 +1,54 @@
+"""What a worker sends to the one writer: files to keep, and the sessions that were read from them."""
+
+import msgspec
+
+from retold.archive.originals import Chunk
+from retold.archive.rows import Rows
+from retold.model.problem import Problem
+
+
+class Fresh(msgspec.Struct):
+    """An original that is new, or has grown."""
+
+    name: int
+    size: int
+    modified_ns: int
+    seal: bytes
+    chunks: list[Chunk]
+    start: int = 0
+    """The place of the first of the chunks: behind those that stay as they are."""
+
+
+class Held(msgspec.Struct):
+    """A file, as it was when it was read."""
+
+    path: str
+    home: str
+    folder: str
+    label: str | None
+    cluster: str | None
+    is_beside: bool
+    size: int
+    modified_ns: int
+    tail: bytes
+    read_ns: int
+    refusal: str | None = None
+    fresh: Fresh | None = None
+    """None where its content is known."""
+    dropped: tuple[int, ...] = ()
+    """The names of earlier originals of which this one says all."""
+
+
+class Parcel(msgspec.Struct):
+    """A cluster's files and sessions, or a file of many conversations and what only it tells of."""
+
+    agent: str
+    cluster: str | None
+    files: list[Held]
+    sessions: list[Rows]
+    scraps: dict[int, bytes] = {}
+    """For files of many conversations: what they say of each, as a digest."""
+    roots: dict[str, str] = {}
+    """Roots of projects that were found on the way."""
+    problems: list[Problem] = []
+    """Why files that were found could not be opened."""

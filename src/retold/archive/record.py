@@ -1,0 +1,89 @@
+"""The archive: one file, one writer, any number of readers."""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+from retold.archive.database import MACHINE, connected, reading, told
+from retold.archive.originals import Originals
+from retold.archive.schema import MARK, STEPS
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+    from typing import Any, Self
+
+NAME = "archive.db"
+
+
+class Record:
+    """An open archive. What goes wrong with its file is raised as `Stopped`."""
+
+    def __init__(self, folder: str, *, can_write: bool = False) -> None:
+        self.folder = folder
+        self.path = os.path.join(folder, NAME)
+        self.connection = connected(self.path, MARK, STEPS) if can_write else reading(self.path, MARK, STEPS)
+        if can_write:
+            self.connection.execute("PRAGMA synchronous = NORMAL")
+            self.connection.execute("PRAGMA cache_size = -32000")
+            self.connection.execute(
+                "PRAGMA wal_autocheckpoint = 8000"
+            )  # 32 MB: each costs a wait for the disk
+        self.originals = Originals(self.connection)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.connection.close()
+        if isinstance(error, MACHINE):
+            raise told(error, self.path) from error
+
+    def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield what a question gives."""
+        try:
+            yield from self.connection.execute(asked, values)
+        except MACHINE as error:
+            raise told(error, self.path) from error
+
+    def row(self, asked: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """Return the first row that a question gives."""
+        return next(self.rows(asked, values), None)
+
+    def fact(self, name: str) -> Any:
+        """Return something that the archive knows about itself."""
+        found = self.row("SELECT value FROM facts WHERE name = ?", (name,))
+        return None if found is None else found[0]
+
+
+def packed_summary(summary: str) -> bytes:
+    """Return the JSON form of a session as it is kept."""
+    return zlib.compress(summary.encode("utf-8", "replace"), 6)
+
+
+def summary_of(packed: bytes) -> str:
+    """Return the JSON form of a session."""
+    return zlib.decompress(packed).decode()
+
+
+def exists(folder: str) -> bool:
+    """Tell whether there is an archive."""
+    return os.path.exists(os.path.join(folder, NAME))
+
+
+def as_stored(path: str) -> str | bytes:
+    """Return a path as SQLite takes it: one that is no text as its bytes."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(path)
+    return path
+
+
+def as_path(stored: str | bytes) -> str:
+    """Return a path as the system takes it."""
+    return os.fsdecode(stored) if isinstance(stored, bytes) else stored

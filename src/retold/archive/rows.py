@@ -1,0 +1,136 @@
+"""A session as the rows that are kept of it: a value that a worker makes and the one writer writes."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from hashlib import blake2b
+
+import msgspec
+
+from retold.model.entries import Entry, Message
+from retold.model.files import touched
+from retold.model.parts import ToolCall
+from retold.model.session import Session
+from retold.model.usage import Usage
+from retold.model.wire import encoded, summary_json, time_text
+
+Row = tuple[object, ...]
+TELLING = 16
+"""Ids shorter than this are too common to tell that two entries are one."""
+FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total", "cache_write_1h")
+_LARGEST = 2**63 - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DIGITS = 8
+
+
+class Rows(msgspec.Struct):
+    """What is kept of one session, but for the ids that only the archive knows."""
+
+    name: int
+    stamp: bytes
+    cluster: str | None
+    session: Session
+    """Without its timeline."""
+    summary: str
+    sources: tuple[str, ...]
+    """The paths of its files."""
+    messages: list[Row]
+    calls: list[Row]
+    files: list[str]
+    requests: list[Row]
+
+
+def name_of(*words: str | None) -> int:
+    """Return a number by which something is known that has a long name."""
+    told = "\0".join(word or "" for word in words).encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(told, digest_size=_DIGITS).digest(), "big", signed=True)
+
+
+def rows_of(session: Session, name: int, stamp: bytes, cluster: str | None, sources: Sequence[str]) -> Rows:
+    """Return the rows of a session in its full view."""
+    bare = msgspec.structs.replace(session, timeline=())
+    return Rows(
+        name,
+        stamp,
+        cluster,
+        bare,
+        summary_json(bare).decode(),
+        tuple(sources),
+        [_message(seq, entry) for seq, entry in enumerate(session.timeline)],
+        list(_calls(session)),
+        sorted({path for path in _files(session) if path.isprintable()}),
+        list(_requests(session)),
+    )
+
+
+def _message(seq: int, entry: Entry) -> Row:
+    is_event = not isinstance(entry, Message)
+    return (
+        seq,
+        _text(entry.id),
+        name_of("entry", entry.id) if not is_event and len(entry.id or "") >= TELLING else None,
+        entry.kind if not isinstance(entry, Message) else entry.role,
+        is_event,
+        isinstance(entry, Message) and entry.prompt is not None,
+        micros(entry.at),
+        entry.fate,
+        None if not isinstance(entry, Message) else _text(entry.model),
+        not entry.own,
+    )
+
+
+def _calls(session: Session) -> Iterator[Row]:
+    for seq, place, call in calls_of(session):
+        yield (
+            seq, place, _text(call.name), call.canonical, _text(call.server), call.status, micros(call.at),
+        )  # fmt: skip
+
+
+def _files(session: Session) -> Iterator[str]:
+    for _, _, call in calls_of(session):
+        yield from touched(call)
+
+
+def calls_of(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
+    """Yield every call with its place: of its message in the timeline, and among the message's parts."""
+    for seq, entry in enumerate(session.timeline):
+        if isinstance(entry, Message):
+            for place, part in enumerate(entry.parts):
+                if isinstance(part, ToolCall):
+                    yield seq, place, part
+
+
+def _requests(session: Session) -> Iterator[Row]:
+    """Yield each request once; of several messages that tell of one, the last counts."""
+    found: dict[str, tuple[int, Message, Usage]] = {}
+    for seq, entry in enumerate(session.timeline):
+        if isinstance(entry, Message) and entry.usage is not None and entry.own:
+            found[entry.usage.request] = (seq, entry, entry.usage)
+    for request, (seq, message, usage) in found.items():
+        figures = [stored_figure(getattr(usage, figure)) for figure in FIGURES]
+        told = (seq, _text(message.model), micros(message.at), *figures, usage.estimated)
+        yield (name_of("request", request), *told)
+
+
+def stored_figure(figure: int | None) -> int | None:
+    """Return a count that SQLite takes, whatever a file says."""
+    return None if figure is None else max(min(figure, _LARGEST), 0)
+
+
+def micros(at: datetime | None) -> int | None:
+    """Return a time as a number."""
+    return None if at is None else int((at - _EPOCH).total_seconds() * 1_000_000)
+
+
+def _text(text: str | None) -> str | None:
+    """Return text that SQLite takes: half surrogates are none."""
+    return None if text is None else text.encode("utf-8", "replace").decode()
+
+
+def usage_json(session: Session) -> str:
+    """Return the sums of a session as its files tell them."""
+    return encoded(msgspec.to_builtins(session.usage)).decode()
+
+
+def time_or_none(at: datetime | None) -> str | None:
+    """Return a time as text that sorts as times do."""
+    return None if at is None else time_text(at)

@@ -1,0 +1,203 @@
+"""The tables of the record, as a list of steps. A step that was released is never edited: changes are new steps."""
+
+MARK = 0x7265746C
+"""Tells our files from other SQLite files: `retl`."""
+
+STEPS = (
+    """
+-- What the archive knows about itself.
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+
+-- Files of the agents, whether or not they are still there; path and folders as text, or as bytes that are none.
+CREATE TABLE sources (
+    id INTEGER PRIMARY KEY,
+    agent TEXT NOT NULL,
+    home NOT NULL,              -- the agent's folder, and the one in it that holds the sessions
+    folder NOT NULL,
+    label TEXT,
+    path NOT NULL,
+    cluster TEXT,               -- files of one conversation share this; NULL where a file holds many
+    is_beside INTEGER NOT NULL, -- 1 for what only other files lead to: outputs, markers
+    is_there INTEGER NOT NULL,
+    size INTEGER NOT NULL,      -- size, time and end of the file when it was read last
+    modified_ns INTEGER NOT NULL,
+    tail BLOB NOT NULL,
+    read_ns INTEGER NOT NULL,
+    revision INTEGER NOT NULL,  -- of the reader
+    refusal TEXT                -- the Problem, for a file that holds no conversation
+);
+CREATE UNIQUE INDEX source_paths ON sources (agent, path);
+CREATE INDEX source_clusters ON sources (agent, cluster);
+
+-- What files held: the latest, and what a later one does not hold any more.
+CREATE TABLE originals (
+    id INTEGER PRIMARY KEY,
+    name INTEGER NOT NULL UNIQUE, -- a hash of the file's path, and when it was first read so
+    source INTEGER NOT NULL REFERENCES sources,
+    is_latest INTEGER NOT NULL, -- -1 where a later one says all of it: it goes when the index has followed
+    size INTEGER NOT NULL,
+    modified_ns INTEGER NOT NULL,
+    seal BLOB NOT NULL
+);
+CREATE INDEX original_sources ON originals (source);
+CREATE TABLE pieces (
+    original INTEGER NOT NULL REFERENCES originals,
+    place INTEGER NOT NULL,
+    chunk INTEGER NOT NULL REFERENCES chunks,
+    PRIMARY KEY (original, place)
+) WITHOUT ROWID;
+CREATE INDEX piece_chunks ON pieces (chunk);
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY,
+    digest BLOB NOT NULL UNIQUE,
+    size INTEGER NOT NULL,
+    packed BLOB NOT NULL        -- zstd
+);
+
+-- Everything below, up to the user's own hand, follows from the originals.
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    name INTEGER NOT NULL UNIQUE, -- a hash of what tells conversations apart
+    stamp BLOB NOT NULL,          -- a hash of what it was made from
+    agent TEXT NOT NULL,
+    cluster TEXT,
+    key TEXT NOT NULL UNIQUE,
+    read_key TEXT NOT NULL,       -- the key that its files give it: differs where another had it first
+    native_id TEXT,
+    kind TEXT NOT NULL,
+    read_kind TEXT NOT NULL,
+    parent TEXT,
+    read_parent TEXT,
+    root TEXT,
+    native_key TEXT,
+    hash TEXT,
+    evidence TEXT NOT NULL,
+    title TEXT,
+    read_title TEXT,
+    started_at TEXT,
+    ended_at TEXT,
+    status TEXT NOT NULL,
+    messages INTEGER NOT NULL,
+    tool_calls INTEGER NOT NULL,
+    total INTEGER,
+    estimated INTEGER NOT NULL,
+    are_times_derived INTEGER NOT NULL,
+    usage TEXT NOT NULL           -- as JSON, before what other sessions hold was taken out
+);
+CREATE INDEX session_ends ON sessions (ended_at, key);
+CREATE INDEX session_clusters ON sessions (agent, cluster);
+CREATE INDEX session_parents ON sessions (parent);
+CREATE INDEX session_native_ids ON sessions (native_id);
+
+-- The JSON form of each session, without its timeline: zlib, which every Python has at hand.
+CREATE TABLE summaries (session INTEGER PRIMARY KEY REFERENCES sessions, packed BLOB NOT NULL);
+
+CREATE TABLE session_sources (
+    session INTEGER NOT NULL REFERENCES sessions,
+    source INTEGER NOT NULL REFERENCES sources,
+    PRIMARY KEY (session, source)
+) WITHOUT ROWID;
+CREATE INDEX source_sessions ON session_sources (source);
+
+CREATE TABLE models (
+    session INTEGER NOT NULL REFERENCES sessions,
+    model TEXT NOT NULL,
+    PRIMARY KEY (session, model)
+) WITHOUT ROWID;
+
+CREATE TABLE messages (
+    session INTEGER NOT NULL REFERENCES sessions,
+    seq INTEGER NOT NULL,       -- the place in the timeline of the full view
+    id TEXT,
+    name INTEGER,               -- a hash of the id, where it is long enough to tell messages apart
+    role TEXT NOT NULL,         -- of a message; the kind of an event
+    is_event INTEGER NOT NULL,
+    is_prompt INTEGER NOT NULL,
+    at INTEGER,                 -- microseconds since 1970, UTC
+    fate TEXT NOT NULL,
+    model TEXT,
+    copied INTEGER NOT NULL,    -- from another session: 1 as its file says, 2 as that session shows
+    PRIMARY KEY (session, seq)
+) WITHOUT ROWID;
+CREATE INDEX message_names ON messages (name) WHERE name IS NOT NULL;
+
+CREATE TABLE tool_calls (
+    session INTEGER NOT NULL REFERENCES sessions,
+    seq INTEGER NOT NULL,
+    place INTEGER NOT NULL,     -- among the parts of its message
+    tool TEXT NOT NULL,
+    canonical TEXT NOT NULL,
+    server TEXT,
+    status TEXT NOT NULL,
+    at INTEGER,
+    PRIMARY KEY (session, seq, place)
+) WITHOUT ROWID;
+
+CREATE TABLE files (
+    session INTEGER NOT NULL REFERENCES sessions,
+    path TEXT NOT NULL,
+    PRIMARY KEY (session, path)
+) WITHOUT ROWID;
+
+-- The token ledger: each request of a session once.
+CREATE TABLE requests (
+    session INTEGER NOT NULL REFERENCES sessions,
+    name INTEGER NOT NULL,      -- a hash of the request's id
+    seq INTEGER NOT NULL,
+    model TEXT,
+    at INTEGER,
+    input INTEGER,
+    cached INTEGER,
+    cache_write INTEGER,
+    output INTEGER,
+    reasoning INTEGER,
+    tool INTEGER,
+    total INTEGER,
+    cache_write_1h INTEGER,
+    estimated INTEGER NOT NULL,
+    own INTEGER NOT NULL,       -- 0 where an earlier session holds it
+    PRIMARY KEY (session, name)
+) WITHOUT ROWID;
+CREATE INDEX request_names ON requests (name);
+
+CREATE TABLE problems (
+    session INTEGER REFERENCES sessions,
+    code TEXT NOT NULL,
+    severity TEXT NOT NULL,
+    message TEXT NOT NULL,
+    path TEXT NOT NULL,
+    line INTEGER,
+    pointer TEXT NOT NULL
+);
+CREATE INDEX problem_sessions ON problems (session);
+
+-- What files of many conversations say of each: to know which conversations a change in them concerns.
+CREATE TABLE scraps (
+    name INTEGER PRIMARY KEY,   -- as in sessions
+    digest BLOB NOT NULL
+);
+
+-- What the homes say about where projects lie.
+CREATE TABLE clues (
+    home NOT NULL,
+    native_key TEXT,
+    root TEXT NOT NULL,
+    evidence TEXT NOT NULL
+);
+CREATE TABLE roots (hash TEXT PRIMARY KEY, root TEXT NOT NULL) WITHOUT ROWID;
+
+-- What was asked of the world by the last sync, and what it answered: the same answers mean that nothing changed.
+CREATE TABLE answers (
+    scope TEXT NOT NULL,
+    asked NOT NULL,
+    kind TEXT NOT NULL,
+    answer,
+    PRIMARY KEY (scope, kind, asked)
+) WITHOUT ROWID;
+
+-- The user's own hand.
+CREATE TABLE names (name INTEGER PRIMARY KEY, title TEXT NOT NULL);
+CREATE TABLE tags (name INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (name, tag)) WITHOUT ROWID;
+CREATE TABLE forgotten (name INTEGER PRIMARY KEY, native BLOB, forgotten_at TEXT NOT NULL);
+""",
+)

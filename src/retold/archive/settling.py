@@ -1,0 +1,218 @@
+"""What sessions are to each other, over the whole archive: parents and children, and what one copied from another.
+
+What several sessions hold belongs to the earliest of them. Only sessions that changed, and those that hold something of
+theirs, are told anew.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from retold.archive.record import Record, packed_summary, summary_of
+from retold.archive.rows import FIGURES, stored_figure
+
+_SHARED = """
+SELECT one.name, one.session, one.seq FROM {0} one
+WHERE one.name IN (SELECT name FROM {0} WHERE session IN (SELECT id FROM temp.touched) AND name IS NOT NULL)
+AND EXISTS (SELECT 1 FROM {0} other WHERE other.name = one.name AND other.session <> one.session)
+ORDER BY one.session, one.seq
+"""
+_HOLDERS = """
+INSERT OR IGNORE INTO temp.touched SELECT DISTINCT session FROM {0} WHERE name IN (
+    SELECT name FROM {0} WHERE session IN (SELECT id FROM temp.touched) AND name IS NOT NULL
+)
+"""
+"""Whoever holds something of a touched session is told anew as well, and that with all that it holds of others."""
+_SPECIAL = """
+SELECT id FROM sessions WHERE key <> read_key
+OR parent IN (SELECT read_key FROM sessions above WHERE above.read_key <> above.key)
+OR name IN (SELECT name FROM tags UNION SELECT name FROM names)
+OR evidence IN ('none', 'guessed') AND hash IN (SELECT hash FROM roots)
+OR id IN (SELECT session FROM session_sources JOIN sources ON sources.id = source WHERE NOT is_there)
+"""
+"""Sessions whose row is not all that their files say."""
+_FIELDS = "id, name, key, read_kind, read_parent, read_title, root, native_key, hash, evidence, usage"
+
+
+class Shares(msgspec.Struct):
+    """What one session holds of others: who owns the first of it, its copied messages, and its copied requests."""
+
+    elder: int | None = None
+    messages: list[int] = []
+    requests: list[int] = []
+
+
+def settle(record: Record, touched: Iterable[int], fresh: Collection[int] = ()) -> None:
+    """Tell sessions what they are to others; fresh ones only if they are anything."""
+    ask = record.connection.execute
+    ask("CREATE TEMP TABLE IF NOT EXISTS touched (id INTEGER PRIMARY KEY)")
+    ask("DELETE FROM temp.touched")
+    record.connection.executemany(
+        "INSERT OR IGNORE INTO temp.touched VALUES (?)", [(one,) for one in touched]
+    )
+    for table in ("messages", "requests"):
+        ask(_HOLDERS.format(table))
+    concerned = {one for (one,) in ask("SELECT id FROM temp.touched")}
+    shares = _shares(record, concerned)
+    _mark(record, concerned, shares)
+    keys = _keys(record)
+    renamed = dict(record.rows("SELECT read_key, key FROM sessions WHERE read_key <> key"))
+    special = {one for (one,) in ask(_SPECIAL)}
+    for session in sorted(concerned):
+        if session not in fresh or session in special or session in shares:
+            _tell(record, session, shares.get(session, Shares()), keys, renamed)
+    _tell_parents(record, concerned)
+
+
+def _keys(record: Record) -> dict[int, str]:
+    return dict(record.connection.execute("SELECT id, key FROM sessions"))
+
+
+def _shares(record: Record, concerned: Collection[int]) -> dict[int, Shares]:
+    """Return what sessions hold of others."""
+    found: defaultdict[int, Shares] = defaultdict(Shares)
+    for table, field in (("messages", "messages"), ("requests", "requests")):
+        rows = list(record.connection.execute(_SHARED.format(table)))
+        owners = _owners(record, rows)
+        for name, session, seq in rows:
+            if session not in concerned:
+                continue
+            shares = found[session]
+            if owners[name] != session:
+                if field == "messages" and shares.elder is None:
+                    shares.elder = owners[name]
+                getattr(shares, field).append(seq if field == "messages" else name)
+    return dict(found)
+
+
+def _owners(record: Record, rows: Iterable[tuple[Any, ...]]) -> dict[int, int]:
+    """Return the earliest session of everything that several hold."""
+    holders = sorted({session for _, session, _ in rows})
+    # Without its Z, a time to the millisecond sorts before one to the microsecond.
+    asked = "SELECT rtrim(started_at, 'Z'), rtrim(ended_at, 'Z'), read_key FROM sessions WHERE id = ?"
+    order = {
+        session: tuple(map(str, record.connection.execute(asked, (session,)).fetchone() or ()))
+        for session in holders
+    }
+    owners: dict[int, int] = {}
+    for name, session, _ in rows:
+        known = owners.setdefault(name, session)
+        if order[session] < order[known]:
+            owners[name] = session
+    return owners
+
+
+def _mark(record: Record, concerned: Iterable[int], shares: Mapping[int, Shares]) -> None:
+    ask, many = record.connection.execute, record.connection.executemany
+    for session in concerned:
+        ask("UPDATE messages SET copied = 0 WHERE session = ? AND copied = 2", (session,))
+        ask("UPDATE requests SET own = 1 WHERE session = ? AND own = 0", (session,))
+    for session, held in shares.items():
+        many(
+            "UPDATE messages SET copied = 2 WHERE session = ? AND seq = ? AND copied = 0",
+            [(session, seq) for seq in held.messages],
+        )
+        many(
+            "UPDATE requests SET own = 0 WHERE session = ? AND name = ?",
+            [(session, name) for name in held.requests],
+        )
+
+
+def _tell(
+    record: Record, session: int, shares: Shares, keys: Mapping[int, str], renamed: Mapping[str, str]
+) -> None:
+    """Write what a session is to others into its row and its JSON form."""
+    ask = record.connection.execute
+    found = ask(f"SELECT {_FIELDS} FROM sessions WHERE id = ?", (session,)).fetchone()  # noqa: S608 - ours
+    if found is None:
+        return
+    _, name, key, kind, parent, read_title, root, native_key, project_hash, evidence, usage = found
+    parent = renamed.get(parent, parent)
+    if shares.elder is not None and kind == "main" and parent is None:
+        kind, parent = "fork", keys[shares.elder]
+    if root is None or evidence == "guessed":
+        proven = ask("SELECT root FROM roots WHERE hash = ?", (project_hash,)).get
+        root, evidence = (proven, "hash") if proven is not None else (root, evidence)
+    told = _summary(record, session)
+    told |= {"key": key, "kind": kind, "parent": parent}
+    told["project"] = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
+    told["usage"] = _without(record, session, json.loads(usage), shares)
+    told["tags"] = [tag for (tag,) in ask("SELECT tag FROM tags WHERE name = ? ORDER BY tag", (name,))]
+    own_title = ask("SELECT title FROM names WHERE name = ?", (name,)).get
+    told["title"] = own_title or read_title
+    gone = set(_gone(record, session))
+    for source in told["sources"]:
+        if source["state"] != "earlier":
+            source["state"] = "gone" if source["path"] in gone else "present"
+    told["children"] = (
+        [child for child in told["children"] if child in keys.values()] if told["children"] else []
+    )
+    ask(
+        "UPDATE sessions SET kind = ?, parent = ?, root = ?, evidence = ?, title = ?, total = ? WHERE id = ?",
+        (kind, parent, root, evidence, told["title"], stored_figure(told["usage"]["total"]), session),
+    )
+    _keep_summary(record, session, told)
+
+
+def _gone(record: Record, session: int) -> Iterable[str]:
+    asked = "SELECT path FROM sources JOIN session_sources ON source = id WHERE session = ? AND NOT is_there"
+    for (path,) in record.connection.execute(asked, (session,)):
+        yield path.decode("utf-8", "replace") if isinstance(path, bytes) else path
+
+
+def _without(record: Record, session: int, usage: dict[str, Any], shares: Shares) -> dict[str, Any]:
+    """Return totals without the requests that belong to others."""
+    if not shares.requests:
+        return usage
+    asked = f"SELECT own, {', '.join(FIGURES)} FROM requests WHERE session = ?"  # noqa: S608 - ours
+    requests = list(record.rows(asked, (session,)))
+    own = [row[1:] for row in requests if row[0]]
+    copied = [row[1:] for row in requests if not row[0]]
+    if not own:
+        return {**dict.fromkeys(usage), "requests": 0, "estimated": False}
+    left = {
+        figure: _left(usage[figure], _known(copied, place), _known(own, place))
+        for place, figure in enumerate(FIGURES)
+        if figure in usage
+    }
+    return {**usage, **left, "requests": usage["requests"] - len(copied)}
+
+
+def _known(requests: Iterable[Sequence[int | None]], place: int) -> list[int]:
+    return [figure for request in requests if (figure := request[place]) is not None]
+
+
+def _left(whole: int | None, copied: Sequence[int], own: Sequence[int]) -> int | None:
+    """Return what is left of a sum; nothing is known where only copies say something."""
+    return None if whole is None or (copied and not own) else whole - sum(copied)
+
+
+def _tell_parents(record: Record, concerned: Collection[int]) -> None:
+    """Name the children of every session that has some, where it or one of them is concerned."""
+    ask = record.connection.execute
+    families: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
+    asked = "SELECT parent, key, id FROM sessions WHERE kind = 'subagent' AND parent IS NOT NULL ORDER BY rtrim(started_at, 'Z'), key"
+    for parent, key, member in ask(asked):
+        families[parent].append((key, member))
+    for parent, members in families.items():
+        session = ask("SELECT id FROM sessions WHERE key = ?", (parent,)).get
+        is_concerned = session in concerned or any(member in concerned for _, member in members)
+        if session is None or not is_concerned:
+            continue
+        summary, children = _summary(record, session), [key for key, _ in members]
+        if summary["children"] != children:
+            _keep_summary(record, session, {**summary, "children": children})
+
+
+def _summary(record: Record, session: int) -> dict[str, Any]:
+    found = next(record.rows("SELECT packed FROM summaries WHERE session = ?", (session,)))
+    told: dict[str, Any] = json.loads(summary_of(found[0]))
+    return told
+
+
+def _keep_summary(record: Record, session: int, told: dict[str, Any]) -> None:
+    packed = packed_summary(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
+    record.connection.execute("UPDATE summaries SET packed = ? WHERE session = ?", (packed, session))

@@ -1,0 +1,304 @@
+"""The text index: a cache in files of its own, which everything in the archive can be put into again.
+
+Conversation and output stand in tables of their own: the first with the places of words, for phrases and ranking; the
+second, five times as large, without. No text is kept: only words, and where in the originals the text stands.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+
+import apsw
+
+from retold.archive.database import Damaged, IndexDamaged, connected
+from retold.archive.originals import packed
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from retold.archive.documents import Document
+    from retold.archive.words import Names
+
+BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError)
+"""What SQLite says of a file that is not as we wrote it."""
+FOLDER = "index"
+SHARDS = 2
+"""One for each of two processes that write at the same time."""
+MARK = 0x72657478
+_WORDS = 'tokenize = "unicode61 remove_diacritics 2"'
+STEPS = (
+    f"""
+CREATE TABLE facts (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+-- The sessions in this file, by their name in the archive, each as it was when it was put in.
+CREATE TABLE told (
+    id INTEGER PRIMARY KEY,
+    name INTEGER NOT NULL UNIQUE,
+    stamp BLOB NOT NULL,
+    originals TEXT NOT NULL     -- the names of those that regions lie in
+);
+CREATE TABLE docs (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    seq INTEGER NOT NULL,       -- of the message; -1 for what is said about the session as a whole
+    place INTEGER,              -- of the call whose output this is
+    seal INTEGER NOT NULL,      -- to know an unchanged document again
+    regions TEXT NOT NULL       -- where its texts stand
+);
+CREATE INDEX session_docs ON docs (session, seq);
+CREATE TABLE pages (
+    session INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    packed BLOB NOT NULL,
+    PRIMARY KEY (session, place)
+) WITHOUT ROWID;
+-- Names with humps, as `timeZone`, by whose parts texts can be found as well.
+CREATE TABLE names (name TEXT PRIMARY KEY, session INTEGER NOT NULL) WITHOUT ROWID; -- where it was met first
+CREATE VIRTUAL TABLE said USING fts5(
+    human, agent, content = '', contentless_delete = 1, detail = full, {_WORDS}
+);
+CREATE VIRTUAL TABLE output USING fts5(
+    text, content = '', contentless_delete = 1, detail = none, {_WORDS}
+);
+""",
+)
+_BEGIN_OF_SAID, _BEGIN_OF_OUTPUT = 2048, 256
+"""How much of a text is looked through for names: most stand in several texts."""
+_HASH, _MERGE = 12 << 20, 4
+"""How much FTS5 gathers before it writes: its own default of 1 MB makes the first sync twice as long."""
+
+
+class Indexed:
+    """A session as the index takes it: documents with where they stand, and pages for what stands nowhere."""
+
+    __slots__ = ("docs", "name", "originals", "pages", "stamp")
+
+    def __init__(
+        self,
+        name: int,
+        stamp: bytes,
+        originals: Sequence[int],
+        docs: Sequence[tuple[Document, str]],
+        pages: Sequence[bytes],
+    ) -> None:
+        self.name, self.stamp, self.docs, self.pages = name, stamp, docs, pages
+        self.originals = " ".join(f"{original:x}" for original in originals)
+
+
+def shard_path(folder: str, number: int) -> str:
+    """Return where a file of the index lies, in retold's own folder."""
+    return os.path.join(folder, FOLDER, f"text-{number}.db")
+
+
+class Shard:
+    """One file of the index, as its writer sees it."""
+
+    def __init__(self, path: str, *, is_bulk: bool = False) -> None:
+        """Open a file; for many sessions at once, parts are not merged on the way."""
+        self.path = path
+        self._names: Names | None = None
+        try:
+            self._connection = connected(path, MARK, STEPS)
+        except Damaged as damage:
+            raise IndexDamaged(str(damage)) from damage
+        self._ask("PRAGMA synchronous = OFF")  # it is a cache: what a power cut breaks is made again
+        self._ask("PRAGMA cache_size = -16000")
+        for table in ("said", "output"):
+            for option, value in (("hashsize", _HASH), ("automerge", 0 if is_bulk else _MERGE)):
+                self._ask(f"INSERT INTO {table} ({table}, rank) VALUES (?, ?)", (option, value))  # noqa: S608 - ours
+        self._last_doc: int = self._one("SELECT coalesce(max(id), 0) FROM docs")
+        self._last: int = self._one("SELECT coalesce(max(id), 0) FROM told")
+
+    def _ask(self, asked: str, values: Sequence[Any] = ()) -> list[Any]:
+        try:
+            return list(self._connection.execute(asked, values))
+        except BROKEN as error:
+            raise IndexDamaged(f"{self.path} is damaged ({error})") from error
+
+    def _one(self, asked: str, values: Sequence[Any] = ()) -> Any:
+        return next((row[0] for row in self._ask(asked, values)), None)
+
+    def _many(self, asked: str, rows: Sequence[Sequence[Any]]) -> None:
+        try:
+            self._connection.executemany(asked, rows)
+        except BROKEN as error:
+            raise IndexDamaged(f"{self.path} is damaged ({error})") from error
+
+    def generation(self) -> int | None:
+        """Return the number of the last sync that was completed."""
+        found: int | None = self._one("SELECT value FROM facts WHERE name = 'generation'")
+        return found
+
+    def stamps(self) -> dict[int, bytes]:
+        """Return the sessions in this file, each with what it was made from."""
+        return dict(self._ask("SELECT name, stamp FROM told"))
+
+    @property
+    def last(self) -> int:
+        """A number that grows with what is in this file."""
+        return self._last_doc
+
+    def holds(self, name: int) -> bool:
+        """Tell whether a session is in this file."""
+        return self._id_of(name) is not None
+
+    def begin(self) -> None:
+        """Begin to write, if it was not begun."""
+        if not self._connection.in_transaction:
+            self._ask("BEGIN IMMEDIATE")
+
+    def commit(self, generation: int | None = None) -> None:
+        """Make what was written be seen; with the number of the sync that it completes."""
+        if generation is not None:
+            self.begin()
+            self._ask("INSERT OR REPLACE INTO facts VALUES ('generation', ?)", (generation,))
+        if self._connection.in_transaction:
+            self._ask("COMMIT")
+
+    def remove(self, name: int) -> None:
+        """Take a session out."""
+        found = self._id_of(name)
+        if found is not None:
+            self._remove_docs([number for number, *_ in self._docs(found)])
+            self._ask("DELETE FROM pages WHERE session = ?", (found,))
+            self._ask("DELETE FROM told WHERE id = ?", (found,))
+
+    def erase(self, names: Sequence[int]) -> None:
+        """Take sessions out so that no word of theirs is left in the file."""
+        ask = self._ask
+        ask("PRAGMA secure_delete = ON")
+        self.begin()
+        for name in names:
+            found = self._id_of(name)
+            # Names that others have as well are found by their parts again when the index is made anew.
+            ask("DELETE FROM names WHERE session = ?", (found,))
+            self.remove(name)
+        self.commit()
+        for table in ("said", "output"):
+            ask(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - ours
+        for asked in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+            ask(asked)
+
+    def put(self, entry: Indexed) -> None:
+        """Put a session in; what was said in it before, and stays the same, is not touched."""
+        ask, session = self._ask, self._id_of(entry.name)
+        known: dict[tuple[int, int | None], tuple[int, int, str]] = {}
+        if session is None:
+            self._last = session = self._last + 1
+            ask("INSERT INTO told VALUES (?, ?, ?, ?)", (session, entry.name, entry.stamp, entry.originals))
+        else:
+            # No REPLACE: what needs a savepoint makes FTS5 write all that it has gathered.
+            ask(
+                "UPDATE told SET stamp = ?, originals = ? WHERE id = ?",
+                (entry.stamp, entry.originals, session),
+            )
+            known = {
+                (seq, place): (number, sealed, regions)
+                for number, seq, place, sealed, regions in self._docs(session)
+            }
+        new: list[tuple[Document, int, str]] = []
+        moved: list[tuple[str, int]] = []
+        for doc, regions in entry.docs:
+            before, sealed = known.pop((doc.seq, doc.place), None), _seal(doc)
+            if before is None or before[1] != sealed:
+                new.append((doc, sealed, regions))
+                if before is not None:
+                    known[doc.seq, doc.place] = before
+            elif before[2] != regions:
+                moved.append((regions, before[0]))
+        ask("DELETE FROM pages WHERE session = ?", (session,))
+        pages = [(session, place, packed(page)) for place, page in enumerate(entry.pages)]
+        self._many("INSERT INTO pages VALUES (?, ?, ?)", pages)
+        self._many("UPDATE docs SET regions = ? WHERE id = ?", moved)
+        self._remove_docs([number for number, *_ in known.values()])
+        self._insert(session, new)
+
+    def _id_of(self, name: int) -> int | None:
+        found: int | None = self._one("SELECT id FROM told WHERE name = ?", (name,))
+        return found
+
+    def _docs(self, session: int) -> list[tuple[int, int, int | None, int, str]]:
+        asked = "SELECT id, seq, place, seal, regions FROM docs WHERE session = ?"
+        return self._ask(asked, (session,))
+
+    def _remove_docs(self, numbers: Sequence[int]) -> None:
+        ids = [(number,) for number in numbers]
+        for asked in (
+            "DELETE FROM said WHERE rowid = ?",
+            "DELETE FROM output WHERE rowid = ?",
+            "DELETE FROM docs WHERE id = ?",
+        ):
+            self._many(asked, ids)
+
+    def _insert(self, session: int, docs: Sequence[tuple[Document, int, str]]) -> None:
+        from retold.archive.words import Names, spread
+
+        rows, said, output = [], [], []
+        finder = self._names = self._names or Names()
+        names: list[str] = []
+        for doc, sealed, regions in docs:
+            self._last_doc += 1
+            rows.append((self._last_doc, session, doc.seq, doc.place, sealed, regions))
+            if doc.human or doc.agent:
+                human, agent = _plain(doc.human), _plain(doc.agent)
+                names += [*finder.new_in(human[:_BEGIN_OF_SAID]), *finder.new_in(agent[:_BEGIN_OF_SAID])]
+                said.append((self._last_doc, spread(human), spread(agent)))
+            if doc.output:
+                text = _plain(doc.output)
+                names += finder.new_in(text[:_BEGIN_OF_OUTPUT])
+                output.append((self._last_doc, spread(text)))
+        # Other statements make FTS5 write what it has gathered: all of its rows come last, and by table.
+        many = self._many
+        many("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?)", rows)
+        many("INSERT OR IGNORE INTO names VALUES (?, ?)", [(name, session) for name in names])
+        many("INSERT INTO said (rowid, human, agent) VALUES (?, ?, ?)", said)
+        many("INSERT INTO output (rowid, text) VALUES (?, ?)", output)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+
+def _seal(doc: Document) -> int:
+    """Return a number that changes with the texts of a document."""
+    sealed = 0
+    for texts in (doc.human, doc.agent, doc.output):
+        for text in texts:
+            sealed = zlib.crc32(text.encode("utf-8", "replace"), sealed)
+        sealed = zlib.crc32(b"\0", sealed)
+    return sealed
+
+
+def _plain(texts: Sequence[str]) -> str:
+    """Return texts as one that SQLite takes: half surrogates are none."""
+    text = "\n".join(texts)
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def remove_index(folder: str) -> None:
+    """Remove the index: it can be made again."""
+    for number in range(SHARDS):
+        for ending in ("", "-wal", "-shm", "-journal"):
+            try:
+                os.remove(shard_path(folder, number) + ending)
+            except FileNotFoundError:
+                continue
+
+
+def generations(folder: str) -> list[int | None]:
+    """Return the number of the last completed sync in each file of the index; none for one that is not there."""
+    found: list[int | None] = []
+    for number in range(SHARDS):
+        path = shard_path(folder, number)
+        if not os.path.exists(path):
+            found.append(None)
+            continue
+        try:
+            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            found.append(connection.execute("SELECT value FROM facts WHERE name = 'generation'").get)
+            connection.close()
+        except apsw.Error:  # damaged, or half made: the sync that is to come sees to it
+            found.append(None)
+    return found

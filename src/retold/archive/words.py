@@ -1,0 +1,258 @@
+"""How text is cut into words: what SQLite's FTS5 is given, and what it makes of it.
+
+FTS5's tokenizer is `unicode61 remove_diacritics 2`. Its tables are of Unicode 6.1 and take whatever came later for
+a letter, a new emoji as well as a new script (SQLite 3.54.1, every code point tried); `spread` blanks out what is none.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from functools import cache
+from itertools import groupby, islice
+
+TYPE_CHECKING = False  # typing costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# First and last characters of scripts that write without spaces, or whose words are looked for by their parts: Thai,
+# Lao, Burmese and Khmer with their vowel signs, Hangul, kana, bopomofo, Han.
+_DENSE = (
+    "\u0e00\u0eff\u1000\u109f\u1100\u11ff\u1780\u17ff\u3005\u3007\u3021\u3029\u3031\u3035\u303b\u303c\u3041\u3096"
+    "\u309d\u309f\u30a1\u30fa\u30fc\u318e\u31a0\u31bf\u31f0\u31ff\u3400\u4dbf\u4e00\u9fff\ua960\ua97c\uaa60\uaa7f"
+    "\uac00\ud7fb\uf900\ufaff\uff66\uffdc\U0001b000\U0001b16f\U00020000\U0003ffff"
+)
+ACCENTS = (
+    "\u0300\u0301\u0302\u0303\u0304\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u030f\u0311\u031b\u0323\u0324\u0325"
+    "\u0326\u0327\u0328\u032d\u032e\u0330\u0331"
+)
+"""The characters that FTS5 takes off the letter before them; they begin no word."""
+_WITHOUT_ACCENTS = dict.fromkeys(map(ord, ACCENTS))
+# Letters of today that were signs in Unicode 6.1, of New Tai Lue and the Vedas: FTS5 cuts there.
+_UNKNOWN = "".join(map(chr, [*range(0x19B0, 0x19C1), 0x19C8, 0x19C9, 0x1CF2, 0x1CF3]))
+
+_LETTER, _DENSE_LETTER, _NEITHER = range(3)
+
+_ASCII = bytes(range(128))
+_ASCII_WORD = re.compile(r"[a-zA-Z0-9]+")
+_UNSEPARATED = re.compile(r"[^\x00-/:-@\[-`{-\x7f]+")
+_WORD = re.compile(r"[^\W_]+")
+
+# The shape of a text: small letters are `a`, capitals `A`, digits `0`, and all else is blank.
+_SHAPE = b" " * 48 + b"0" * 10 + b" " * 7 + b"A" * 26 + b" " * 6 + b"a" * 26 + b" " * 133
+# From a hump to the end of its word. It begins with one plain letter because that is found at the speed of C.
+# `URLs` and `SHA256` have no hump.
+_HUMPED = re.compile(rb"A(?:(?<=aA)|(?<=[A0]A)(?=aa))[aA0]*")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z0-9])(?=[A-Z][a-z]{2})")
+_INNER_NUMBER = re.compile(r"[0-9](?=[A-Za-z])")
+_DIGITS = "0123456789"
+
+LONGEST_NAME = 64
+"""Names that are longer are not looked into: they are base64."""
+_MOST_INNER_NUMBERS = 1
+_SAMPLE = 64
+_FEW = 16
+_MOST_NAMES = 10_000
+"""How many names with humps are looked at in one text: a bundle of scripts has more, and base64 nothing else."""
+
+
+def spread(text: str) -> str:
+    """Return the text as it is handed to FTS5: with spaces in dense scripts, and where it would see none."""
+    return text if text.isascii() else _spaced(text)
+
+
+class Names:
+    """Finds names with humps, as `timeZone`, each once: their parts are looked up, not indexed.
+
+    FTS5 knows such a name as one word. To index its parts with every text would take more room than the texts' own words.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[bytes] = set()
+
+    def new_in(self, text: str, most: int = _MOST_NAMES) -> set[str]:
+        """Return names in a text that were not met before, of the first so many."""
+        raw = text.encode("utf-8", "replace")
+        shape = raw.translate(_SHAPE)
+        blank_before = shape.rfind
+        humped = map(re.Match.span, islice(_HUMPED.finditer(shape), most))
+        new = {raw[blank_before(b" ", 0, hump) + 1 : end] for hump, end in humped} - self._seen
+        sample = list(islice(new, _SAMPLE))
+        if len(sample) == _SAMPLE and sum(map(_has_parts, sample)) < _SAMPLE // 2:
+            return set()  # base64, with signs between
+        self._seen |= new
+        return {name.decode("ascii") for name in new if _has_parts(name)}
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words that FTS5 finds in a text, folded, in their order; the parts of names are not among them."""
+    return [fold(word) for word in cuts(text)]
+
+
+def cuts(text: str) -> list[str]:
+    """Return the words that FTS5 finds in a text, as they are written."""
+    if text.isascii():
+        return _ASCII_WORD.findall(text)
+    return [word for atom in atoms(text) for word in (_pairs(atom) if is_dense(atom[0]) else [atom])]
+
+
+def atoms(text: str) -> list[str]:
+    """Return the words of a text, where runs of dense script are whole."""
+    return [atom for run in _UNSEPARATED.findall(text) for atom in ([run] if run.isascii() else _atoms(run))]
+
+
+def sought(text: str) -> tuple[list[str], bool]:
+    """Return the words by which a text is found wherever it stands, and whether the last may only begin a word.
+
+    A run of dense script may go on in the text that is searched, so its last character is not asked for alone.
+    """
+    words = cuts(text)
+    last = atoms(text)[-1] if words else ""
+    if not last or not is_dense(last[0]):
+        return words, False
+    if len(last) == 1:
+        return words, True
+    return (words[:-1] if last[-1].isalnum() else words), False
+
+
+def fold(word: str) -> str:
+    """Return a word without case and accents: as FTS5 does, but for letters that are younger than its tables."""
+    return word.lower() if word.isascii() else leveled(word).translate(_WITHOUT_ACCENTS)
+
+
+def leveled(text: str) -> str:
+    """Return a text of the same length without case and accents, but for accents that are characters of their own."""
+    if text.isascii():
+        return text.lower()
+    folds = {character: _FOLDS[character] for character in _beyond_ascii(text)}
+    folded = _replaced(text, {character: small for character, small in folds.items() if small != character})
+    # What is left is of ASCII, where bytes are lowered ten times as fast.
+    return folded.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+
+
+def part_spans(name: str) -> list[tuple[int, int]]:
+    """Return where the parts of a name with humps stand, with and without the number behind; none for other names."""
+    if len(name) > LONGEST_NAME or len(_INNER_NUMBER.findall(name)) > _MOST_INNER_NUMBERS:
+        return []
+    humps = [hump.start() for hump in _HUMP.finditer(name)]
+    if not humps:
+        return []
+    spans = zip([0, *humps], [*humps, len(name)], strict=True)
+    return [span for start, end in spans for span in _with_and_without_number(name, start, end)]
+
+
+def is_letter(character: str) -> bool:
+    """Tell whether a character is part of a word that is set off by others."""
+    return _KINDS[character] == _LETTER
+
+
+def is_dense(character: str) -> bool:
+    """Tell whether a character is of a script that writes without spaces."""
+    place = bisect_right(_DENSE, character)
+    return place % 2 == 1 or _DENSE[place - 1] == character
+
+
+def _has_parts(name: bytes) -> bool:
+    """Tell whether a name has parts that are worth a search."""
+    return any(end - start > 1 for start, end in part_spans(name.decode("ascii")))
+
+
+def _with_and_without_number(name: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """`Utf8` is looked for as it is, and `Server2` as `server` too."""
+    yield start, end
+    letters = start + len(name[start:end].rstrip(_DIGITS))
+    if start < letters < end:
+        yield start, letters
+
+
+def _spaced(text: str) -> str:
+    """Return a text with spaces where words end and FTS5 would not see it."""
+    characters = _beyond_ascii(text)
+    if any(map(is_dense, characters)):
+        text = _dense_run().sub(_paired, text)
+    return _replaced(text, dict.fromkeys(filter(_is_glue, characters), " "))
+
+
+def _beyond_ascii(text: str) -> set[str]:
+    """Return the characters of a text that are not of ASCII; most texts have few."""
+    rest = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
+    return set(rest.decode("utf-8", "surrogatepass"))
+
+
+def _replaced(text: str, changes: dict[str, str]) -> str:
+    if len(changes) > _FEW:
+        return text.translate({ord(old): new for old, new in changes.items()})
+    for old, new in changes.items():  # for a few, this is faster
+        text = text.replace(old, new)
+    return text
+
+
+@cache
+def _dense_run() -> re.Pattern[str]:
+    """Compile this when first needed: it takes milliseconds, and a query has no use for it."""
+    ranges = zip(_DENSE[::2], _DENSE[1::2], strict=True)
+    return re.compile("[" + "".join([f"{first}-{last}" for first, last in ranges]) + "]+")
+
+
+def _paired(found: re.Match[str]) -> str:
+    """Return a run as overlapping pairs of characters, and its last one: so each character begins a word."""
+    text, run, (start, end) = found.string, found[0], found.span()
+    pairs = " ".join([run[place : place + 2] for place in range(len(run))])
+    left = "" if start == 0 or text[start - 1].isspace() else " "
+    right = "" if end == len(text) or text[end].isspace() else " "
+    return left + pairs + right
+
+
+def _pairs(run: str) -> list[str]:
+    """Return what FTS5 makes of the pairs of a run: it cuts at vowel signs."""
+    return [word for place in range(len(run)) for word in _WORD.findall(run[place : place + 2])]
+
+
+@cache
+def _is_glue(character: str) -> bool:
+    """Tell whether a character is none of a word, and FTS5 may think it is."""
+    is_known = character < "\u0100" or "\u2010" <= character <= "\u2064" or "\u2190" <= character <= "\u23f3"
+    is_known = is_known or "\u2500" <= character <= "\u26ff" or "\u3000" <= character <= "\u303f"
+    return not (is_known or character.isalnum() or character in ACCENTS)
+
+
+def _atoms(run: str) -> Iterator[str]:
+    """Yield the words and dense runs of something that no ASCII character separates."""
+    for kind, characters in groupby(run, _KINDS.__getitem__):
+        atom = "".join(characters)
+        word = atom.lstrip(ACCENTS)  # which belong to nothing
+        if (kind == _LETTER and word) or (kind == _DENSE_LETTER and _WORD.search(atom)):
+            yield word
+
+
+class _Kinds(dict[str, int]):
+    """What a character is to the words around it."""
+
+    def __missing__(self, character: str) -> int:
+        self[character] = kind = self._kind(character)
+        return kind
+
+    @staticmethod
+    def _kind(character: str) -> int:
+        if is_dense(character):
+            return _DENSE_LETTER
+        is_word = character.isalnum() and character not in _UNKNOWN
+        return _LETTER if is_word or character in ACCENTS else _NEITHER
+
+
+class _Folds(dict[str, str]):
+    """The small letter without accents, one character for each."""
+
+    def __missing__(self, character: str) -> str:
+        small = character.casefold()
+        if len(small) != 1:
+            small = character.lower()[0]
+        plain = unicodedata.normalize("NFD", small)
+        # FTS5 takes accents off Latin letters only.
+        self[character] = folded = plain[0] if len(plain) > 1 and plain[0].isascii() else small
+        return folded
+
+
+_KINDS = _Kinds()
+_FOLDS = _Folds()

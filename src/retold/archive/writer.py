@@ -1,0 +1,240 @@
+"""The one writer: parcels to rows, each whole or not at all."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count
+
+from retold.archive.parcel import Fresh, Held, Parcel
+from retold.archive.record import Record, as_stored, packed_summary
+from retold.archive.rows import Rows, stored_figure, time_or_none, usage_json
+from retold.model.project import root_hash
+from retold.model.session import Session
+
+_SESSION = (
+    "name", "stamp", "agent", "cluster", "key", "read_key", "native_id", "kind", "read_kind", "parent", "read_parent",
+    "root", "native_key", "hash", "evidence", "title", "read_title", "started_at", "ended_at", "status", "messages", "tool_calls",
+    "total", "estimated", "are_times_derived", "usage",
+)  # fmt: skip
+_INSERT = f"INSERT INTO sessions ({', '.join(_SESSION)}) VALUES (?{', ?' * (len(_SESSION) - 1)})"  # noqa: S608 - ours
+_UPDATE = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _SESSION)} WHERE id = ?"  # noqa: S608 - ours
+_ROW = "INSERT OR IGNORE INTO {} VALUES (?, {})"
+_DERIVED = (
+    "summaries",
+    "session_sources",
+    "models",
+    "messages",
+    "tool_calls",
+    "files",
+    "requests",
+    "problems",
+)
+DISPENSABLE = -1
+"""In the place of whether an original is the latest: a later one says all that it says."""
+_HOLDERS = (
+    "SELECT DISTINCT other.session FROM {0} one JOIN {0} other ON other.name = one.name WHERE one.session = ?"
+)
+
+
+class Writer:
+    """Writes what workers found into the archive, in transactions that readers see whole."""
+
+    def __init__(self, record: Record, revision: int) -> None:
+        self._record, self._revision = record, revision
+        self._connection = record.connection
+        self.touched: set[int] = set()
+        """The sessions to be told anew what they are to others."""
+        self.fresh: set[int] = set()
+        """Those of them that were just written: they need not be told that they are nothing to others."""
+        self.new_sessions = 0
+
+    def begin(self) -> None:
+        """Begin a transaction, if none is begun."""
+        if not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        """Make what was written be seen."""
+        if self._connection.in_transaction:
+            self._connection.execute("COMMIT")
+
+    def put(self, parcel: Parcel) -> None:
+        """Write a parcel: its files, its sessions, and that others of its cluster are no more."""
+        for held in parcel.files:
+            self._put_file(parcel.agent, held)
+        for rows in parcel.sessions:
+            self._put_session(rows)
+        if parcel.cluster is not None:
+            self._close_cluster(parcel)
+        self._connection.executemany("INSERT OR REPLACE INTO scraps VALUES (?, ?)", parcel.scraps.items())
+        for name, root in parcel.roots.items():
+            self._put_root(name, root)
+
+    def _put_root(self, name: str, root: str) -> None:
+        """Keep a root that was found, and remember those who took place there and were not told of it."""
+        ask = self._connection.execute
+        if ask("SELECT root FROM roots WHERE hash = ?", (name,)).get != root:
+            ask("INSERT OR REPLACE INTO roots VALUES (?, ?)", (name, root))
+            asked = "SELECT id FROM sessions WHERE hash = ? AND evidence IN ('none', 'guessed')"
+            self.touched.update(session for (session,) in ask(asked, (name,)))
+
+    def _close_cluster(self, parcel: Parcel) -> None:
+        ask = self._connection.execute
+        names = {rows.name for rows in parcel.sessions}
+        asked = "SELECT id, name FROM sessions WHERE agent = ? AND cluster = ?"
+        for session, name in list(ask(asked, (parcel.agent, parcel.cluster))):
+            if name not in names:
+                self.remove_session(session)
+        self.mark_read(parcel.agent, parcel.cluster)
+
+    def mark_read(self, agent: str, cluster: str | None) -> None:
+        """Take note that this reader has read all files of a cluster; without one, those of many conversations."""
+        asked = "UPDATE sources SET revision = ? WHERE agent = ? AND cluster IS ?"
+        self._connection.execute(asked, (self._revision, agent, cluster))
+
+    def _put_file(self, agent: str, held: Held) -> None:
+        ask, path = self._connection.execute, as_stored(held.path)
+        source, is_own = ask(
+            "SELECT id, NOT is_beside FROM sources WHERE agent = ? AND path = ?", (agent, path)
+        ).fetchone() or (None, 0)
+        if held.is_beside and is_own:
+            return  # a session's own file, which its own cluster sees to
+        state = (
+            as_stored(held.home), as_stored(held.folder), held.label, held.cluster, held.is_beside, 1, held.size,
+            held.modified_ns, held.tail, held.read_ns, self._revision, held.refusal,
+        )  # fmt: skip
+        if source is None:
+            ask(f"INSERT INTO sources VALUES (NULL, ?{', ?' * 13})", (agent, *state[:3], path, *state[3:]))  # noqa: S608
+            source = self._connection.last_insert_rowid()
+        else:
+            ask(
+                "UPDATE sources SET home = ?, folder = ?, label = ?, cluster = ?, is_beside = ?, is_there = ?, size = ?,"
+                " modified_ns = ?, tail = ?, read_ns = ?, revision = ?, refusal = ? WHERE id = ?",
+                (*state, source),
+            )
+        if held.fresh is not None:
+            self._put_original(source, held.fresh)
+        # Until the index has followed, it leads to them.
+        for name in held.dropped:
+            ask("UPDATE originals SET is_latest = ? WHERE name = ?", (DISPENSABLE, name))
+
+    def _put_original(self, source: int, fresh: Fresh) -> None:
+        ask = self._connection.execute
+        ask("UPDATE originals SET is_latest = 0 WHERE source = ? AND is_latest = 1", (source,))
+        original = ask("SELECT id FROM originals WHERE name = ?", (fresh.name,)).get
+        if original is None:
+            state = (fresh.name, source, 1, fresh.size, fresh.modified_ns, fresh.seal)
+            ask("INSERT INTO originals VALUES (NULL, ?, ?, ?, ?, ?, ?)", state)
+            original = self._connection.last_insert_rowid()
+        else:
+            ask(
+                "UPDATE originals SET is_latest = 1, size = ?, modified_ns = ?, seal = ? WHERE id = ?",
+                (fresh.size, fresh.modified_ns, fresh.seal, original),
+            )
+        self._record.originals.put(original, fresh.chunks, fresh.start)
+
+    def _put_session(self, rows: Rows) -> None:
+        ask, many, session = self._connection.execute, self._connection.executemany, rows.session
+        known = ask("SELECT id, key FROM sessions WHERE name = ?", (rows.name,)).fetchone()
+        key = known[1] if known is not None else self._free_key(session)
+        values = self._values(rows, key)
+        if known is None:
+            ask(_INSERT, values)
+            number = self._connection.last_insert_rowid()
+            self.new_sessions += 1
+        else:
+            number = known[0]
+            self._touch_relatives(number)
+            ask(_UPDATE, (*values, number))
+            self._remove_derived(number)
+        self.touched.add(number)
+        self.fresh.add(number)
+        sources = self._source_ids(session.agent, rows.sources)
+        ask(_ROW.format("summaries", "?"), (number, packed_summary(rows.summary)))
+        many(_ROW.format("session_sources", "?"), [(number, source) for source in sources])
+        many(_ROW.format("models", "?"), [(number, _clean(model)) for model in session.models])
+        many(_ROW.format("messages", ", ".join("?" * 10)), [(number, *row) for row in rows.messages])
+        many(_ROW.format("tool_calls", ", ".join("?" * 7)), [(number, *row) for row in rows.calls])
+        many(_ROW.format("files", "?"), [(number, path) for path in rows.files])
+        many(_ROW.format("requests", ", ".join("?" * 13) + ", 1"), [(number, *row) for row in rows.requests])
+        told = [
+            (one.code, one.severity, _clean(one.message), _clean(one.path), one.line, one.pointer)
+            for one in session.problems
+        ]
+        many(_ROW.format("problems", ", ".join("?" * 6)), [(number, *one) for one in told])
+
+    def _values(self, rows: Rows, key: str) -> tuple[object, ...]:
+        session = rows.session
+        project, usage = session.project, session.usage
+        values = (
+            rows.name, rows.stamp, session.agent, rows.cluster, key, session.key, session.native_id, session.kind,
+            session.kind, session.parent, session.parent, project.root, project.native_key, project.hash, project.evidence,
+            session.title, session.title, time_or_none(session.started_at), time_or_none(session.ended_at), session.status,
+            session.counts.messages, session.counts.tool_calls, stored_figure(usage.total), usage.estimated, session.are_times_derived,
+            usage_json(session),
+        )  # fmt: skip
+        return tuple(_clean(value) if isinstance(value, str) else value for value in values)
+
+    def _free_key(self, session: Session) -> str:
+        """Return a key of its own: with the project's hash behind it, or that of its file's path, where it is taken."""
+        names = chain((session.key,), (f"{session.key}~{name[:6]}" for name in _hashes(session)))
+        return next(
+            name
+            for name in names
+            if self._connection.execute("SELECT 1 FROM sessions WHERE key = ?", (name,)).get is None
+        )
+
+    def _source_ids(self, agent: str, paths: Sequence[str]) -> Iterator[int]:
+        for path in paths:
+            asked = "SELECT id FROM sources WHERE agent = ? AND path = ?"
+            found = self._connection.execute(asked, (agent, as_stored(path))).get
+            if found is not None:
+                yield found
+
+    def _touch_relatives(self, session: int) -> None:
+        """Remember those who hold what a session holds: it may be theirs when it is changed."""
+        for table in ("messages", "requests"):
+            found = self._connection.execute(_HOLDERS.format(table), (session,))
+            self.touched.update(other for (other,) in found)
+
+    def remove_session(self, session: int) -> None:
+        """Remove what was derived of a session; its originals stay."""
+        self._touch_relatives(session)
+        above = "SELECT id FROM sessions WHERE key = (SELECT parent FROM sessions WHERE id = ?)"
+        self.touched.update(parent for (parent,) in self._connection.execute(above, (session,)))
+        self.touched.discard(session)
+        self._remove_derived(session)
+        self._connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+
+    def _remove_derived(self, session: int) -> None:
+        for table in _DERIVED:
+            self._connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608 - ours
+
+    def mark_gone(self, sources: Iterable[int]) -> None:
+        """Take note that files are not there any more, and tell the sessions that were read from them."""
+        for source in sources:
+            self._connection.execute("UPDATE sources SET is_there = 0 WHERE id = ?", (source,))
+            asked = "SELECT session FROM session_sources WHERE source = ?"
+            self.touched.update(session for (session,) in self._connection.execute(asked, (source,)))
+
+    def drop_dispensable(self) -> None:
+        """Drop the originals of which later ones say all, and what nothing is made of any more."""
+        asked = "SELECT id FROM originals WHERE is_latest = ?"
+        for (original,) in list(self._connection.execute(asked, (DISPENSABLE,))):
+            self._record.originals.drop(original)
+        self._record.originals.sweep()
+
+    def set_fact(self, name: str, value: object) -> None:
+        """Let the archive know something about itself."""
+        self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+
+def _clean(text: str) -> str:
+    """Return text that SQLite takes: half surrogates are none."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _hashes(session: Session) -> Iterator[str]:
+    """Yield what tells a session from others of the same key: enough for any number of them."""
+    if session.project.hash is not None:
+        yield session.project.hash
+    path = session.sources[0].path
+    yield from (root_hash(f"{path}{number or ''}") for number in count())

@@ -1,0 +1,45 @@
+"""The archive as commands that only read open it."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from retold.archive.record import Record, exists
+from retold.ingest.home import retold_home
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.cli.console import Console
+
+DAY = 24 * 3600
+
+
+def opened(console: Console) -> Record:
+    """Return the archive, made first if there is none; if it is old, that is said."""
+    folder = retold_home(os.environ)
+    if not exists(folder):
+        from retold.cli.syncing import coverage_line, run_sync
+
+        console.tell("retold: no archive yet: reading what your agents have kept")
+        console.tell(coverage_line(run_sync(console)))
+    record = Record(folder)
+    synced_at = record.fact("synced_at")
+    age = time.time() - synced_at if synced_at else 0
+    if age > DAY:
+        days = int(age // DAY)
+        console.tell(
+            f"retold: the archive is {days} day{'s' if days > 1 else ''} old: `retold sync` brings it up to date"
+        )
+    return record
+
+
+def no_such_session(console: Console, text: str, found: list[tuple[str, str | None]]) -> int:
+    """Tell that a text means no session, or several; return the exit code."""
+    if not found:
+        console.tell(f"retold: no session {text}")
+        return 1
+    console.tell(f"retold: {text} may mean any of {len(found)} sessions:")
+    for key, title in found[:10]:
+        console.tell(f"  {key}  {title or ''}")
+    return 2

@@ -1,0 +1,68 @@
+"""`retold demo`: a made-up home to try everything on."""
+
+import os
+import shlex
+import sys
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from retold.cli.console import Console
+from retold.ingest.home import retold_home
+
+STRONGER = ("GEMINI_SESSIONS_DIR", "CLAUDE_PROJECTS_DIR", "CODEX_SESSIONS_DIR")
+"""Variables that win over those of the homes: with one of them, the demo would be mixed with the person's own."""
+WORTH_TRYING = (
+    ("retold list", "a month of work, whatever the agent"),
+    ('retold search "time zone bug"', "what was said about it, and where"),
+    ("retold projects", "where it took place, and how that is known"),
+    ("retold list --agent gemini --json", "the same for programs, with what is special about each"),
+)
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what `demo` understands."""
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        metavar="DIR",
+        help="where to make it: a new or empty folder, or that of an earlier demo, which is made anew with its archive; in retold's own folder if not given",
+    )
+
+
+def run(options: Namespace, console: Console) -> int:
+    """Make the home, and print the shell's lines that lead to it; 1 if something else is in the folder."""
+    from datetime import UTC, datetime
+
+    from retold.demo.home import OccupiedError, make_home
+    from retold.demo.marker import demo_folder
+
+    folder = Path(os.path.abspath(options.folder or demo_folder(Path(retold_home(os.environ)))))
+    try:
+        made = make_home(folder, datetime.now(UTC))
+    except OccupiedError:
+        console.tell(
+            f"retold: {folder} holds something that `retold demo` did not make: choose another folder"
+        )
+        return 1
+    for line in shell_lines(made.variables, os.environ, sys.platform):
+        console.line(line)
+    count = sum(made.conversations.values())
+    again = f"retold demo {shlex.quote(options.folder)}" if options.folder else "retold demo"
+    console.tell(
+        f"Made {count} invented conversations of three agents in {made.projects} projects, in {folder}"
+    )
+    console.tell(f'To use them in this shell: eval "$({again})"; a new shell is back to your own. Then try:')
+    for command, told in WORTH_TRYING:
+        console.tell(f"  {command:36}{told}")
+    return 0
+
+
+def shell_lines(variables: Mapping[str, str], env: Mapping[str, str], platform: str) -> Iterator[str]:
+    """Yield what a shell has to be told so that retold and the agents find the demo and nothing else."""
+    is_windows = platform == "win32"
+    for name in STRONGER:
+        if name in env:
+            yield f"set {name}=" if is_windows else f"unset {name}"
+    for name, value in variables.items():
+        yield f'set "{name}={value}"' if is_windows else f"export {name}={shlex.quote(value)}"

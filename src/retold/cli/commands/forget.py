@@ -1,0 +1,65 @@
+"""`retold forget`: gone from the archive for good."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from retold.archive.record import Record
+    from retold.cli.console import Console
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what `forget` understands."""
+    parser.add_argument(
+        "session", nargs="?", metavar="SESSION", help="a key, a native id, or an unambiguous start of either"
+    )
+    parser.add_argument(
+        "--project", metavar="X", help="every session of a project: a path, a hash, or part of its name"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only tell what would be forgotten")
+
+
+def run(options: Namespace, console: Console) -> int:
+    """Forget; 1 if nothing is meant, 2 if it is not clear what."""
+    from retold.archive.record import Record
+    from retold.ingest.forgetting import forget
+    from retold.ingest.home import retold_home
+
+    if (options.session is None) == (options.project is None):
+        console.tell("retold: name either a SESSION or a --project to forget")
+        return 2
+    folder = retold_home(os.environ)
+    with Record(folder) as record:
+        keys = _meant(record, options, console)
+    if isinstance(keys, int):
+        return keys
+    for key, title in keys:
+        console.tell(f"{'would forget' if options.dry_run else 'forgetting'} {key}  {title or ''}")
+    if not options.dry_run:
+        count = forget(folder, [key for key, _ in keys])
+        console.tell(
+            f"retold: {count} session{'' if count == 1 else 's'} forgotten, subagents included: gone from record, originals"
+            " and index, and no sync brings them back. The agent's own files were not touched."
+        )
+    return 0
+
+
+def _meant(record: Record, options: Namespace, console: Console) -> list[tuple[str, str | None]] | int:
+    from retold.cli.archive import no_such_session
+    from retold.query.listing import listed, named
+    from retold.query.wanted import Wanted
+
+    if options.session is not None:
+        found = named(record, options.session)
+        return found if len(found) == 1 else no_such_session(console, options.session, found)
+    wanted = Wanted()
+    wanted.add("project", options.project)
+    rows = [(row.key, row.title) for row in listed(record, wanted, every_kind=True)]
+    if not rows:
+        console.tell(f"retold: no session of a project {options.project}")
+        return 1
+    return rows

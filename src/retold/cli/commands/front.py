@@ -1,0 +1,41 @@
+"""`retold` alone: what your agents have kept, archived, and the newest of it."""
+
+from __future__ import annotations
+
+import os
+
+from retold.cli.syncing import coverage_line, run_sync
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.cli.console import Console
+
+NEWEST = 20
+HINTS = "Next: retold search WORDS, retold show KEY, retold list --json; all commands: retold --help"
+
+
+def run(options: object, console: Console) -> int:  # noqa: ARG001 - as every command has it
+    """Bring the archive up to date and print the newest sessions."""
+    from retold.archive.listing import count_sessions
+    from retold.archive.record import Record
+    from retold.cli.commands.list import print_list
+    from retold.ingest.home import retold_home
+    from retold.query.wanted import Wanted
+
+    coverage = run_sync(console)
+    with Record(retold_home(os.environ)) as record:
+        count = count_sessions(record)
+        if not count:
+            console.tell(coverage_line(coverage))
+            console.tell(
+                "retold: no sessions of Gemini CLI, Claude Code or Codex CLI were found here."
+                ' `eval "$(retold demo)"` makes some up to try every command on;'
+                " `retold sync --home DIR` reads a home from elsewhere."
+            )
+            return 0
+        code = print_list(record, console, Wanted(), NEWEST, every_kind=False)
+        if count > NEWEST:
+            console.tell(f"… and {count - NEWEST:,} more: retold list")
+    console.tell(coverage_line(coverage))
+    console.tell(HINTS)
+    return code

@@ -1,0 +1,29 @@
+"""`retold name`: a title of your own."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from retold.cli.console import Console
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what `name` understands."""
+    parser.add_argument(
+        "session", metavar="SESSION", help="a key, a native id, or an unambiguous start of either"
+    )
+    parser.add_argument(
+        "text", metavar="TEXT", nargs="+", help="the title; an empty one brings back the agent's own"
+    )
+
+
+def run(options: Namespace, console: Console) -> int:
+    """Give the session its title; 1 if none is meant, 2 if several are."""
+    from retold.cli.hand import changed
+    from retold.ingest.hand import name_session
+
+    return changed(
+        options.session, console, lambda hand, key: name_session(hand, key, " ".join(options.text).strip())
+    )

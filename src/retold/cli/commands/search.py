@@ -1,0 +1,96 @@
+"""`retold search`: find what was said."""
+
+from __future__ import annotations
+
+from retold.cli.filters import add_filters, count, filter_arguments
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterator
+
+    from retold.cli.console import Console
+    from retold.query.hits import Conversation
+
+SHOWN = 10
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what `search` understands."""
+    parser.add_argument(
+        "query",
+        nargs="+",
+        metavar="QUERY",
+        help='words, "a phrase", prefix*, -not, one OR other, field:value',
+    )
+    filter_arguments(parser, has_role=True)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--substring", action="store_true", help="find these letters anywhere in all text")
+    how.add_argument("--regex", action="store_true", help="find what this regular expression matches")
+    parser.add_argument(
+        "-n", "--limit", type=count, metavar="N", default=SHOWN, help="at most this many conversations"
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object per conversation")
+
+
+def as_words(given: list[str]) -> list[str]:
+    """Return what was typed with -words marked as words: a blank before them tells argparse that they are no options."""
+    return [f" {word}" if _is_unwanted(word) else word for word in given]
+
+
+def _is_unwanted(word: str) -> bool:
+    is_option = word[1:2] == "-" or len(word) == len("-n") or (word[1:2] == "n" and word[2:].isdecimal())
+    return word.startswith("-") and not is_option
+
+
+def run(options: Namespace, console: Console) -> int:
+    """Print the conversations, the best first; 1 if nothing is found, 2 if the query means nothing."""
+    from retold.query.language import Unclear
+
+    code = 1
+    try:
+        for conversation in _found(options, console):
+            if options.json:
+                from retold.export.hits import conversation_json
+
+                console.record(conversation_json(conversation))
+            else:
+                _print(conversation, console, is_first=code == 1)
+            code = 0
+    except Unclear as unclear:
+        console.tell(
+            f"retold: {' '.join(options.query).strip()}\n        {' ' * unclear.place}^ {unclear.message}"
+        )
+        return 2
+    if code:
+        console.tell("retold: nothing found")
+    return code
+
+
+def _found(options: Namespace, console: Console) -> Iterator[Conversation]:
+    from retold.cli.archive import opened
+    from retold.query.wanted import Wanted
+
+    text = " ".join(options.query).strip()
+    with opened(console) as record:
+        if options.substring or options.regex:
+            from retold.query.scan import scanned
+
+            wanted = add_filters(Wanted(), options, in_messages=True)
+            yield from scanned(record, text, wanted, options.limit, is_regex=options.regex)
+            return
+        from retold.cli.indexed import searched
+        from retold.query.language import parse
+
+        query = parse(text)
+        wanted = add_filters(Wanted(query.fields), options, in_messages=True)
+        yield from searched(record, query, wanted, options.limit, console)
+
+
+def _print(conversation: Conversation, console: Console, *, is_first: bool) -> None:
+    from retold.export.hits import conversation_lines
+
+    if not is_first:
+        console.line("")
+    for pieces in conversation_lines(conversation):
+        console.pieces(pieces)

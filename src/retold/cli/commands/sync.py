@@ -1,0 +1,40 @@
+"""`retold sync`: the archive brought up to date."""
+
+from __future__ import annotations
+
+from retold.agents import NAMES
+from retold.cli.syncing import coverage_line, run_sync
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from retold.cli.console import Console
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what `sync` understands."""
+    parser.add_argument(
+        "--home",
+        action="append",
+        default=[],
+        metavar="[LABEL=]DIR",
+        help="also read this home folder: another machine's, or a backup's; with a LABEL it is remembered",
+    )
+    parser.add_argument(
+        "--agent", action="append", default=[], choices=NAMES, help="only this agent's; repeatable"
+    )
+    parser.add_argument("--reindex", action="store_true", help="make the text index anew, from the archive")
+    parser.add_argument("--json", action="store_true", help="one JSON object: found, read, unchanged, ...")
+
+
+def run(options: Namespace, console: Console) -> int:
+    """Bring the archive up to date, and tell how much of what there is was read."""
+    coverage = run_sync(console, options.home, options.agent, reindex=options.reindex)
+    if not options.json:
+        console.tell(coverage_line(coverage))
+        return 0
+    names = ("found", "read", "unchanged", "new_sessions", "problems")
+    told = ", ".join(f'"{name}": {getattr(coverage, name)}' for name in names)
+    console.record(f'{{{told}, "seconds": {coverage.seconds:.3f}}}'.encode())
+    return 0

@@ -1,0 +1,103 @@
+"""A sync as a person sees it: how far it is while it lasts, and what it came to."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from retold.ingest.config import keep_home, read_config
+from retold.ingest.home import retold_home
+from retold.ingest.update import Task, update
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from retold.cli.console import Console
+    from retold.ingest.coverage import Coverage
+
+BAR = 24
+_STEP = 0.1
+
+
+def run_sync(
+    console: Console, homes: Sequence[str] = (), agents: Sequence[str] = (), *, reindex: bool = False
+) -> Coverage:
+    """Bring the archive up to date, and tell what stood in the way."""
+    folder = retold_home(os.environ)
+    given = [_labelled(home) for home in homes]
+    for label, home in given:
+        if not os.path.isdir(home):
+            console.tell(f"retold: {home}: no such folder")
+            continue
+        if not _is_home(home):
+            console.tell(f"retold: {home}: no agent's home")
+        if label is not None:
+            keep_home(folder, label, home)
+    config = read_config(folder)
+    labels = {label for label, _ in given}
+    known = [(label, home) for label, home in config.homes.items() if label not in labels]
+    task = Task(folder, os.environ, [*given, *known], agents, config.excluded, reindex=reindex)
+    progress = _Progress(console)
+    coverage, problems = update(task, progress.tell_wait, progress.show, progress.tell_damage)
+    progress.end()
+    for problem in problems:
+        console.tell(f"retold: {problem.path}: {problem.message} [{problem.code}]")  # type: ignore[attr-defined]
+    return coverage
+
+
+def _labelled(home: str) -> tuple[str | None, str]:
+    label, equals, folder = home.partition("=")
+    return (label, folder) if equals and label and not os.path.isdir(home) else (None, home)
+
+
+def _is_home(folder: str) -> bool:
+    from pathlib import Path
+
+    from retold.agents.registry import AGENTS
+
+    return any(agent.home_in(Path(folder)) is not None for agent in AGENTS.values())
+
+
+def coverage_line(coverage: Coverage) -> str:
+    """Return what a sync came to, on one line."""
+    new = f", {_counted(coverage.new_sessions, 'new session')}" if coverage.new_sessions else ""
+    return (
+        f"{_counted(coverage.found, 'file')} found: {coverage.read:,} read, {coverage.unchanged:,} unchanged{new};"
+        f" {_counted(coverage.problems, 'problem')}; {coverage.seconds:.1f} s"
+    )
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+class _Progress:
+    """How far the reading is: a bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console, self._is_shown, self._shown_at = console, sys.stderr.isatty(), 0.0
+        self._began = time.monotonic()
+
+    def tell_wait(self) -> None:
+        self._console.tell("retold: another retold is bringing the archive up to date; waiting for it")
+
+    def tell_damage(self, damage: str) -> None:
+        self._console.tell(f"retold: {damage}: making the text index anew, from the archive")
+
+    def show(self, done: int, size: int) -> None:
+        now = time.monotonic()
+        if not self._is_shown or (now - self._shown_at < _STEP and done < size):
+            return
+        self._shown_at = now
+        part = min(done / size, 1.0)
+        full = round(part * BAR)
+        left = (now - self._began) * (1 - part) / part if part else 0.0
+        told = f"reading {'█' * full}{'░' * (BAR - full)} {done / 1e6:,.0f} of {size / 1e6:,.0f} MB"
+        self._console.err.write(f"\r\x1b[K{told}, {left:.0f} s left" if left >= 1 else f"\r\x1b[K{told}")
+        self._console.err.flush()
+
+    def end(self) -> None:
+        if self._shown_at:
+            self._console.err.write("\r\x1b[K")

@@ -1,0 +1,193 @@
+"""A story put in time: who said what and when, and what it took."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from retold.demo.dice import Dice
+from retold.demo.story import (
+    LOOKING,
+    Ask,
+    Beat,
+    Call,
+    Compact,
+    Later,
+    Notice,
+    Rewind,
+    Save,
+    Say,
+    Shell,
+    Think,
+)
+
+_LETTERS = 3.7
+"""A token is about so many letters of prose and code."""
+_SUBAGENT = 4_200
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """The tokens of a response: the whole prompt, what of it was cached, the answer, and the thoughts besides."""
+
+    input: int
+    cached: int
+    output: int
+    reasoning: int
+
+    @property
+    def total(self) -> int:
+        """All that was billed."""
+        return self.input + self.output + self.reasoning
+
+
+class Acted(msgspec.Struct, frozen=True):
+    """A call and its time; what a subagent did meanwhile is within."""
+
+    call: Call
+    at: datetime
+    ended_at: datetime
+    inner: "tuple[Moment, ...]" = ()
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """One response of the model."""
+
+    thoughts: tuple[Think, ...] = ()
+    text: str = ""
+    calls: tuple[Acted, ...] = ()
+    spent: Spent = Spent(0, 0, 0, 0)
+
+
+Event = Ask | Answer | Notice | Shell | Rewind | Compact | Save | Later
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """Something that happened, from when to when."""
+
+    at: datetime
+    ended_at: datetime
+    event: Event
+
+
+class _Response(msgspec.Struct):
+    """A response as far as it is known."""
+
+    thoughts: list[Think] = []
+    text: str = ""
+    calls: list[Call] = []
+
+    def takes(self, beat: Think | Say | Call) -> bool:
+        """Tell whether a beat can still belong to this response: results end it, and so do changes."""
+        if isinstance(beat, Call):
+            return all(call.kind in LOOKING for call in (*self.calls, *([beat] if self.calls else [])))
+        return not self.calls and not self.text
+
+    def add(self, beat: Think | Say | Call) -> None:
+        match beat:
+            case Think():
+                self.thoughts.append(beat)
+            case Say(text):
+                self.text = text
+            case Call():
+                self.calls.append(beat)
+
+
+class Stage:
+    """A conversation while it is played: the clock, and how much the model has to read."""
+
+    def __init__(self, at: datetime, instructions: int, dice: Dice) -> None:
+        self.at, self.dice = at, dice
+        self.instructions = self.context = instructions
+        self.cached = 0
+
+    def play(self, beats: Sequence[Beat]) -> Iterator[Moment]:
+        """Yield what happens."""
+        for step in _steps(beats):
+            began_at = self._wait(step)
+            event: Event
+            if isinstance(step, _Response):
+                event = self._answer(step)
+            else:
+                event = step
+                self._hear(step)
+            yield Moment(began_at, self.at, event)
+
+    def _wait(self, step: "Event | _Response") -> datetime:
+        """Let the time go by that a person, or the model, needs; return when the step begins."""
+        seconds = self.dice.between(2, 9) if isinstance(step, _Response) else self.dice.between(25, 210)
+        if isinstance(step, Later):
+            seconds += step.hours * 3600
+        if isinstance(step, Notice | Rewind | Save):
+            seconds = self.dice.between(3, 20)
+        self.at += timedelta(seconds=seconds, milliseconds=self.dice.between(0, 999))
+        return self.at
+
+    def _hear(self, event: Event) -> None:
+        """Take in what the model will read next time, or will not read any more."""
+        match event:
+            case Ask(text):
+                self.context += _tokens(text)
+            case Shell(command, output):
+                self.context += _tokens(command + output) + 20
+            case Compact(summary):
+                self.context, self.cached = self.instructions + _tokens(summary), 0
+            case Later():
+                self.cached = 0  # the cache does not last the night
+
+    def _answer(self, response: _Response) -> Answer:
+        output = _tokens(response.text) + sum(_written(call) for call in response.calls) + 8
+        thought = sum(_tokens(thought.subject + thought.text) for thought in response.thoughts)
+        reasoning = thought * self.dice.between(2, 5) if thought else 0
+        spent = Spent(self.context, self.cached, output, reasoning)
+        self.cached = self.context - self.context % 128
+        self.context += output
+        self.at += timedelta(milliseconds=300 + 11 * (output + reasoning))
+        return Answer(tuple(response.thoughts), response.text, tuple(map(self._act, response.calls)), spent)
+
+    def _act(self, call: Call) -> Acted:
+        began_at = self.at
+        inner: tuple[Moment, ...] = ()
+        if call.beats:
+            played = Stage(self.at, _SUBAGENT, self.dice)
+            inner = tuple(played.play(call.beats))
+            self.at = played.at
+        slowest = 14_000 if call.kind in {"run", "web", "fetch"} else 400
+        self.at += timedelta(milliseconds=self.dice.between(20, slowest))
+        # Scripts hold what matters of a file or an output; models read the rest of it too.
+        unseen = self.dice.between(100, 2_400) if call.kind in LOOKING or call.kind == "run" else 30
+        self.context += _tokens(call.body) + unseen
+        return Acted(call, began_at, self.at, inner)
+
+
+def _steps(beats: Sequence[Beat]) -> Iterator[Event | _Response]:
+    """Yield the beats, those of one response together."""
+    response = None
+    for beat in beats:
+        if not isinstance(beat, Think | Say | Call):
+            if response is not None:
+                yield response
+            response = None
+            yield beat
+            continue
+        if response is not None and not response.takes(beat):
+            yield response
+            response = None
+        response = response or _Response()
+        response.add(beat)
+    if response is not None:
+        yield response
+
+
+def report(acted: Acted) -> str:
+    """Return what a subagent said last."""
+    answers = [moment.event.text for moment in acted.inner if isinstance(moment.event, Answer)]
+    return answers[-1] if answers else acted.call.body
+
+
+def _tokens(text: str) -> int:
+    return round(len(text.encode()) / _LETTERS)
+
+
+def _written(call: Call) -> int:
+    """Return how many tokens the model needs to ask for a call."""
+    return 24 + _tokens(call.what) + (_tokens(call.body) if call.kind in {"edit", "write"} else 0)

@@ -1,0 +1,1 @@
+"""Stories as Claude Code 2.1.100 writes them."""

@@ -1,0 +1,1 @@
+"""Stories as Codex CLI 0.148.0 writes them."""

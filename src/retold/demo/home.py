@@ -1,0 +1,84 @@
+"""The made-up home itself: all files of all agents, written to disk."""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from retold.demo.cast import PROJECTS, File, Setting
+from retold.demo.claude.home import claude_files
+from retold.demo.codex.home import codex_files
+from retold.demo.gemini.home import gemini_files
+from retold.demo.marker import MARKER, OWN, is_marked, marks, unmake
+from retold.demo.repertoire import stories
+from retold.demo.story import AgentName, Story
+
+
+class OccupiedError(Exception):
+    """The folder holds something that the demo did not make."""
+
+
+class Made(msgspec.Struct, frozen=True):
+    """What was made, and the variables that lead there."""
+
+    folder: Path
+    conversations: Mapping[AgentName, int]
+    projects: int
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment in which retold, and the agents, find this home and no other."""
+        home = self.folder / "home"
+        return {
+            "RETOLD_HOME": str(self.folder / OWN),
+            "GEMINI_CLI_HOME": str(home),
+            "CLAUDE_CONFIG_DIR": str(home / ".claude"),
+            "CODEX_HOME": str(home / ".codex"),
+        }
+
+
+def make_home(folder: Path, now: datetime) -> Made:
+    """Make the home, in place of one that was made before; raises OccupiedError for a folder with anything else."""
+    if is_marked(folder):
+        unmake(folder)
+    elif folder.exists() and not _is_empty(folder):
+        raise OccupiedError(folder)
+    played = stories()
+    setting = Setting(folder, now)
+    files = list(home_files(played, setting))
+    (folder / OWN).mkdir(mode=0o700, parents=True, exist_ok=True)
+    # First of all: whatever stops us from here on, the rest can be removed.
+    _write(folder / MARKER, marks(f"home/{file.path}" for file in files), now)
+    for file in files:
+        _write(setting.home / file.path, file.text, file.at)
+    return Made(folder, Counter(story.agent for story in played), len({story.project for story in played}))
+
+
+def home_files(played: Sequence[Story], setting: Setting) -> Iterator[File]:
+    """Yield every file that the stories leave in a home."""
+    by_agent = {
+        agent: [story for story in played if story.agent == agent] for agent in ("claude", "codex", "gemini")
+    }
+    yield from claude_files(by_agent["claude"], setting)
+    yield from codex_files(by_agent["codex"], setting)
+    yield from gemini_files(by_agent["gemini"], setting)
+    for project, told in PROJECTS.items():
+        yield File(f"code/{project}/README.md", f"# {project}\n\n{told}\n", setting.start("34 08:00"))
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
+
+
+def _write(path: Path, text: str, at: datetime) -> None:
+    """Write a new file that only its owner may read, in folders of the same kind, as if it were written then."""
+    for parent in reversed(path.parents):
+        if not parent.exists():
+            parent.mkdir(mode=0o700)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        file.write(text)
+    os.utime(path, (at.timestamp(), at.timestamp()))

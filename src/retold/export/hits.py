@@ -1,0 +1,63 @@
+"""Conversations that a search found, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+
+from retold.export.table import project_name
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from retold.query.hits import Conversation, Hit
+
+
+def conversation_lines(conversation: Conversation) -> Iterator[list[tuple[str, str]]]:
+    """Yield the lines of a conversation, each in pieces with their styles."""
+    project = conversation.project
+    when = (conversation.ended_at or "-")[:10]
+    name = project_name(project["root"], project["hash"], project["native_key"])
+    yield [("title", conversation.title or "(no prompt is left)")]
+    yield [("faint", f"{when}  {name}  {conversation.key}")]
+    for hit in conversation.hits:
+        yield [("faint", f"  {_place(hit)}: "), *_marked(hit)]
+
+
+def _place(hit: Hit) -> str:
+    """Return who said it or which tool gave it, and what became of it."""
+    who = hit.tool or {"user": "you", "assistant": "agent", "system": "notice"}.get(hit.role or "", "summary")
+    return who if hit.fate == "live" else f"{who} ({hit.fate})"
+
+
+def _marked(hit: Hit) -> Iterator[tuple[str, str]]:
+    place = 0
+    for start, end in hit.matches:
+        yield "plain", hit.snippet[place:start]
+        yield "match", hit.snippet[start:end]
+        place = end
+    yield "plain", hit.snippet[place:]
+
+
+def conversation_json(conversation: Conversation) -> bytes:
+    """Return a conversation with its hits, on one line."""
+    told = {
+        "key": conversation.key,
+        "title": conversation.title,
+        "project": conversation.project,
+        "ended_at": conversation.ended_at,
+        "score": round(conversation.score, 4),
+        "hits": [
+            {
+                "message": hit.message,
+                "role": hit.role,
+                "tool": hit.tool,
+                "fate": hit.fate,
+                "at": hit.at,
+                "snippet": hit.snippet,
+                "match": [list(match) for match in hit.matches],
+            }
+            for hit in conversation.hits
+        ],
+    }
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

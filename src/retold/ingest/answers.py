@@ -1,0 +1,100 @@
+"""What was asked of the world by a sync, and what it answered: as long as the answers stay, so does the result.
+
+This is the way of a sync that finds nothing new, so nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from retold.archive.originals import digest
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from retold.archive.record import Record
+    from retold.ingest.witness import Answer
+
+ENV, FOLDER, FILE, HELD, FACT = "env", "folder", "file", "held", "fact"
+UNSURE = 2_000_000_000
+"""Nanoseconds in which a second change may bear the time of the first: some file systems count in two seconds."""
+TAIL = 4096
+
+
+def folder_answer(path: str, asked_ns: int | None = None) -> int | None:
+    """Return when something was last put into a folder; none if it is not there, and no time that is too near."""
+    try:
+        modified_ns = os.stat(path).st_mtime_ns
+    except (OSError, ValueError):
+        return None
+    return -1 if asked_ns is not None and modified_ns > asked_ns - UNSURE else modified_ns
+
+
+def file_answer(path: str, *, with_tail: bool = False) -> str | None:
+    """Return size and time of a file; with how it ends, where the time may lie."""
+    try:
+        found = os.stat(path)
+        told = f"{found.st_size} {found.st_mtime_ns}"
+        return f"{told} {tail(path)}" if with_tail else told
+    except (OSError, ValueError):
+        return None
+
+
+def tail(path: str) -> str:
+    """Return a digest of how a file ends."""
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(file.tell() - TAIL, 0))
+        return tail_digest(file.read(TAIL)).hex()
+
+
+def tail_digest(end: bytes) -> bytes:
+    """Return what the last bytes of a file are known by."""
+    return digest(end)
+
+
+def is_unchanged(record: Record, scope: str, env: Mapping[str, str], facts: Mapping[str, object]) -> bool:
+    """Tell whether the world would answer again what it has answered to the last sync of this scope."""
+    is_known = False
+    for kind, asked, answer in record.rows(
+        "SELECT kind, asked, answer FROM answers WHERE scope = ?", (scope,)
+    ):
+        is_known = True
+        if answer != _now(kind, os.fsdecode(asked), answer, env, facts):
+            return False
+    return is_known
+
+
+def _now(
+    kind: str, asked: str, answer: object, env: Mapping[str, str], facts: Mapping[str, object]
+) -> object:
+    if kind == HELD:
+        has_tail = isinstance(answer, str) and answer.count(" ") > 1
+        return file_answer(asked, with_tail=has_tail)
+    if kind == FOLDER:
+        return folder_answer(asked)
+    if kind == ENV:
+        return env.get(asked)
+    if kind == FACT:
+        return facts.get(asked)
+    return file_answer(asked)
+
+
+def keep_answers(record: Record, scope: str, answers: Iterable[Answer]) -> None:
+    """Keep the answers of a sync in place of those of the one before; what stays the same is not written again."""
+    ask = record.connection.execute
+    new = {(kind, asked): answer for kind, asked, answer in answers}
+    for kind, asked, answer in list(_kept(record, scope)):
+        if (kind, asked) not in new:
+            ask("DELETE FROM answers WHERE scope = ? AND kind = ? AND asked = ?", (scope, kind, asked))
+        elif new[kind, asked] == answer:
+            del new[kind, asked]
+    record.connection.executemany(
+        "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",
+        [(scope, asked, kind, answer) for (kind, asked), answer in new.items()],
+    )
+
+
+def _kept(record: Record, scope: str) -> Iterator[tuple[str, str | bytes, object]]:
+    return record.rows("SELECT kind, asked, answer FROM answers WHERE scope = ?", (scope,))

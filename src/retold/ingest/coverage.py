@@ -1,0 +1,39 @@
+"""How much of what there is was read: told at the end of every sync."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from retold.archive.record import Record
+
+
+class Coverage:
+    """Files found, read and unchanged; sessions that are new; problems in all of them."""
+
+    __slots__ = ("found", "new_sessions", "problems", "read", "seconds", "unchanged")
+
+    def __init__(  # noqa: PLR0913 - as many as the contract names
+        self, found: int, read: int, unchanged: int, new_sessions: int, problems: int, seconds: float
+    ) -> None:
+        self.found, self.read, self.unchanged = found, read, unchanged
+        self.new_sessions, self.problems, self.seconds = new_sessions, problems, seconds
+
+
+def keep_found(record: Record, scope: str, agent: str, found: int, troubled: int) -> None:
+    """Keep how many files of an agent there are, and how many could not be opened: true as long as nothing changes."""
+    told = (f"coverage {scope} {agent}", f"{found} {troubled}")
+    record.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", told)
+
+
+def told_coverage(
+    record: Record, scope: str, agents: Sequence[str], seconds: float, done: Coverage | None = None
+) -> Coverage:
+    """Return the coverage over all agents, of a sync that has read some files, or none."""
+    kept = [(record.fact(f"coverage {scope} {agent}") or "0 0").split() for agent in agents]
+    found, troubled = (sum(int(one[place]) for one in kept) for place in (0, 1))
+    known = record.row("SELECT count(*) FROM problems WHERE severity <> 'note'")
+    problems = (known[0] if known is not None else 0) + troubled
+    read, new = (done.read, done.new_sessions) if done is not None else (0, 0)
+    return Coverage(found, read, found - read, new, problems, seconds)

@@ -1,0 +1,152 @@
+"""What lies in the agents' homes now, compared with what the archive knows."""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from retold.agents.protocol import Agent, Home, Source
+from retold.archive.record import Record, as_path, as_stored
+from retold.ingest.answers import HELD, UNSURE, file_answer, tail
+from retold.ingest.revision import REVISION
+from retold.ingest.witness import Answer, AskedEnvironment, Witness
+from retold.model.problem import Problem
+from retold.model.project import Clue
+
+Given = Sequence[tuple[str | None, Path]]
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A file in the archive's list."""
+
+    id: int
+    path: str
+    home: str
+    cluster: str | None
+    size: int
+    modified_ns: int
+    tail: bytes
+    read_ns: int
+    revision: int
+    is_there: int
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether a later change must have changed the file's time."""
+        return self.modified_ns < self.read_ns - UNSURE
+
+
+class Found(msgspec.Struct, frozen=True):
+    """All files of one agent, those that are there and those that were."""
+
+    agent: Agent
+    sources: Mapping[str, Source]
+    problems: Sequence[Problem]
+    clues: Mapping[str, Sequence[Clue]]
+    rows: Mapping[str, Row]
+    changed: frozenset[str]
+
+    @property
+    def gone(self) -> list[int]:
+        """The files that were there and are not any more; of homes that were not looked at, nothing is known."""
+        return [
+            row.id
+            for path, row in self.rows.items()
+            if row.is_there and path not in self.sources and row.home in self.clues
+        ]
+
+    @property
+    def loose(self) -> list[str]:
+        """The files that hold many conversations."""
+        there = {path for path, source in self.sources.items() if source.cluster is None}
+        return sorted(there | {path for path, row in self.rows.items() if row.cluster is None})
+
+    def clusters(self) -> dict[str, list[Source]]:
+        """Return the files that are there, by cluster."""
+        found: dict[str, list[Source]] = defaultdict(list)
+        for source in self.sources.values():
+            if source.cluster is not None:
+                found[source.cluster].append(source)
+        return found
+
+    def stale(self) -> set[str]:
+        """Return the clusters of which a file changed, or was read by an older reader."""
+        changed = {self.sources[path].cluster for path in self.changed}
+        older = {row.cluster for row in self.rows.values() if row.revision < REVISION}
+        return {cluster for cluster in changed | older if cluster is not None}
+
+
+def look(
+    record: Record, agent: Agent, env: AskedEnvironment, given: Given, witness: Witness
+) -> tuple[Found, list[Answer]]:
+    """Look through the homes of an agent; return what is there, and how each file answered."""
+    homes = list(_homes(agent, env, given, witness))
+    sources: dict[str, Source] = {}
+    problems: list[Problem] = []
+    for home in homes:
+        for found in agent.find(home):
+            if isinstance(found, Problem):
+                problems.append(found)
+            else:
+                sources.setdefault(str(found.path), found)
+    rows = {row.path: row for row in _rows(record, agent.NAME)}
+    answers: list[Answer] = []
+    changed = set()
+    for path in sources:
+        answer, is_changed = _compared(path, rows.get(path))
+        answers.append((HELD, as_stored(path), answer))
+        if is_changed:
+            changed.add(path)
+    clues = {str(home.path): list(_clues(record, agent, home)) for home in homes}
+    return Found(agent, sources, problems, clues, rows, frozenset(changed)), answers
+
+
+def _clues(record: Record, agent: Agent, home: Home) -> Iterator[Clue]:
+    """Yield what a home says about its projects, and what it has said and does not deny: it may be half deleted."""
+    told = list(agent.clues(home))
+    yield from told
+    known = {(clue.native_key, clue.evidence) for clue in told}
+    asked = "SELECT root, evidence, native_key FROM clues WHERE home = ?"
+    kept = [Clue(*row) for row in record.rows(asked, (as_stored(str(home.path)),))]
+    yield from (clue for clue in kept if (clue.native_key, clue.evidence) not in known)
+
+
+def _compared(path: str, row: Row | None) -> tuple[str | None, bool]:
+    """Return how a file answers, and whether it is new or changed."""
+    answer = file_answer(path)
+    if (
+        row is None
+        or not row.is_there
+        or row.revision < REVISION
+        or answer != f"{row.size} {row.modified_ns}"
+    ):
+        is_sure = answer is not None and int(answer.partition(" ")[2]) < time.time_ns() - UNSURE
+        return answer if is_sure else f"{answer} unsure", True
+    if row.is_sure:
+        return answer, False
+    ends = tail(path)
+    return f"{answer} {ends}", ends != row.tail.hex()
+
+
+def _homes(agent: Agent, env: Mapping[str, str], given: Given, disk: Witness) -> Iterator[Home]:
+    """Yield each home once, however it was named."""
+    seen: set[str] = set()
+    own = [(None, home) for home in agent.homes(env, disk)]
+    added = [(label, home) for label, folder in given if (home := agent.home_in(folder, disk)) is not None]
+    for label, home in (*own, *added):
+        real = os.path.realpath(home.sessions)
+        if real not in seen:
+            seen.add(real)
+            yield msgspec.structs.replace(home, label=label, disk=disk)
+
+
+def _rows(record: Record, agent: str) -> Iterator[Row]:
+    asked = (
+        "SELECT id, path, home, cluster, size, modified_ns, tail, read_ns, revision, is_there FROM sources"
+        " WHERE agent = ? AND NOT is_beside"
+    )
+    for number, path, home, *rest in record.rows(asked, (agent,)):
+        yield Row(number, as_path(path), as_path(home), *rest)

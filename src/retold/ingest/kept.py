@@ -1,0 +1,120 @@
+"""The archive as a Disk: every file that was ever kept, under the path it had."""
+
+import errno
+import os
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from retold.archive.originals import Originals
+from retold.archive.record import Record, as_path, as_stored
+from retold.reading.disk import Disk, DiskEntry, OpenFile
+
+
+class KeptEntry(NamedTuple):
+    """Something that a folder held."""
+
+    name: str
+    path: str
+    is_kept: bool
+    """A file; else a folder in which one is."""
+
+    def is_file(self, *, follow_symlinks: Literal[False]) -> bool:  # noqa: ARG002 - as `os.DirEntry` has it
+        """Tell whether it is a file."""
+        return self.is_kept
+
+    def is_dir(self, *, follow_symlinks: Literal[False]) -> bool:  # noqa: ARG002 - the same
+        """Tell whether it is a folder."""
+        return not self.is_kept
+
+
+class KeptFile:
+    """An original, opened: unpacked chunk by chunk as it is read."""
+
+    __slots__ = ("_originals", "_place", "modified_ns", "original", "size")
+
+    def __init__(self, originals: Originals, original: int, size: int, modified_ns: int) -> None:
+        self._originals, self.original, self._place = originals, original, 0
+        self.size, self.modified_ns = size, modified_ns
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+        data = self._originals.data(self.original, self._place, min(size, self.size - self._place))
+        self._place += len(data)
+        return data
+
+    def seek(self, offset: int, /) -> None:
+        """Go on at a place."""
+        self._place = offset
+
+    def status(self) -> tuple[int, int]:
+        """Return size and time: they stay."""
+        return self.size, self.modified_ns
+
+    def close(self) -> None:
+        """Nothing has to be given back."""
+
+
+class KeptDisk:
+    """What an agent's homes held."""
+
+    def __init__(self, record: Record, agent: str) -> None:
+        self._record, self._agent = record, agent
+
+    def open(self, path: str) -> OpenFile:
+        """Open the latest that was kept of a file."""
+        found = self._record.row(
+            "SELECT originals.id, originals.size, originals.modified_ns FROM sources JOIN originals ON source = sources.id"
+            " WHERE agent = ? AND path = ? ORDER BY is_latest DESC, originals.id DESC LIMIT 1",
+            (self._agent, as_stored(path)),
+        )
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, "not in the archive", path)
+        return KeptFile(self._record.originals, *found)
+
+    def entries(self, folder: str) -> Sequence[DiskEntry]:
+        """Return what a folder held."""
+        below = folder.rstrip(os.sep) + os.sep
+        names: dict[str, bool] = {}
+        for path in self._below(below):
+            name, is_deeper, _ = path[len(below) :].partition(os.sep)
+            names[name] = names.get(name, True) and not is_deeper
+        if not names:
+            raise FileNotFoundError(errno.ENOENT, "not in the archive", folder)
+        return [KeptEntry(name, below + name, is_kept) for name, is_kept in sorted(names.items())]
+
+    def _below(self, start: str) -> list[str]:
+        # Text sorts before bytes in SQLite: a path that is no text is looked for among its like.
+        first = as_stored(start)
+        last: str | bytes = first + "\U0010ffff" if isinstance(first, str) else first + b"\xff"
+        asked = "SELECT path FROM sources WHERE agent = ? AND path >= ? AND path < ? AND EXISTS (SELECT 1 FROM originals WHERE source = sources.id)"
+        return [as_path(path) for (path,) in self._record.rows(asked, (self._agent, first, last))]
+
+    def is_folder(self, path: str) -> bool:
+        """Tell whether a folder was there."""
+        return bool(self._below(path.rstrip(os.sep) + os.sep))
+
+    def is_file(self, path: str) -> bool:
+        """Tell whether a file was there."""
+        asked = "SELECT 1 FROM sources JOIN originals ON source = sources.id WHERE agent = ? AND path = ?"
+        return self._record.row(asked, (self._agent, as_stored(path))) is not None
+
+    def is_link(self, path: str) -> bool:  # noqa: ARG002 - as a Disk has it
+        """No link is kept."""
+        return False
+
+
+class Pinned:
+    """A Disk on which one file is what it was at another time."""
+
+    def __init__(self, disk: Disk, path: str, file: KeptFile) -> None:
+        self._disk, self._path, self._file = disk, path, file
+        self.original = file.original
+        self.entries, self.is_folder = disk.entries, disk.is_folder
+        self.is_file, self.is_link = disk.is_file, disk.is_link
+
+    def open(self, path: str) -> OpenFile:
+        """Open a file; the one that is pinned at its beginning."""
+        if path != self._path:
+            return self._disk.open(path)
+        self._file.seek(0)
+        return self._file

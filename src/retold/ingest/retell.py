@@ -1,0 +1,126 @@
+"""A session with everything that was said in it, read again from its originals: the archive alone is enough."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from retold.agents.protocol import Agent, Home, Reading, Source
+from retold.agents.registry import AGENTS
+from retold.archive.record import Record, as_path, summary_of
+from retold.archive.rows import name_of
+from retold.ingest.derive import conversation_name, conversations, scraps
+from retold.ingest.kept import KeptDisk, KeptFile, Pinned
+from retold.model.entries import Entry, Message
+from retold.model.parts import ToolCall
+from retold.model.problem import Problem
+from retold.model.session import Session, View
+from retold.model.wire import decode_summary
+
+_KEPT = """
+SELECT path, home, folder, label, cluster, is_latest, originals.id, originals.size, originals.modified_ns
+FROM sources JOIN originals ON source = sources.id WHERE agent = ?1 AND NOT is_beside AND is_latest >= 0
+AND (cluster = ?2 OR cluster IS NULL AND sources.id IN (SELECT source FROM session_sources WHERE session = ?3))
+ORDER BY is_latest DESC, path, originals.id DESC
+"""
+
+
+def retold(record: Record, key: str, view: View = "full") -> Session | None:
+    """Return a session by its key, all of it as it was at one moment; None if there is none."""
+    with record.connection:
+        session = _retold(record, key, view)
+    return session
+
+
+def _retold(record: Record, key: str, view: View) -> Session | None:
+    asked = (
+        "SELECT id, name, agent, cluster, packed FROM sessions JOIN summaries ON session = id WHERE key = ?"
+    )
+    row = record.row(asked, (key,))
+    if row is None:
+        return None
+    number, name, agent, cluster, packed = row
+    known = decode_summary(summary_of(packed))
+    sources = list(_sources(record, agent, cluster, number))
+    session = _read(AGENTS[agent], sources, name, view)
+    if session is None:
+        return known
+    told = msgspec.structs.replace(session, timeline=tuple(_marked(record, number, session.timeline)))
+    return _as_known(told, known)
+
+
+def _read(agent: Agent, sources: Iterable[Source], name: int, view: View) -> Session | None:
+    clustered: list[Reading] = []
+    loose: list[Reading] = []
+    for source in sources:
+        found = agent.read(source)
+        if not isinstance(found, Problem):
+            (loose if source.cluster is None else clustered).extend(found)
+    shared = scraps(agent, loose)
+    for group, _, session in conversations(agent, clustered, shared, view):
+        if conversation_name(agent, group) == name:
+            return session
+    lost = next((said for group, said in shared.items() if conversation_name(agent, group) == name), None)
+    return None if lost is None else agent.join(lost, view)
+
+
+def _sources(record: Record, agent: str, cluster: str | None, session: int) -> Iterator[Source]:
+    """Yield the files of a cluster as they were last, and as they were before where that is kept as well."""
+    disk = KeptDisk(record, agent)
+    for path, home, folder, label, group, is_latest, *original in record.rows(
+        _KEPT, (agent, cluster, session)
+    ):
+        place = as_path(path)
+        seen = disk if is_latest else Pinned(disk, place, KeptFile(record.originals, *original))
+        yield Source(Path(place), Home(Path(as_path(home)), Path(as_path(folder)), label, seen), group)
+
+
+def _marked(record: Record, session: int, timeline: Iterable[Entry]) -> Iterator[Entry]:
+    """Yield the entries of a session; those that belong to another are marked, and its subagents have their keys."""
+    copied = {
+        name
+        for (name,) in record.rows("SELECT name FROM messages WHERE session = ? AND copied = 2", (session,))
+    }
+    others = {
+        name for (name,) in record.rows("SELECT name FROM requests WHERE session = ? AND NOT own", (session,))
+    }
+    renamed = dict(record.rows("SELECT read_key, key FROM sessions WHERE read_key <> key"))
+    for entry in timeline:
+        told = entry
+        if isinstance(entry, Message):
+            is_other = entry.usage is not None and name_of("request", entry.usage.request) in others
+            if is_other or (copied and name_of("entry", entry.id) in copied):
+                told = msgspec.structs.replace(entry, own=False)
+            if renamed and any(_child(part) in renamed for part in entry.parts):
+                told = msgspec.structs.replace(told, parts=tuple(_renamed(entry.parts, renamed)))
+        yield told
+
+
+def _child(part: object) -> str | None:
+    return part.child if isinstance(part, ToolCall) else None
+
+
+def _renamed(parts: Sequence[object], renamed: Mapping[str, str]) -> Iterator[object]:
+    for part in parts:
+        child = renamed.get(_child(part) or "")
+        yield part if child is None else msgspec.structs.replace(part, child=child)  # type: ignore[type-var]
+
+
+def _as_known(session: Session, known: Session) -> Session:
+    """Return a session with all that the archive knows of it: its files alone do not tell what it is to others."""
+    kept = {
+        field: getattr(known, field)
+        for field in (
+            "key",
+            "kind",
+            "parent",
+            "children",
+            "project",
+            "title",
+            "tags",
+            "usage",
+            "cost_usd",
+            "sources",
+        )
+    }
+    return msgspec.structs.replace(session, **kept)

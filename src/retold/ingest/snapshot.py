@@ -1,0 +1,178 @@
+"""A Disk on which files stand still: each as it was when it was opened first, and at hand to be kept."""
+
+import time
+from collections.abc import Sequence
+
+from retold.ingest.answers import TAIL, tail_digest
+from retold.ingest.struck import struck
+from retold.reading.disk import DISK, Disk, DiskEntry, OpenFile
+
+LARGEST = 64 << 20
+"""Files up to this size are held in memory while they are read; larger ones only grow, so their size is enough."""
+ATTEMPTS = 3
+
+
+class MemoryFile:
+    """Bytes, as an open file."""
+
+    __slots__ = ("_data", "_place", "modified_ns", "size")
+
+    def __init__(self, data: bytes, modified_ns: int) -> None:
+        self._data, self._place = data, 0
+        self.size, self.modified_ns = len(data), modified_ns
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes; all of them as they are, if that is what is wanted."""
+        start, self._place = self._place, min(self._place + size, self.size)
+        return self._data if start == 0 and size >= self.size else self._data[start : self._place]
+
+    def seek(self, offset: int, /) -> None:
+        """Go on at a place."""
+        self._place = offset
+
+    def status(self) -> tuple[int, int]:
+        """Return size and time: they stay."""
+        return self.size, self.modified_ns
+
+    def close(self) -> None:
+        """Nothing has to be given back."""
+
+
+class _BoundedFile:
+    """An open file that may grow, up to where it ended at first."""
+
+    __slots__ = ("_file", "_place", "modified_ns", "size")
+
+    def __init__(self, file: OpenFile, size: int) -> None:
+        self._file, self._place = file, 0
+        self.size, self.modified_ns = size, file.modified_ns
+
+    def read(self, size: int, /) -> bytes:
+        data = self._file.read(max(min(size, self.size - self._place), 0))
+        self._place += len(data)
+        return data
+
+    def seek(self, offset: int, /) -> None:
+        self._place = offset
+        self._file.seek(offset)
+
+    def status(self) -> tuple[int, int]:
+        return self.size, self.modified_ns
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class Still:
+    """What a file held when it was opened first."""
+
+    def __init__(self, path: str, file: OpenFile) -> None:
+        self.path, self.read_ns = path, time.time_ns()
+        self.size = self.file_size = file.size
+        self.modified_ns = file.modified_ns
+        self.data: bytes | None = None
+        """The content, where it is not too large to be held."""
+
+    def part(self, start: int, size: int) -> bytes:
+        """Return a part of the content."""
+        if self.data is not None:
+            return self.data[start : start + size]
+        file = DISK.open(self.path)
+        try:
+            file.seek(start)
+            pieces = []
+            while size and (data := file.read(size)):
+                pieces.append(data)
+                size -= len(data)
+            return b"".join(pieces)
+        finally:
+            file.close()
+
+    def end(self) -> None:
+        """Take the end of the file down, when all of it is known."""
+        self.size = self.file_size = self.size if self.data is None else len(self.data)
+        self.tail = tail_digest(self.part(max(self.size - TAIL, 0), TAIL))
+        """To know the file again where size and time may lie."""
+
+    def strike(self, forgotten: frozenset[bytes]) -> None:
+        """Leave out what is to be forgotten."""
+        if forgotten and self.data is not None:
+            self.data = struck(self.data, forgotten)
+            self.size = len(self.data)
+
+
+class Snapshot:
+    """The disk of this machine with files that stand still; what has gone from it is where it is kept."""
+
+    def __init__(self, kept: Disk, forgotten: frozenset[bytes] = frozenset()) -> None:
+        self.files: dict[str, Still] = {}
+        """The files of this machine that were opened."""
+        self._kept, self._forgotten = kept, forgotten
+
+    def open(self, path: str) -> OpenFile:
+        """Open a file as it was when it was opened first."""
+        still = self.files.get(path)
+        if still is None:
+            try:
+                still = self.files[path] = _stilled(path)
+                still.strike(self._forgotten)
+            except FileNotFoundError:
+                return self._kept.open(path)
+        if still.data is not None:
+            return MemoryFile(still.data, still.modified_ns)
+        return _BoundedFile(DISK.open(path), still.size)
+
+    def entries(self, folder: str) -> Sequence[DiskEntry]:
+        """Return what a folder holds, and what it held."""
+        try:
+            here = DISK.entries(folder)
+        except FileNotFoundError:
+            return self._kept.entries(folder)
+        names = {entry.name for entry in here}
+        gone = [entry for entry in _entries(self._kept, folder) if entry.name not in names]
+        return sorted([*here, *gone], key=lambda entry: entry.name) if gone else here
+
+    def is_folder(self, path: str) -> bool:
+        """Tell whether a folder is there, or was."""
+        return DISK.is_folder(path) or self._kept.is_folder(path)
+
+    def is_file(self, path: str) -> bool:
+        """Tell whether a file is there, or was."""
+        return DISK.is_file(path) or self._kept.is_file(path)
+
+    def is_link(self, path: str) -> bool:
+        """Tell whether a link is there."""
+        return DISK.is_link(path)
+
+
+def _entries(disk: Disk, folder: str) -> Sequence[DiskEntry]:
+    try:
+        return disk.entries(folder)
+    except OSError:
+        return ()
+
+
+def _stilled(path: str) -> Still:
+    """Read a file; again when it changed meanwhile, a few times at most."""
+    for _ in range(ATTEMPTS):
+        file = DISK.open(path)
+        try:
+            still = Still(path, file)
+            if still.size > LARGEST:
+                still.end()
+                return still
+            still.data = _all(file)
+            is_settled = file.status() == (still.size, still.modified_ns) and len(still.data) == still.size
+        finally:
+            file.close()
+        if is_settled:
+            break
+    still.end()
+    return still
+
+
+def _all(file: OpenFile) -> bytes:
+    pieces = [file.read(file.size + 1)]
+    while pieces[-1] and sum(map(len, pieces)) < LARGEST:
+        pieces.append(file.read(file.size + 1))
+    return pieces[0] if len(pieces) == 2 and not pieces[1] else b"".join(pieces)  # noqa: PLR2004 - all at once

@@ -1,0 +1,92 @@
+"""The way into a sync: nothing heavy is imported unless something changed."""
+
+from __future__ import annotations
+
+import time
+
+from retold.agents import NAMES
+from retold.archive.database import IndexDamaged
+from retold.archive.record import Record
+from retold.archive.texts import generations, remove_index
+from retold.ingest.answers import is_unchanged
+from retold.ingest.coverage import told_coverage
+from retold.ingest.lock import Lock
+from retold.ingest.revision import REVISION
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from retold.ingest.coverage import Coverage
+
+
+class Task:
+    """What a sync is asked to do, as the command line says it."""
+
+    __slots__ = ("agents", "env", "excluded", "folder", "homes", "reindex")
+
+    def __init__(  # noqa: PLR0913 - one for each thing that can be said
+        self,
+        folder: str,
+        env: Mapping[str, str],
+        homes: Sequence[tuple[str | None, str]] = (),
+        agents: Sequence[str] = (),
+        excluded: Sequence[str] = (),
+        *,
+        reindex: bool = False,
+    ) -> None:
+        self.folder, self.env, self.homes, self.agents = folder, env, homes, agents
+        self.excluded, self.reindex = excluded, reindex
+
+    @property
+    def scope(self) -> str:
+        """What tells syncs apart that look at different things."""
+        return repr((sorted(map(str, self.homes)), sorted(self.excluded)))
+
+
+def update(
+    task: Task,
+    tell_wait: Callable[[], None],
+    tell_progress: Callable[[int, int], None],
+    tell_damage: Callable[[str], None] = lambda _: None,
+) -> tuple[Coverage, Sequence[object]]:
+    """Bring the archive up to date; return how much was read, and the problems that stood in the way.
+
+    A damaged index is told and made anew.
+    """
+    began = time.perf_counter()
+    with Lock(task.folder, tell_wait), Record(task.folder, can_write=True) as record:
+        if task.reindex:
+            remove_index(task.folder)
+        agents = tuple(task.agents or NAMES)
+        stale = agents if task.reindex else _stale(record, task, agents)
+        if not stale:
+            return told_coverage(record, task.scope, agents, time.perf_counter() - began), ()
+        from pathlib import Path
+
+        from retold.ingest.sync import Order, sync
+
+        given = [(label, Path(folder)) for label, folder in task.homes]
+        order = Order(task.folder, task.scope, task.env, given, stale, tuple(task.excluded))
+        try:
+            outcome = sync(record, order, tell_progress)
+        except IndexDamaged as damage:
+            tell_damage(str(damage))
+            remove_index(task.folder)
+            outcome = sync(record, order, tell_progress)
+        coverage = told_coverage(record, task.scope, agents, time.perf_counter() - began, outcome.coverage)
+        return coverage, outcome.problems
+
+
+def _stale(record: Record, task: Task, agents: Sequence[str]) -> tuple[str, ...]:
+    """Return the agents of which something may be new; all of them, if the index is behind."""
+    generation = record.fact("generation")
+    if generation is None or any(found != generation for found in generations(task.folder)):
+        return tuple(agents)
+    facts = {"revision": REVISION}
+    stale = tuple(
+        agent for agent in agents if not is_unchanged(record, f"{task.scope} {agent}", task.env, facts)
+    )
+    if not stale:
+        record.connection.execute("INSERT OR REPLACE INTO facts VALUES ('synced_at', ?)", (time.time(),))
+    return stale

@@ -1,0 +1,145 @@
+"""The archive for programs."""
+
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from retold.archive.record import Record, exists
+from retold.ingest.config import read_config
+from retold.ingest.coverage import Coverage
+from retold.ingest.home import retold_home
+from retold.ingest.retell import retold
+from retold.ingest.update import Task, update
+from retold.model.entries import Fate
+from retold.model.project import Project
+from retold.model.session import Session, View
+from retold.model.wire import decode_summary
+from retold.query.hits import Conversation
+from retold.query.language import parse
+from retold.query.listing import named, summaries
+from retold.query.scan import scanned
+from retold.query.search import Search
+from retold.query.wanted import Wanted
+
+FILTERS = ("agent", "project", "model", "tool", "file", "role", "status", "tag", "home", "since", "until")
+_FIELDS = {"since": "after", "until": "before"}
+_SHOWN = 10
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """A place in a conversation where it is said."""
+
+    message: str | None
+    """The id of the message; none where the agent gave it none."""
+    role: str | None
+    tool: str | None
+    """The tool whose output it is."""
+    fate: Fate
+    at: datetime | None
+    snippet: str
+    match: tuple[tuple[int, int], ...]
+    """Where in the snippet the words stand."""
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A conversation that a search found; `archive.session(found.key)` has all of it."""
+
+    key: str
+    title: str | None
+    project: Project
+    ended_at: datetime | None
+    score: float
+    """1 for the best, less for the others."""
+    hits: tuple[Hit, ...]
+
+
+class Archive:
+    """An open archive: sessions are read when they are asked for, and what was said only with `session`."""
+
+    def __init__(self, folder: str) -> None:
+        """Open the archive in a folder; raises FileNotFoundError if there is none."""
+        if not exists(folder):
+            raise FileNotFoundError(f"no archive in {folder}: `retold sync` or `retold.sync()` makes one")
+        self._record = Record(folder)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the archive."""
+        self._record.connection.close()
+
+    def sessions(self, *, every_kind: bool = False, **filters: str) -> Iterator[Session]:
+        """Yield sessions without their timelines, the newest first; filters are those of `retold list`."""
+        wanted = _wanted(Wanted(), filters, in_messages=False)
+        return map(decode_summary, summaries(self._record, wanted, every_kind=every_kind))
+
+    def session(self, name: str, view: View = "full") -> Session:
+        """Return a session with its timeline: by its key, its native id, or the start of either.
+
+        Raises LookupError if none is meant, or several are.
+        """
+        found = named(self._record, name)
+        session = retold(self._record, found[0][0], view) if len(found) == 1 else None
+        if session is None:
+            several = ": " + ", ".join(key for key, _ in found[:_SHOWN]) if found else ""
+            raise LookupError(f"{name} means {len(found)} sessions{several}")
+        return session
+
+    def search(self, query: str, limit: int = _SHOWN, **filters: str) -> Iterator[Found]:
+        """Yield the conversations that hold what is asked for, the best first; raises ValueError for an unclear query."""
+        asked = parse(query)
+        wanted = _wanted(Wanted(asked.fields), filters, in_messages=True)
+        return map(_found, Search(self._record, asked, wanted).conversations(limit))
+
+    def scan(
+        self, text: str, limit: int = _SHOWN, *, is_regex: bool = False, **filters: str
+    ) -> Iterator[Found]:
+        """Yield the conversations in which a text stands anywhere, or a pattern matches, the newest first."""
+        wanted = _wanted(Wanted(), filters, in_messages=True)
+        return map(_found, scanned(self._record, text, wanted, limit, is_regex=is_regex))
+
+
+def open(folder: str | os.PathLike[str] | None = None) -> Archive:  # noqa: A001 - read as `retold.open`
+    """Open the archive: the user's own, or the one in a folder."""
+    return Archive(os.fspath(folder) if folder is not None else retold_home(os.environ))
+
+
+def sync(folder: str | os.PathLike[str] | None = None) -> Coverage:
+    """Bring the archive up to date with what the agents have kept; return how much of it was read."""
+    place = os.fspath(folder) if folder is not None else retold_home(os.environ)
+    config = read_config(place)
+    task = Task(place, os.environ, list(config.homes.items()), (), config.excluded)
+    coverage, _ = update(task, lambda: None, lambda _done, _size: None)
+    return coverage
+
+
+def _wanted(wanted: Wanted, filters: dict[str, str], *, in_messages: bool) -> Wanted:
+    for name, value in filters.items():
+        if name not in FILTERS:
+            raise TypeError(f"no filter {name}: there are {', '.join(FILTERS)}")
+        wanted.add(_FIELDS.get(name, name), value, in_messages=in_messages)
+    return wanted
+
+
+def _found(conversation: Conversation) -> Found:
+    hits = tuple(
+        Hit(hit.message, hit.role, hit.tool, hit.fate, _time(hit.at), hit.snippet, tuple(hit.matches))
+        for hit in conversation.hits
+    )
+    project: Any = conversation.project
+    at = _time(conversation.ended_at)
+    return Found(conversation.key, conversation.title, Project(**project), at, conversation.score, hits)
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)

@@ -1,0 +1,36 @@
+"""Which files a tool was at work on."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from retold.model.parts import ToolCall
+
+NAMES = frozenset(
+    (
+        "absolute_path", "dir_path", "directory", "file", "file_name", "file_path", "filename", "files", "include",
+        "notebook_path", "path", "paths", "target_file",
+    )
+)  # fmt: skip
+"""The arguments in which agents name files and folders."""
+_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
+_WORD = re.compile(r"(?<![\w:/.])[~\w.@+-]*[/\\][\w.@+~/\\-]*\w|(?<![\w/.])[\w-]+\.[A-Za-z]\w{0,7}\b")
+"""A word of a command that may be a path: with a separator in it, or an ending."""
+_LONGEST = 1_000
+_MOST = 50
+
+
+def touched(call: ToolCall) -> Iterator[str]:
+    """Yield the paths that a call names, as it names them."""
+    for name, value in call.arguments.items():
+        if name in NAMES:
+            yield from _paths(value)
+        elif type(value) is str and "*** " in value and call.canonical in ("file_edit", "shell_exec"):
+            yield from (added or moved for added, moved in _PATCHED.findall(value))
+        elif type(value) is str and call.canonical == "shell_exec" and len(value) <= _LONGEST:
+            yield from _WORD.findall(value)[:_MOST]
+
+
+def _paths(value: Any) -> Iterator[str]:
+    found = value if type(value) is list else [value]
+    yield from (path for path in found if type(path) is str and 0 < len(path) <= _LONGEST)

@@ -1,0 +1,226 @@
+"""Where the words of a query stand in a text, and the line of it that shows them best."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from retold.archive.words import ACCENTS, LONGEST_NAME, atoms, fold, is_dense, is_letter, leveled, part_spans
+
+TYPE_CHECKING = False  # typing costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from retold.query.language import Query, Term
+
+_MOST_MARKS = 1_000
+_CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_NAME = _CAPITALS + _CAPITALS.lower() + "0123456789"
+_SPACES = re.compile(r"\s+")
+_NEXT_WORD = re.compile(r"(\s*)(\S+)")
+_FAR = 8
+"""How many times the width is looked back for words, where a text has mostly spaces."""
+
+
+class _Page:
+    """A text, and the same without case and accents in which it is searched."""
+
+    __slots__ = ("has_accents", "level", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.level = leveled(text)
+        self.has_accents = not text.isascii() and any([accent in text for accent in ACCENTS])
+
+
+def marks(text: str, query: Query) -> list[tuple[int, int]]:
+    """Return where the terms of a query stand in a text, from first to last; of each term at most 1,000."""
+    page = _Page(text)
+    return _merged(sorted([place for term in _meant(query) for place in _places(term, page)]))
+
+
+def satisfies(text: str, query: Query) -> bool:
+    """Tell whether a text has what the clauses of a query ask for, phrases as phrases, and nothing they exclude."""
+    page = _Page(text)
+    meant = set(_meant(query))
+    for clause in query.clauses:
+        terms = [
+            term for term in clause.alternatives if term in meant or (clause.is_negated and atoms(term.text))
+        ]
+        occurs = any(next(_places(term, page), None) is not None for term in terms)
+        if terms and occurs == clause.is_negated:
+            return False
+    return True
+
+
+def snippet(
+    text: str, found: Sequence[tuple[int, int]], width: int = 160
+) -> tuple[str, list[tuple[int, int]]]:
+    """Return one line of a text around as many different marks as fit, and where they stand in it."""
+    shown = _trimmed(text, found)
+    first, last = _densest(text, shown, width)
+    if _length(text[first:last]) > width:
+        last = _reach(text, first, width)
+    room = width - _length(text[first:last])
+    nearby = _reach(text, last, room // 2)
+    start = first - _reach_back(text, first, room - _length(text[last:nearby]))
+    end = _reach(text, last, room - _length(text[start:first]))
+    return _line(text, start, end, shown)
+
+
+def _meant(query: Query) -> Sequence[Term]:
+    """Return the terms that have words; signs are looked for only where there is nothing else, as in the index."""
+    return [term for term in query.terms if atoms(term.text)] or query.terms
+
+
+def _places(term: Term, page: _Page) -> Iterator[tuple[int, int]]:
+    """Yield where a term stands."""
+    words = atoms(term.text)
+    pattern = re.compile(_pattern(words, page) if words else re.escape(leveled(term.text)))
+    place = count = 0
+    while count < _MOST_MARKS and (found := pattern.search(page.level, place)):
+        start, end = found.span()
+        if words and not _is_whole(found, words, term, page.text):
+            place = start + 1
+            continue
+        if term.kind == "prefix":
+            end = _word_end(page.text, end)
+        yield start, end
+        place, count = end, count + 1
+
+
+def _pattern(words: Sequence[str], page: _Page) -> str:
+    """Return the words one after the other, with a group for what is between two."""
+    accents = f"[{ACCENTS}]*" if page.has_accents else ""
+    escaped = [re.escape(word) if is_dense(word[0]) else accents.join([*fold(word), ""]) for word in words]
+    # Two runs of dense script without anything between them would be one.
+    gaps = [
+        r"([\W_]+)" if is_dense(left[0]) and is_dense(right[0]) else r"([\W_]*)"
+        for left, right in pairwise(words)
+    ]
+    return "".join([piece for pair in zip(escaped, [*gaps, ""], strict=True) for piece in pair])
+
+
+def _is_whole(found: re.Match[str], words: Sequence[str], term: Term, text: str) -> bool:
+    """Tell whether words were found that are words there too, and not pieces of others."""
+    if not _begins(text, found.start()):
+        return False
+    joints = [found.start(group) for group in range(1, len(words)) if not found[group]]
+    is_open = term.kind == "prefix" or is_dense(words[-1][0])
+    return (is_open or _ends(text, found.end())) and all([_begins(text, joint) for joint in joints])
+
+
+def _begins(text: str, place: int) -> bool:
+    """Tell whether a word, or a part of a name, begins at a place."""
+    if place == 0 or not is_letter(text[place - 1]) or is_dense(text[place]):
+        return True
+    if text[place] in _CAPITALS and place in [start for start, _ in _parts_around(text, place)]:
+        return True
+    if text[place - 1] not in ACCENTS:
+        return False
+    before = text[max(0, place - LONGEST_NAME) : place].rstrip(ACCENTS)
+    return not before or not is_letter(before[-1])
+
+
+def _ends(text: str, place: int) -> bool:
+    """Tell whether a word, or a part of a name, ends at a place."""
+    if place == len(text) or not is_letter(text[place]):
+        return True
+    return text[place] in _NAME and place in [end for _, end in _parts_around(text, place)]
+
+
+def _parts_around(text: str, place: int) -> Iterator[tuple[int, int]]:
+    """Yield where the parts of the name stand that surrounds a place."""
+    before = text[max(0, place - LONGEST_NAME - 1) : place]
+    after = text[place : place + LONGEST_NAME + 1]
+    start = place - len(before) + len(before.rstrip(_NAME))
+    end = place + len(after) - len(after.lstrip(_NAME))
+    return ((start + first, start + last) for first, last in part_spans(text[start:end]))
+
+
+def _word_end(text: str, place: int) -> int:
+    while place < len(text) and is_letter(text[place]):
+        place += 1
+    return place
+
+
+def _merged(places: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges in which those that overlap are one."""
+    merged: list[tuple[int, int]] = []
+    for start, end in places:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _trimmed(text: str, found: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the marks without the spaces at their ends."""
+    trimmed = []
+    for start, end in found:
+        marked = text[start:end]
+        if stripped := marked.strip():
+            begin = start + marked.index(stripped[0])
+            trimmed.append((begin, begin + len(stripped)))
+    return trimmed
+
+
+def _densest(text: str, found: Sequence[tuple[int, int]], width: int) -> tuple[int, int]:
+    """Return the range, no wider than asked for, in which most different marks are; without any, the text's begin."""
+    if not found:
+        begin = len(text) - len(text.lstrip())
+        return begin, begin
+    words = [leveled(text[start:end]) for start, end in found]
+    left, right = max(
+        _windows(found, width),
+        key=lambda window: (len(set(words[window[0] : window[1] + 1])), window[1] - window[0]),
+    )
+    return found[left][0], found[right][1]
+
+
+def _windows(found: Sequence[tuple[int, int]], width: int) -> Iterator[tuple[int, int]]:
+    """Yield for each mark the first and the last of those that fit together with it as the last."""
+    left = 0
+    for right, (_, end) in enumerate(found):
+        while left < right and end - found[left][0] > width:
+            left += 1
+        yield left, right
+
+
+def _reach(text: str, place: int, room: int) -> int:
+    """Return the end of the last word that has room behind a place; a word that begins before it may be cut."""
+    end = place
+    while word := _NEXT_WORD.match(text, end):
+        length = bool(word[1]) + len(word[2])
+        if length > room:
+            return end + room if end == place and not word[1] else end
+        end, room = word.end(), room - length
+    return end
+
+
+def _reach_back(text: str, place: int, room: int) -> int:
+    """Return how many characters before a place have room."""
+    return _reach(text[max(0, place - _FAR * room) : place][::-1], 0, room)
+
+
+def _length(text: str) -> int:
+    return len(_SPACES.sub(" ", text))
+
+
+def _line(
+    text: str, start: int, end: int, found: Sequence[tuple[int, int]]
+) -> tuple[str, list[tuple[int, int]]]:
+    """Return a piece of a text in one line, and where the marks are in it."""
+    line = "…" if text[:start].strip() else ""
+    ranges = []
+    place = start
+    for first, last in found:
+        if first < end and last > start:
+            line += _SPACES.sub(" ", text[place : max(first, start)])
+            place = min(last, end)
+            marked = _SPACES.sub(" ", text[max(first, start) : place])
+            ranges.append((len(line), len(line) + len(marked)))
+            line += marked
+    line += _SPACES.sub(" ", text[place:end])
+    return line + ("…" if text[end:].strip() else ""), ranges

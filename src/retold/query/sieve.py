@@ -1,0 +1,72 @@
+"""Which sessions may hold some letters: their originals are unpacked and looked through, by two processes where it pays."""
+
+from __future__ import annotations
+
+import os
+
+from retold.archive.record import Record
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+MANY = 64
+"""Sessions that are fewer are not worth a second process."""
+_YES, _NO = b"1", b"0"
+
+
+class Sieve:
+    """Looks for letters in the bytes of originals: as they stand in JSON, in any case if they are small."""
+
+    def __init__(self, record: Record, needle: bytes) -> None:
+        self._record, self._needle = record, needle
+        self._is_any_case = needle == needle.lower()
+
+    def sifted(self, sessions: Sequence[Sequence[int]]) -> Iterator[bool]:
+        """Yield for each session, told by the names of its originals, whether it may hold the letters."""
+        if len(sessions) < MANY or not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:  # noqa: PLR2004 - a second one
+            yield from map(self.may_hold, sessions)
+            return
+        ours, theirs = os.pipe()
+        child = os.fork()
+        if child == 0:
+            _sift_other(self._record.folder, self._needle, sessions[1::2], ours, theirs)
+        os.close(theirs)
+        try:
+            for place, session in enumerate(sessions):
+                told = os.read(ours, 1) if place % 2 else b""
+                yield told == _YES if told else self.may_hold(session)
+        finally:
+            os.close(ours)  # the other one then finds nobody to tell, and ends
+            os.waitpid(child, 0)
+
+    def may_hold(self, originals: Sequence[int]) -> bool:
+        """Tell whether one of these originals holds the letters."""
+        return any(self._holds(original) for original in originals)
+
+    def _holds(self, original: int) -> bool:
+        before = b""
+        for data in self._record.originals.unpacked_pieces(original):
+            seen = before + data if before else data
+            if self._needle in (seen.lower() if self._is_any_case else seen):
+                return True
+            before = data[-len(self._needle) :]
+        return False
+
+
+def _sift_other(
+    folder: str, needle: bytes, sessions: Sequence[Sequence[int]], ours: int, theirs: int
+) -> None:
+    """Sift in a process of its own, with a connection of its own, until nobody listens any more."""
+    code = 1
+    try:
+        os.close(ours)
+        with Record(folder) as record:
+            sieve = Sieve(record, needle)
+            for originals in sessions:
+                os.write(theirs, _YES if sieve.may_hold(originals) else _NO)
+        code = 0
+    except BrokenPipeError:
+        code = 0
+    finally:
+        os._exit(code)

@@ -1,0 +1,63 @@
+"""Which sessions, and which of their messages, are meant."""
+
+from __future__ import annotations
+
+from retold.archive.conditions import FAILED, OF_MESSAGES, OF_SESSIONS, Condition
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from retold.query.language import Field
+
+LISTED = ("main", "fork", "prompts-only")
+"""The kinds that a list shows unless asked for all."""
+_KINDS = {
+    "lost": "prompts-only", "subagent": "subagent", "fork": "fork", "checkpoint": "checkpoint", "capture": "capture",
+}  # fmt: skip
+_DATES = ("after", "before")
+
+
+class Wanted:
+    """What must hold: of sessions, and of the messages in them that a search finds."""
+
+    def __init__(self, fields: Iterable[Field] = ()) -> None:
+        self.sessions: list[Condition] = []
+        self.messages: list[Condition] = []
+        for field in fields:
+            self.add(field.name, field.value, is_negated=field.is_negated)
+
+    def add(self, name: str, value: str, *, is_negated: bool = False, in_messages: bool = True) -> None:
+        """Add a condition; a list, which has no messages, asks of a whole session what a search asks of a message."""
+        of_message = self._of_message(name, value) if in_messages else None
+        found = of_message or Condition(OF_SESSIONS[_name(name)], _value(name, value))
+        conditions = self.sessions if of_message is None else self.messages
+        conditions.append(found.negated() if is_negated else found)
+
+    @staticmethod
+    def _of_message(name: str, value: str) -> Condition | None:
+        if name == "is":
+            if value in _KINDS:
+                return None
+            return Condition(FAILED) if value == "error" else Condition(OF_MESSAGES["fate"], value)
+        return Condition(OF_MESSAGES[name], value) if name in OF_MESSAGES else None
+
+
+def _name(name: str) -> str:
+    return "kind" if name == "is" else name
+
+
+def _value(name: str, value: str) -> str:
+    if name in _DATES:
+        return moment(name, value)
+    return _KINDS[value] if name == "is" else value
+
+
+def moment(name: str, value: str) -> str:
+    """Return the moment that a date means, as text that sorts as times do; raises ValueError for what is no date."""
+    from datetime import UTC, datetime  # few lists are asked for by date
+
+    from retold.query.dates import parse_since, parse_until
+
+    at = (parse_since if name == "after" else parse_until)(value, datetime.now(UTC))
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -1,0 +1,77 @@
+"""An agent of our own making, for tests of what comes after reading: its files are sessions in their JSON form."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from retold.agents.protocol import Home, Reading, Source
+from retold.agents.registry import AGENTS
+from retold.model.problem import Problem
+from retold.model.project import Clue
+from retold.model.session import Session, View
+from retold.model.wire import decode_session, session_json
+from retold.reading.disk import DISK, Disk
+from retold.reading.files import read_bytes
+
+NAME = "made"
+PLACE = "MADE_HOME"
+
+
+@contextmanager
+def known() -> Iterator[None]:
+    """Let this agent be one of those that retold knows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(AGENTS, NAME, __import__(__name__))
+        yield
+
+
+def write(home: Path, name: str, session: Session) -> None:
+    """Put a session into a home, in a file of its own."""
+    home.mkdir(exist_ok=True)
+    (home / name).write_bytes(session_json(session))
+
+
+def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
+    yield Home(Path(env[PLACE]), Path(env[PLACE]), disk=disk)
+
+
+def home_in(folder: Path, disk: Disk = DISK) -> Home | None:  # noqa: ARG001 - as every agent has it
+    return None
+
+
+def find(home: Home) -> Iterator[Source | Problem]:
+    for entry in home.disk.entries(str(home.path)):
+        yield Source(Path(entry.path), home, entry.name)
+
+
+def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - as every agent has it
+    return iter(())
+
+
+def read(
+    source: Source,
+    earlier: Sequence[Reading] = (),  # noqa: ARG001 - as every agent has it
+    *,
+    is_outline: bool = False,  # noqa: ARG001 - the same
+) -> Sequence[Reading] | Problem:
+    file = read_bytes(source.path, source.disk)
+    if isinstance(file, Problem):
+        return file
+    session = decode_session(file.data)
+    return [Reading(source, NAME, session.native_id, len(file.data), file.modified_at, session, ())]
+
+
+def group(reading: Reading) -> str | None:
+    return reading.source.shown
+
+
+def join(readings: Sequence[Reading], view: View = "full") -> Session:
+    session: Session = readings[0].state
+    return msgspec.structs.replace(session, view=view)
+
+
+def relate(sessions: Sequence[Session]) -> Sequence[Session]:
+    return sessions
