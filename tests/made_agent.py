@@ -54,8 +54,6 @@ def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - as every agent has it
 def read(
     source: Source,
     earlier: Sequence[Reading] = (),  # noqa: ARG001 - as every agent has it
-    *,
-    is_outline: bool = False,  # noqa: ARG001 - the same
 ) -> Sequence[Reading] | Problem:
     file = read_bytes(source.path, source.disk)
     if isinstance(file, Problem):

@@ -188,7 +188,7 @@ def test_a_fork_has_a_row_of_its_own_and_a_subagent_none(tmp_path: Path) -> None
     claude_session(tmp_path, first, ["Count them."], f"{first}/subagents")
     claude_session(tmp_path, second, ["How many owls?", "And newts?"])
     rows = [line.split()[-3:] for line in retold(tmp_path, "list").stdout.splitlines()[1:]]
-    assert sorted(rows) == [["2", "0", "110"], ["4", "0", "110"]]
+    assert sorted(rows) == [["2", "110", first[:8]], ["4", "110", second[:8]]]
     assert "+1 agent" in retold(tmp_path, "list", columns=120).stdout
     shown = retold(tmp_path, "show", second).stdout
     assert "── you (copied) · 09:00:00" in shown

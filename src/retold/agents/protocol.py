@@ -84,13 +84,10 @@ class Agent(Protocol):
     def clues(self, home: Home) -> Iterator[Clue]:
         """What a home says about where its projects lie."""
 
-    def read(
-        self, source: Source, earlier: Sequence[Reading] = (), *, is_outline: bool = False
-    ) -> Sequence[Reading] | Problem:
+    def read(self, source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
         """Read the file; given what an earlier call returned, only what was appended since.
 
-        A file may hold several conversations; one that holds none is a Problem. An outline may leave out what was
-        said at length, as long as everything that a list shows of a session stays the same.
+        A file may hold several conversations; one that holds none is a Problem.
         """
 
     def group(self, reading: Reading) -> str | None:

@@ -27,7 +27,7 @@ OF_SESSIONS = {
 }
 """Conditions of a whole session, each on one value."""
 OF_MESSAGES = {
-    "role": "role = ?",
+    "role": "iif(is_event, 'system', role) = ?",
     "fate": "fate = ?",
     "tool": f"EXISTS (SELECT 1 FROM tool_calls WHERE {_TOOL} AND {_HERE})",  # noqa: S608 - ours
 }

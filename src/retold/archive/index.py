@@ -80,6 +80,7 @@ class IndexFile:
                 raise IndexDamaged(f"{path} is of another version")
             self.connection.execute("ATTACH ? AS archive", (archive,))
             self.connection.execute("PRAGMA query_only = 1")
+            self.connection.execute("BEGIN")  # all that is asked is answered as of one moment
         except apsw.Error as error:
             raise IndexDamaged(f"{path} cannot be read ({error})") from error
 

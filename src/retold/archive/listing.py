@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SessionRow = namedtuple(  # noqa: PYI024 - typing's own costs half a start of Python to import
     "SessionRow",
-    "key agent kind parent root native_key hash title ended_at messages tool_calls total estimated agents",
+    "key agent native_id kind parent root native_key hash title ended_at messages total estimated agents",
 )
 """A session, as a list shows it; `agents` counts its subagents."""
 _COLUMNS = ", ".join(f"sessions.{name}" for name in SessionRow._fields[:-1])

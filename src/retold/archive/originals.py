@@ -99,6 +99,7 @@ class Originals:
         self._connection = connection
         self._last: tuple[int, bytes] = (-1, b"")
         self._pieces: tuple[int, list[tuple[int, int]]] = (-1, [])
+        self._version = -1
 
     def put(self, original: int, chunks: Sequence[Chunk], start: int = 0) -> None:
         """Keep chunks as the pieces of an original, from a place on: what stood there before gives way."""
@@ -123,6 +124,7 @@ class Originals:
 
     def sweep(self) -> None:
         """Remove chunks that no original is made of any more."""
+        self._last = (-1, b"")
         self._connection.execute(
             "DELETE FROM chunks WHERE NOT EXISTS (SELECT 1 FROM pieces WHERE pieces.chunk = chunks.id)"
         )
@@ -149,7 +151,16 @@ class Originals:
 
     def data(self, original: int, start: int = 0, size: int | None = None) -> bytes:
         """Return what stands in an original: all, or a part of it, for which only its chunks are unpacked."""
-        return b"".join(self._parts(self.pieces(original), start, size))
+        with self._connection:  # at one moment: a sync may be cutting it otherwise
+            self._forget_if_changed()
+            parts = list(self._parts(self.pieces(original), start, size))
+        return b"".join(parts)
+
+    def _forget_if_changed(self) -> None:
+        """Keep nothing in mind that another has changed: numbers are given anew."""
+        version = self._connection.execute("PRAGMA data_version").get
+        if version != self._version:
+            self._version, self._last, self._pieces = version, (-1, b""), (-1, [])
 
     def _parts(self, pieces: Iterable[tuple[int, int]], start: int, size: int | None) -> Iterator[bytes]:
         end, place = None if size is None else start + size, 0

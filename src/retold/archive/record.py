@@ -25,12 +25,10 @@ class Record:
         self.folder = folder
         self.path = os.path.join(folder, NAME)
         self.connection = connected(self.path, MARK, STEPS) if can_write else reading(self.path, MARK, STEPS)
-        if can_write:
-            self.connection.execute("PRAGMA synchronous = NORMAL")
-            self.connection.execute("PRAGMA cache_size = -32000")
-            self.connection.execute(
-                "PRAGMA wal_autocheckpoint = 8000"
-            )  # 32 MB: each costs a wait for the disk
+        # 8,000 pages are 32 MB: each checkpoint costs a wait for the disk.
+        for setting in ("synchronous = NORMAL", "cache_size = -32000", "wal_autocheckpoint = 8000"):
+            if can_write:
+                self.row(f"PRAGMA {setting}")
         self.originals = Originals(self.connection)
 
     def __enter__(self) -> Self:
@@ -58,6 +56,10 @@ class Record:
         """Return something that the archive knows about itself."""
         found = self.row("SELECT value FROM facts WHERE name = ?", (name,))
         return None if found is None else found[0]
+
+    def set_fact(self, name: str, value: Any) -> None:
+        """Let the archive know something about itself."""
+        self.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
 
 
 def packed_summary(summary: str) -> bytes:

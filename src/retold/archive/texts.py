@@ -66,6 +66,7 @@ CREATE VIRTUAL TABLE output USING fts5(
 )
 _BEGIN_OF_SAID, _BEGIN_OF_OUTPUT = 2048, 256
 """How much of a text is looked through for names: most stand in several texts."""
+_AT_ONCE = 16 << 20
 _HASH, _MERGE = 12 << 20, 4
 """How much FTS5 gathers before it writes: its own default of 1 MB makes the first sync twice as long."""
 
@@ -233,6 +234,18 @@ class Shard:
             self._many(asked, ids)
 
     def _insert(self, session: int, docs: Sequence[tuple[Document, int, str]]) -> None:
+        """Put documents in, some megabytes at a time: a session may be larger than what should be in memory twice."""
+        waiting: list[tuple[Document, int, str]] = []
+        size = 0
+        for one in docs:
+            waiting.append(one)
+            size += sum(map(len, (*one[0].human, *one[0].agent, *one[0].output)))
+            if size > _AT_ONCE:
+                self._insert_some(session, waiting)
+                waiting, size = [], 0
+        self._insert_some(session, waiting)
+
+    def _insert_some(self, session: int, docs: Sequence[tuple[Document, int, str]]) -> None:
         from retold.archive.words import Names, spread
 
         rows, said, output = [], [], []
@@ -250,11 +263,10 @@ class Shard:
                 names += finder.new_in(text[:_BEGIN_OF_OUTPUT])
                 output.append((self._last_doc, spread(text)))
         # Other statements make FTS5 write what it has gathered: all of its rows come last, and by table.
-        many = self._many
-        many("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?)", rows)
-        many("INSERT OR IGNORE INTO names VALUES (?, ?)", [(name, session) for name in names])
-        many("INSERT INTO said (rowid, human, agent) VALUES (?, ?, ?)", said)
-        many("INSERT INTO output (rowid, text) VALUES (?, ?)", output)
+        self._many("INSERT INTO docs VALUES (?, ?, ?, ?, ?, ?)", rows)
+        self._many("INSERT OR IGNORE INTO names VALUES (?, ?)", [(name, session) for name in names])
+        self._many("INSERT INTO said (rowid, human, agent) VALUES (?, ?, ?)", said)
+        self._many("INSERT INTO output (rowid, text) VALUES (?, ?)", output)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -302,3 +314,9 @@ def generations(folder: str) -> list[int | None]:
         except apsw.Error:  # damaged, or half made: the sync that is to come sees to it
             found.append(None)
     return found
+
+
+def missing_files(folder: str) -> list[str]:
+    """Return the files of the index that are not there, or have nothing in them."""
+    paths = [shard_path(folder, number) for number in range(SHARDS)]
+    return [path for path in paths if not os.path.exists(path) or not os.path.getsize(path)]

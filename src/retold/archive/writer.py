@@ -222,10 +222,6 @@ class Writer:
             self._record.originals.drop(original)
         self._record.originals.sweep()
 
-    def set_fact(self, name: str, value: object) -> None:
-        """Let the archive know something about itself."""
-        self._connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
-
 
 def _clean(text: str) -> str:
     """Return text that SQLite takes: half surrogates are none."""

@@ -6,27 +6,19 @@ from retold.archive.database import IndexDamaged
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-    from retold.archive.record import Record
     from retold.cli.console import Console
     from retold.query.hits import Conversation
-    from retold.query.language import Query
-    from retold.query.wanted import Wanted
 
 
-def searched(
-    record: Record, query: Query, wanted: Wanted, limit: int, console: Console
-) -> Iterator[Conversation]:
-    """Yield the best conversations."""
-    from retold.query.search import Search
-
+def searched(search: Callable[[], Iterator[Conversation]], console: Console) -> list[Conversation]:
+    """Return what a search gives; where the index is damaged, what it gives then."""
     try:
-        found = list(Search(record, query, wanted).conversations(limit))
+        return list(search())
     except IndexDamaged as damage:
         from retold.cli.syncing import run_sync
 
         console.tell(f"retold: {damage}: making the text index anew, from the archive")
         run_sync(console, reindex=True)
-        found = list(Search(record, query, wanted).conversations(limit))
-    yield from found
+        return list(search())

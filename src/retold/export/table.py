@@ -13,15 +13,18 @@ if TYPE_CHECKING:
     from retold.archive.listing import SessionRow
     from retold.query.places import Place
 
-WHEN, AGENT, PROJECT, NUMBER, TOKENS = 10, 6, 12, 5, 7
+WHEN, AGENT, PROJECT, NUMBER, TOKENS, ID = 10, 6, 12, 5, 7, 8
 NARROWEST_TITLE = 12
-ROW = f"%-{WHEN}s %-{AGENT}s %s %s %{NUMBER}s %{NUMBER}s %{TOKENS}s"
+ROW = f"%-{WHEN}s %-{AGENT}s %s %s %{NUMBER}s %{TOKENS}s  %-{ID}s"
 
 
 def session_table(sessions: Sequence[SessionRow], columns: int) -> Iterator[str]:
-    """Yield a heading and a line per conversation; subagents are counted in their parent's line."""
-    width = max(NARROWEST_TITLE, columns - (WHEN + AGENT + PROJECT + 2 * NUMBER + TOKENS + 6))
-    yield _row("when", "agent", fitted("project", PROJECT), fitted("title", width), "msgs", "tools", "tokens")
+    """Yield a heading and a line per conversation; subagents are counted in their parent's line.
+
+    The id is the start of the agent's own: enough for `retold show`.
+    """
+    width = max(NARROWEST_TITLE, columns - (WHEN + AGENT + PROJECT + NUMBER + TOKENS + ID + 7))
+    yield _row("when", "agent", fitted("project", PROJECT), fitted("title", width), "msgs", "tokens", "id")
     projects: dict[tuple[str | None, ...], str] = {}
     for one in sessions:
         known = one.root, one.hash, one.native_key
@@ -33,8 +36,8 @@ def session_table(sessions: Sequence[SessionRow], columns: int) -> Iterator[str]
             projects[known],
             fitted(_title(one), width),
             one.messages,
-            one.tool_calls,
             short_number(one.total) + ("~" if one.estimated else ""),
+            (one.native_id or "-")[:ID],
         )
 
 

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 
+from retold.archive.answers import kept_answers
 from retold.archive.originals import digest
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from retold.archive.record import Record
-    from retold.ingest.witness import Answer
 
 ENV, FOLDER, FILE, HELD, FACT = "env", "folder", "file", "held", "fact"
 UNSURE = 2_000_000_000
@@ -57,9 +57,7 @@ def tail_digest(end: bytes) -> bytes:
 def is_unchanged(record: Record, scope: str, env: Mapping[str, str], facts: Mapping[str, object]) -> bool:
     """Tell whether the world would answer again what it has answered to the last sync of this scope."""
     is_known = False
-    for kind, asked, answer in record.rows(
-        "SELECT kind, asked, answer FROM answers WHERE scope = ?", (scope,)
-    ):
+    for kind, asked, answer in kept_answers(record, scope):
         is_known = True
         if answer != _now(kind, os.fsdecode(asked), answer, env, facts):
             return False
@@ -79,22 +77,3 @@ def _now(
     if kind == FACT:
         return facts.get(asked)
     return file_answer(asked)
-
-
-def keep_answers(record: Record, scope: str, answers: Iterable[Answer]) -> None:
-    """Keep the answers of a sync in place of those of the one before; what stays the same is not written again."""
-    ask = record.connection.execute
-    new = {(kind, asked): answer for kind, asked, answer in answers}
-    for kind, asked, answer in list(_kept(record, scope)):
-        if (kind, asked) not in new:
-            ask("DELETE FROM answers WHERE scope = ? AND kind = ? AND asked = ?", (scope, kind, asked))
-        elif new[kind, asked] == answer:
-            del new[kind, asked]
-    record.connection.executemany(
-        "INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?)",
-        [(scope, asked, kind, answer) for (kind, asked), answer in new.items()],
-    )
-
-
-def _kept(record: Record, scope: str) -> Iterator[tuple[str, str | bytes, object]]:
-    return record.rows("SELECT kind, asked, answer FROM answers WHERE scope = ?", (scope,))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from retold.archive.sessions import count_problems
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,8 +25,7 @@ class Coverage:
 
 def keep_found(record: Record, scope: str, agent: str, found: int, troubled: int) -> None:
     """Keep how many files of an agent there are, and how many could not be opened: true as long as nothing changes."""
-    told = (f"coverage {scope} {agent}", f"{found} {troubled}")
-    record.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", told)
+    record.set_fact(f"coverage {scope} {agent}", f"{found} {troubled}")
 
 
 def told_coverage(
@@ -33,7 +34,6 @@ def told_coverage(
     """Return the coverage over all agents, of a sync that has read some files, or none."""
     kept = [(record.fact(f"coverage {scope} {agent}") or "0 0").split() for agent in agents]
     found, troubled = (sum(int(one[place]) for one in kept) for place in (0, 1))
-    known = record.row("SELECT count(*) FROM problems WHERE severity <> 'note'")
-    problems = (known[0] if known is not None else 0) + troubled
+    problems = count_problems(record) + troubled
     read, new = (done.read, done.new_sessions) if done is not None else (0, 0)
     return Coverage(found, read, found - read, new, problems, seconds)

@@ -9,7 +9,9 @@ from pathlib import Path
 import msgspec
 
 from retold.agents.protocol import Agent, Home, Source
+from retold.archive.clues import clues_of
 from retold.archive.record import Record, as_path, as_stored
+from retold.archive.sources import file_rows, unkept_files
 from retold.ingest.answers import HELD, UNSURE, file_answer, tail
 from retold.ingest.revision import REVISION
 from retold.ingest.witness import Answer, AskedEnvironment, Witness
@@ -79,10 +81,13 @@ class Found(msgspec.Struct, frozen=True):
         return {cluster for cluster in changed | older if cluster is not None}
 
 
-def look(
-    record: Record, agent: Agent, env: AskedEnvironment, given: Given, witness: Witness
+def look(  # noqa: PLR0913 - all that a look depends on
+    record: Record, agent: Agent, env: AskedEnvironment, given: Given, witness: Witness, *, has_choice: bool
 ) -> tuple[Found, list[Answer]]:
-    """Look through the homes of an agent; return what is there, and how each file answered."""
+    """Look through the homes of an agent; return what is there, and how each file answered.
+
+    Where it was chosen anew what is kept, files of which nothing is kept count as never read.
+    """
     homes = list(_homes(agent, env, given, witness))
     sources: dict[str, Source] = {}
     problems: list[Problem] = []
@@ -92,7 +97,8 @@ def look(
                 problems.append(found)
             else:
                 sources.setdefault(str(found.path), found)
-    rows = {row.path: row for row in _rows(record, agent.NAME)}
+    unread = unkept_files(record, agent.NAME) if has_choice else set()
+    rows = {row.path: row for row in _rows(record, agent.NAME) if row.id not in unread}
     answers: list[Answer] = []
     changed = set()
     for path in sources:
@@ -109,8 +115,7 @@ def _clues(record: Record, agent: Agent, home: Home) -> Iterator[Clue]:
     told = list(agent.clues(home))
     yield from told
     known = {(clue.native_key, clue.evidence) for clue in told}
-    asked = "SELECT root, evidence, native_key FROM clues WHERE home = ?"
-    kept = [Clue(*row) for row in record.rows(asked, (as_stored(str(home.path)),))]
+    kept = [Clue(*row) for row in sorted(clues_of(record, str(home.path)), key=str)]
     yield from (clue for clue in kept if (clue.native_key, clue.evidence) not in known)
 
 
@@ -144,9 +149,5 @@ def _homes(agent: Agent, env: Mapping[str, str], given: Given, disk: Witness) ->
 
 
 def _rows(record: Record, agent: str) -> Iterator[Row]:
-    asked = (
-        "SELECT id, path, home, cluster, size, modified_ns, tail, read_ns, revision, is_there FROM sources"
-        " WHERE agent = ? AND NOT is_beside"
-    )
-    for number, path, home, *rest in record.rows(asked, (agent,)):
+    for number, path, home, *rest in file_rows(record, agent):
         yield Row(number, as_path(path), as_path(home), *rest)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from retold.archive.originals import Originals
-from retold.archive.record import Record, as_path, as_stored
+from retold.archive.record import Record, as_path
+from retold.archive.sources import latest_at, paths_below
 from retold.reading.disk import Disk, DiskEntry, OpenFile
 
 
@@ -62,11 +63,7 @@ class KeptDisk:
 
     def open(self, path: str) -> OpenFile:
         """Open the latest that was kept of a file."""
-        found = self._record.row(
-            "SELECT originals.id, originals.size, originals.modified_ns FROM sources JOIN originals ON source = sources.id"
-            " WHERE agent = ? AND path = ? ORDER BY is_latest DESC, originals.id DESC LIMIT 1",
-            (self._agent, as_stored(path)),
-        )
+        found = latest_at(self._record, self._agent, path)
         if found is None:
             raise FileNotFoundError(errno.ENOENT, "not in the archive", path)
         return KeptFile(self._record.originals, *found)
@@ -83,11 +80,7 @@ class KeptDisk:
         return [KeptEntry(name, below + name, is_kept) for name, is_kept in sorted(names.items())]
 
     def _below(self, start: str) -> list[str]:
-        # Text sorts before bytes in SQLite: a path that is no text is looked for among its like.
-        first = as_stored(start)
-        last: str | bytes = first + "\U0010ffff" if isinstance(first, str) else first + b"\xff"
-        asked = "SELECT path FROM sources WHERE agent = ? AND path >= ? AND path < ? AND EXISTS (SELECT 1 FROM originals WHERE source = sources.id)"
-        return [as_path(path) for (path,) in self._record.rows(asked, (self._agent, first, last))]
+        return [as_path(path) for path in paths_below(self._record, self._agent, start)]
 
     def is_folder(self, path: str) -> bool:
         """Tell whether a folder was there."""
@@ -95,8 +88,7 @@ class KeptDisk:
 
     def is_file(self, path: str) -> bool:
         """Tell whether a file was there."""
-        asked = "SELECT 1 FROM sources JOIN originals ON source = sources.id WHERE agent = ? AND path = ?"
-        return self._record.row(asked, (self._agent, as_stored(path))) is not None
+        return latest_at(self._record, self._agent, path) is not None
 
     def is_link(self, path: str) -> bool:  # noqa: ARG002 - as a Disk has it
         """No link is kept."""

@@ -12,9 +12,10 @@ import msgspec
 from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.archive.documents import Document, documents, texts_of
 from retold.archive.parcel import Held, Parcel
-from retold.archive.record import Record, as_path, as_stored
+from retold.archive.record import Record, as_path
 from retold.archive.regions import Finder
 from retold.archive.rows import rows_of
+from retold.archive.sources import known_at, known_in_cluster
 from retold.archive.texts import Indexed
 from retold.ingest.derive import conversation_name, conversations
 from retold.ingest.freshness import Kept, fresh, is_covered
@@ -306,12 +307,7 @@ def _known_files(
     record: Record, agent: str, cluster: str | None, disk: Any, path: str | None = None
 ) -> dict[str, Known]:
     """Return what the archive knows of the files of a cluster, or of one file."""
-    which = "cluster = ? AND NOT is_beside" if path is None else "path = ?"
-    asked = (
-        "SELECT path, home, folder, label, cluster, sources.size, sources.modified_ns, tail, originals.id, name, originals.size,"
-        " originals.modified_ns, seal, is_latest FROM sources LEFT JOIN originals ON source = sources.id AND is_latest >= 0 WHERE agent = ? AND "
-    )
-    rows = record.rows(f"{asked}{which} ORDER BY path", (agent, cluster if path is None else as_stored(path)))
+    rows = known_in_cluster(record, agent, cluster) if path is None else known_at(record, agent, path)
     found: dict[str, Known] = {}
     for stored, home, folder, label, group, size, modified_ns, tail, *original in rows:
         place = as_path(stored)

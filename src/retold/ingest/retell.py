@@ -9,6 +9,8 @@ from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.archive.record import Record, as_path, summary_of
 from retold.archive.rows import name_of
+from retold.archive.sessions import copied_messages, known_by, others_requests, renamed_keys
+from retold.archive.sources import read_from
 from retold.ingest.derive import conversation_name, conversations, scraps
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.model.entries import Entry, Message
@@ -17,26 +19,16 @@ from retold.model.problem import Problem
 from retold.model.session import Session, View
 from retold.model.wire import decode_summary
 
-_KEPT = """
-SELECT path, home, folder, label, cluster, is_latest, originals.id, originals.size, originals.modified_ns
-FROM sources JOIN originals ON source = sources.id WHERE agent = ?1 AND NOT is_beside AND is_latest >= 0
-AND (cluster = ?2 OR cluster IS NULL AND sources.id IN (SELECT source FROM session_sources WHERE session = ?3))
-ORDER BY is_latest DESC, path, originals.id DESC
-"""
-
 
 def retold(record: Record, key: str, view: View = "full") -> Session | None:
     """Return a session by its key, all of it as it was at one moment; None if there is none."""
     with record.connection:
-        session = _retold(record, key, view)
-    return session
+        found = [_retold(record, key, view)]
+    return found[0]
 
 
 def _retold(record: Record, key: str, view: View) -> Session | None:
-    asked = (
-        "SELECT id, name, agent, cluster, packed FROM sessions JOIN summaries ON session = id WHERE key = ?"
-    )
-    row = record.row(asked, (key,))
+    row = known_by(record, key)
     if row is None:
         return None
     number, name, agent, cluster, packed = row
@@ -67,9 +59,7 @@ def _read(agent: Agent, sources: Iterable[Source], name: int, view: View) -> Ses
 def _sources(record: Record, agent: str, cluster: str | None, session: int) -> Iterator[Source]:
     """Yield the files of a cluster as they were last, and as they were before where that is kept as well."""
     disk = KeptDisk(record, agent)
-    for path, home, folder, label, group, is_latest, *original in record.rows(
-        _KEPT, (agent, cluster, session)
-    ):
+    for path, home, folder, label, group, is_latest, *original in read_from(record, agent, cluster, session):
         place = as_path(path)
         seen = disk if is_latest else Pinned(disk, place, KeptFile(record.originals, *original))
         yield Source(Path(place), Home(Path(as_path(home)), Path(as_path(folder)), label, seen), group)
@@ -77,14 +67,8 @@ def _sources(record: Record, agent: str, cluster: str | None, session: int) -> I
 
 def _marked(record: Record, session: int, timeline: Iterable[Entry]) -> Iterator[Entry]:
     """Yield the entries of a session; those that belong to another are marked, and its subagents have their keys."""
-    copied = {
-        name
-        for (name,) in record.rows("SELECT name FROM messages WHERE session = ? AND copied = 2", (session,))
-    }
-    others = {
-        name for (name,) in record.rows("SELECT name FROM requests WHERE session = ? AND NOT own", (session,))
-    }
-    renamed = dict(record.rows("SELECT read_key, key FROM sessions WHERE read_key <> key"))
+    copied, others = copied_messages(record, session), others_requests(record, session)
+    renamed = renamed_keys(record)
     for entry in timeline:
         told = entry
         if isinstance(entry, Message):

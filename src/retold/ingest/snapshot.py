@@ -3,8 +3,8 @@
 import time
 from collections.abc import Sequence
 
+from retold.archive.struck import struck
 from retold.ingest.answers import TAIL, tail_digest
-from retold.ingest.struck import struck
 from retold.reading.disk import DISK, Disk, DiskEntry, OpenFile
 
 LARGEST = 64 << 20

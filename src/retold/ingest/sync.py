@@ -5,32 +5,39 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from hashlib import blake2b
 
 import msgspec
 
-from retold.agents.protocol import Agent, Reading
+from retold.agents.protocol import Reading
 from retold.agents.registry import AGENTS
+from retold.archive.answers import keep_answers
+from retold.archive.clues import all_clues, keep_clues, roots
+from retold.archive.hand import forgotten_names
 from retold.archive.parcel import Parcel
-from retold.archive.record import Record, as_path, as_stored
+from retold.archive.record import Record
 from retold.archive.rows import Rows, rows_of
+from retold.archive.sessions import clusters, ids, stamps
 from retold.archive.settling import settle
 from retold.archive.texts import SHARDS, Shard, shard_path
 from retold.archive.writer import Writer
-from retold.ingest.answers import FACT, keep_answers
+from retold.ingest.answers import FACT
 from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import alone, crew_size, home_of, together
-from retold.ingest.derive import conversation_name, scraps
+from retold.ingest.derive import conversation_name
 from retold.ingest.found import Found, Given, look
-from retold.ingest.reader import Case, Job, Reader, Wanted, index_entry, stamp_of
+from retold.ingest.reader import Job, Reader, Wanted, index_entry, stamp_of
 from retold.ingest.revision import REVISION
 from retold.ingest.witness import Answer, AskedEnvironment, Witness
+from retold.ingest.worklist import Work, digest_of, work_of
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.projects.atlas import Atlas
 
 Tell = Callable[[int, int], None]
 """Hears how many bytes of how many were read."""
+Shared = Mapping[str, Mapping[str, Sequence[Reading]]]
+"""What files of many conversations say, by agent and conversation."""
+AtlasFacts = tuple[dict[str, Sequence[Clue]], dict[str, str], str]
 _MANY = 4
 """Jobs that are fewer are not worth a second process."""
 _PATIENCE = 1.0
@@ -67,40 +74,44 @@ class _Sync:
     def __init__(self, record: Record, order: Order, tell: Tell) -> None:
         self._record, self._order, self._tell = record, order, tell
         self._writer = Writer(record, REVISION)
-        self._shards = [Shard(shard_path(order.folder, number)) for number in range(SHARDS)]
+        self._shards = self._opened()
         self._answers: dict[str, list[Answer]] = {}
         self._problems: defaultdict[str, list[Problem]] = defaultdict(list)
-        self._shared: dict[str, dict[str, list[Reading]]] = {}
-        asked = "SELECT native FROM forgotten WHERE native IS NOT NULL"
-        self._forgotten = frozenset(bytes(native) for (native,) in record.rows(asked))
         generation = record.fact("generation")
         self._is_behind = any(shard.generation() != generation for shard in self._shards)
         """Whether the last sync did not get to its end, or the index is not what it left."""
 
     def run(self) -> Outcome:
+        """Look, read, write, and tell what was done."""
         found = self._look()
         missing = self._missing() if self._is_behind else set()
-        clusters = {one.agent.NAME: self._stale(one, missing) for one in found}
-        loose = {one.agent.NAME: self._loose(one, clusters[one.agent.NAME], missing) for one in found}
-        work = {one.agent.NAME: clusters[one.agent.NAME] | self._concerned(one, loose) for one in found}
-        has_work = any(work.values()) or any(loose.values()) or any(one.gone for one in found)
-        if has_work or self._is_behind:
-            self._begin()
-            self._write(found, work, loose)
-        return self._end(found)
+        work = [work_of(self._record, one, missing, is_behind=self._is_behind) for one in found]
+        if self._is_behind or any(one.is_any for one in work):
+            generation = self._begin()
+            self._write(work)
+            self._settle(found)
+            self._end(generation)
+        return self._outcome(found)
+
+    def _opened(self) -> list[Shard]:
+        return [Shard(shard_path(self._order.folder, number)) for number in range(SHARDS)]
 
     def _look(self) -> list[Found]:
-        found = []
+        """Look for files, and take down what was asked and answered."""
+        found, excluded = [], repr(sorted(self._order.excluded))
         for name in self._order.agents or tuple(AGENTS):
             env, witness = AskedEnvironment(self._order.env), Witness()
-            one, answers = look(self._record, AGENTS[name], env, self._order.given, witness)
+            has_choice = self._record.fact(f"excluded {name}") not in (None, excluded)
+            one, answers = look(
+                self._record, AGENTS[name], env, self._order.given, witness, has_choice=has_choice
+            )
             found.append(one)
             self._answers[name] = [*answers, *env.answers(), *witness.answers(), (FACT, "revision", REVISION)]
         return found
 
     def _missing(self) -> set[int]:
         """Return the sessions that the index lacks; take out of it those that the archive lacks."""
-        known = dict(self._record.connection.execute("SELECT name, stamp FROM sessions"))
+        known = stamps(self._record)
         there = self._weeded(known)
         for shard in self._shards:
             shard.commit()
@@ -118,128 +129,47 @@ class _Sync:
                     shard.remove(name)
         return there
 
-    def _stale(self, found: Found, missing: set[int]) -> set[str]:
-        """Return the clusters that have to be read."""
-        asked = "SELECT name, cluster FROM sessions WHERE agent = ? AND cluster IS NOT NULL"
-        lacking = {
-            cluster for name, cluster in self._record.rows(asked, (found.agent.NAME,)) if name in missing
-        }
-        return found.stale() | lacking | self._told_otherwise(found)
-
-    def _told_otherwise(self, found: Found) -> set[str]:
-        """Return the clusters whose projects may be known by now: a home says other things about its projects."""
-        clusters: set[str] = set()
-        for home, clues in found.clues.items():
-            known = set(
-                self._record.rows(
-                    "SELECT native_key, root, evidence FROM clues WHERE home = ?", (as_stored(home),)
-                )
-            )
-            told = {(clue.native_key, clue.root, clue.evidence) for clue in clues}
-            if told != known:
-                asked = (
-                    "SELECT DISTINCT sessions.cluster FROM sessions JOIN session_sources ON session = sessions.id"
-                    " JOIN sources ON sources.id = source WHERE sources.home = ? AND sources.agent = ?"
-                    " AND evidence <> 'recorded' AND sessions.cluster IS NOT NULL"
-                )
-                clusters |= {
-                    cluster for (cluster,) in self._record.rows(asked, (as_stored(home), found.agent.NAME))
-                }
-        return clusters
-
-    def _loose(self, found: Found, clusters: set[str], missing: set[int]) -> dict[str, Case]:
-        """Return the files of many conversations, opened, where one of them is needed."""
-        paths = found.loose
-        asked = "SELECT name FROM sessions WHERE agent = ? AND cluster IS NULL"
-        lacking = any(name in missing for (name,) in self._record.rows(asked, (found.agent.NAME,)))
-        is_stale = any(path in found.changed for path in paths) or any(
-            path in found.rows and found.rows[path].revision < REVISION for path in paths
-        )
-        if not (is_stale or lacking or clusters or self._is_behind):
-            return {}
-        return {path: self._case(found, path) for path in paths}
-
-    def _case(self, found: Found, path: str) -> Case:
-        source = found.sources.get(path)
-        job = Job(found.agent.NAME, None, (source,) if source else (), path)
-        return Case(self._record, found.agent, job, self._forgotten)
-
-    def _concerned(self, found: Found, loose: Mapping[str, Mapping[str, Case]]) -> set[str]:
-        """Return the clusters of which files of many conversations say something else than before."""
-        agent = found.agent
-        readings = [reading for case in loose[agent.NAME].values() for reading in case.readings()]
-        shared = self._shared[agent.NAME] = scraps(agent, readings)
-        clusters: set[str] = set()
-        for group, said in shared.items():
-            name = conversation_name(agent, group)
-            row = self._record.row(
-                "SELECT cluster, digest FROM sessions LEFT JOIN scraps ON scraps.name = sessions.name WHERE sessions.name = ?",
-                (name,),
-            )
-            if row is not None and row[0] is not None and row[1] != digest_of(said):
-                clusters.add(row[0])
-        return clusters
-
-    def _begin(self) -> None:
+    def _begin(self) -> int:
         """Say that the index is behind, until the end: whoever ends us, the next sync knows."""
+        generation = int(self._record.fact("generation") or 0) + 1
         self._writer.begin()
-        self._generation = (self._record.fact("generation") or 0) + 1
-        self._writer.set_fact("generation", self._generation)
+        self._record.set_fact("generation", generation)
         self._writer.commit()
+        return generation
 
-    def _write(
-        self, found: Sequence[Found], work: Mapping[str, set[str]], loose: Mapping[str, Mapping[str, Case]]
-    ) -> None:
-        jobs = self._jobs(found, work)
-        make = partial(make_reader, self._atlas_facts(found), self._shared, self._order.excluded)
-        for one in found:
-            for case in loose[one.agent.NAME].values():
-                self._put([Parcel(one.agent.NAME, None, list(case.files()), [], problems=case.unopened())], 0)
-        size = sum(size for _, size in jobs)
+    def _write(self, work: Sequence[Work]) -> None:
+        """Read what there is to read, and write it as it comes."""
+        shared: Shared = {one.found.agent.NAME: one.shared for one in work}
+        make = partial(
+            make_reader, self._atlas_facts([one.found for one in work]), shared, self._order.excluded
+        )
+        for one in work:
+            name = one.found.agent.NAME
+            self._put(
+                [Parcel(name, None, list(case.files()), [], problems=case.unopened()) for case in one.loose]
+            )
+        self._read([job for one in work for job in one.jobs()], make)
+        for one in work:
+            self._put([self._lost(one, make(self._record))])
+            self._writer.begin()
+            if one.loose:
+                self._writer.mark_read(one.found.agent.NAME, None)
+            self._writer.mark_gone(one.found.gone)
+
+    def _read(self, jobs: Sequence[tuple[Job, int]], make: Callable[[Record], Reader]) -> None:
+        """Read clusters: the largest first, by several processes where they are worth their start."""
+        ordered = sorted(jobs, key=lambda job: (-job[1], job[0].agent, job[0].cluster or ""))
+        chosen, size = [job for job, _ in ordered], sum(size for _, size in jobs)
         count = crew_size(size if len(jobs) >= _MANY else 0)
         if count == 1:
-            parcels = alone([job for job, _ in jobs], make(self._record), self._shards)
-        else:
-            for shard in self._shards:
-                shard.close()
-            parcels = together([job for job, _ in jobs], self._order.folder, make, count)
-        self._put(parcels, size)
-        if count > 1:
-            self._shards = [Shard(shard_path(self._order.folder, number)) for number in range(SHARDS)]
-        for one in found:
-            self._put([self._lost(one, make(self._record))], 0)
-            self._writer.begin()
-            if loose[one.agent.NAME]:
-                self._writer.mark_read(one.agent.NAME, None)
-            self._writer.mark_gone(one.gone)
-        self._keep_clues(found)
-        if self._is_behind:  # whoever wrote the others may not have got here
-            self._writer.touched |= {one for (one,) in self._record.rows("SELECT id FROM sessions")}
-        settle(self._record, self._writer.touched, self._writer.fresh)
-        self._writer.commit()
-        # Two workers may each have told a session: one as it was, one as it is.
-        self._weeded(dict(self._record.connection.execute("SELECT name, stamp FROM sessions")))
+            self._put(alone(chosen, make(self._record), self._shards), size)
+            return
         for shard in self._shards:
-            shard.commit()
-        self._writer.begin()
-        self._writer.drop_dispensable()
-        self._writer.commit()
-        for shard in self._shards:
-            shard.commit(self._generation)
+            shard.close()
+        self._put(together(chosen, self._order.folder, make, count), size)
+        self._shards = self._opened()
 
-    def _jobs(self, found: Sequence[Found], work: Mapping[str, set[str]]) -> list[tuple[Job, int]]:
-        """Return the jobs with the size of their files, the largest first."""
-        jobs = []
-        for one in found:
-            there = one.clusters()
-            known = {row.cluster for row in one.rows.values()}
-            for cluster in work[one.agent.NAME]:
-                sources = tuple(there.get(cluster, ()))
-                job = Job(one.agent.NAME, cluster, sources, is_known=cluster in known)
-                jobs.append((job, sum(map(_size, sources))))
-        return sorted(jobs, key=lambda job: (-job[1], job[0].agent, job[0].cluster))
-
-    def _put(self, parcels: Iterable[Parcel], size: int) -> None:
+    def _put(self, parcels: Iterable[Parcel], size: int = 0) -> None:
         since, done = time.perf_counter(), 0
         for parcel in parcels:
             self._writer.begin()
@@ -253,61 +183,70 @@ class _Sync:
                 since = time.perf_counter()
         self._writer.commit()
 
-    def _lost(self, found: Found, reader: Reader) -> Parcel:
+    def _lost(self, work: Work, reader: Reader) -> Parcel:
         """Return the conversations of which only files of many tell, where they changed."""
-        agent, shared = found.agent, self._shared.get(found.agent.NAME, {})
-        digests = {conversation_name(agent, group): digest_of(said) for group, said in shared.items()}
-        asked = "SELECT name, cluster FROM sessions WHERE agent = ?"
-        names = dict(self._record.rows(asked, (agent.NAME,)))
-        lost = {
-            group: said
-            for group, said in shared.items()
-            if names.get(conversation_name(agent, group)) is None
-        }
-        return Parcel(agent.NAME, None, [], list(self._lost_rows(agent, lost, reader)), digests)
+        agent = work.found.agent
+        named = {conversation_name(agent, group): said for group, said in work.shared.items()}
+        known = clusters(self._record, agent.NAME)
+        lost = {name: said for name, said in named.items() if known.get(name) is None}
+        digests = {name: digest_of(said) for name, said in named.items()}
+        return Parcel(agent.NAME, None, [], list(self._lost_rows(lost, reader, work)), digests)
 
-    def _lost_rows(
-        self, agent: Agent, lost: Mapping[str, Sequence[Reading]], reader: Reader
-    ) -> Iterator[Rows]:
-        there = {name for shard in self._shards for name in shard.stamps()}
-        for group, said in lost.items():
-            name, stamp = conversation_name(agent, group), stamp_of(said)
-            known = self._record.row("SELECT stamp FROM sessions WHERE name = ?", (name,))
-            if known is not None and known[0] == stamp and name in there:
+    def _lost_rows(self, lost: Mapping[int, Sequence[Reading]], reader: Reader, work: Work) -> Iterator[Rows]:
+        there = {name: stamp for shard in self._shards for name, stamp in shard.stamps().items()}
+        known = stamps(self._record) if lost else {}
+        for name, said in lost.items():
+            stamp = stamp_of(said)
+            if known.get(name) == there.get(name) == stamp:
                 continue
-            session = reader.placed(agent.join(said))
-            if not reader.is_wanted(name, session):
-                continue
-            home_of(name, self._shards).put(index_entry(session, name, stamp, ()))
-            paths = sorted({str(reading.source.path) for reading in said})
-            yield rows_of(session, name, stamp, None, paths)
+            session = reader.placed(work.found.agent.join(said))
+            if reader.is_wanted(name, session):
+                home_of(name, self._shards).put(index_entry(session, name, stamp, ()))
+                yield rows_of(session, name, stamp, None, sorted({str(one.source.path) for one in said}))
 
-    def _atlas_facts(self, found: Sequence[Found]) -> "AtlasFacts":
+    def _atlas_facts(self, found: Sequence[Found]) -> AtlasFacts:
+        """Return what is known of where projects lie."""
         kept: defaultdict[str, list[Clue]] = defaultdict(list)
-        for home, native_key, root, evidence in self._record.rows(
-            "SELECT home, native_key, root, evidence FROM clues"
-        ):
-            kept[as_path(home)].append(Clue(root, evidence, native_key))
+        for home, told in all_clues(self._record):
+            kept[home].append(Clue(*told))
         clues = {**kept, **{home: told for one in found for home, told in one.clues.items()}}
-        return clues, dict(self._record.rows("SELECT hash, root FROM roots")), os.getcwd()
+        return clues, roots(self._record), os.getcwd()
 
-    def _keep_clues(self, found: Sequence[Found]) -> None:
-        ask, many = self._record.connection.execute, self._record.connection.executemany
+    def _settle(self, found: Sequence[Found]) -> None:
+        """Tell sessions what they are to others, and keep what the homes say about projects."""
+        self._writer.begin()
         for one in found:
             for home, clues in one.clues.items():
-                ask("DELETE FROM clues WHERE home = ?", (as_stored(home),))
-                rows = [(as_stored(home), clue.native_key, clue.root, clue.evidence) for clue in clues]
-                many("INSERT INTO clues VALUES (?, ?, ?, ?)", rows)
+                keep_clues(
+                    self._record, home, [(clue.root, clue.evidence, clue.native_key) for clue in clues]
+                )
+        if self._is_behind:  # whoever wrote the others may not have got here
+            self._writer.touched |= ids(self._record)
+        settle(self._record, self._writer.touched, self._writer.fresh)
+        self._writer.commit()
 
-    def _end(self, found: Sequence[Found]) -> Outcome:
+    def _end(self, generation: int) -> None:
+        """Say that the index is what the archive is."""
+        # Two workers may each have told a session: one as it was, one as it is.
+        self._weeded(stamps(self._record))
+        for shard in self._shards:
+            shard.commit()
+        # Only now does nobody look any more for what the originals held before.
+        self._writer.begin()
+        self._writer.drop_dispensable()
+        self._writer.commit()
+        for shard in self._shards:
+            shard.commit(generation)
+
+    def _outcome(self, found: Sequence[Found]) -> Outcome:
         self._writer.begin()
         for one in found:
             name, scope = one.agent.NAME, self._order.scope
             keep_answers(self._record, f"{scope} {name}", self._answers[name])
-            keep_found(
-                self._record, scope, name, len(one.sources), len(one.problems) + len(self._problems[name])
-            )
-        self._writer.set_fact("synced_at", time.time())
+            troubled = len(one.problems) + len(self._problems[name])
+            keep_found(self._record, scope, name, len(one.sources), troubled)
+            self._record.set_fact(f"excluded {name}", repr(sorted(self._order.excluded)))
+        self._record.set_fact("synced_at", time.time())
         self._writer.commit()
         for shard in self._shards:
             shard.close()
@@ -316,29 +255,8 @@ class _Sync:
         return Outcome(Coverage(0, read, 0, self._writer.new_sessions, 0, 0.0), tuple(problems))
 
 
-AtlasFacts = tuple[dict[str, Sequence[Clue]], dict[str, str], str]
-
-
-def make_reader(
-    facts: AtlasFacts,
-    shared: Mapping[str, Mapping[str, Sequence[Reading]]],
-    excluded: Sequence[str],
-    record: Record,
-) -> Reader:
+def make_reader(facts: AtlasFacts, shared: Shared, excluded: Sequence[str], record: Record) -> Reader:
     """Return a reader with what it has to know: made in each process for itself."""
-    clues, roots, here = facts
-    forgotten = frozenset(name for (name,) in record.rows("SELECT name FROM forgotten"))
-    return Reader(record, AGENTS, Atlas(clues, roots, here), shared, Wanted(forgotten, excluded))
-
-
-def digest_of(readings: Sequence[Reading]) -> bytes:
-    """Return a digest of what files of many conversations say of one."""
-    told = "\n".join(sorted(f"{reading.format} {reading.state!r}" for reading in readings))
-    return blake2b(told.encode("utf-8", "surrogatepass"), digest_size=12).digest()
-
-
-def _size(source: object) -> int:
-    try:
-        return os.stat(source.path).st_size  # type: ignore[attr-defined]
-    except OSError:
-        return 0
+    clues, known, here = facts
+    wanted = Wanted(forgotten_names(record), excluded)
+    return Reader(record, AGENTS, Atlas(clues, known, here), shared, wanted)

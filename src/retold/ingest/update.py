@@ -7,7 +7,7 @@ import time
 from retold.agents import NAMES
 from retold.archive.database import IndexDamaged
 from retold.archive.record import Record
-from retold.archive.texts import generations, remove_index
+from retold.archive.texts import generations, missing_files, remove_index
 from retold.ingest.answers import is_unchanged
 from retold.ingest.coverage import told_coverage
 from retold.ingest.lock import Lock
@@ -58,10 +58,14 @@ def update(
     with Lock(task.folder, tell_wait), Record(task.folder, can_write=True) as record:
         if task.reindex:
             remove_index(task.folder)
-        agents = tuple(task.agents or NAMES)
-        stale = agents if task.reindex else _stale(record, task, agents)
+        is_behind = task.reindex or _is_behind(record, task.folder)
+        agents = NAMES if is_behind else tuple(task.agents or NAMES)
+        stale = agents if is_behind else _stale(record, task, agents)
         if not stale:
             return told_coverage(record, task.scope, agents, time.perf_counter() - began), ()
+        if not task.reindex and record.fact("generation") is not None:
+            for path in missing_files(task.folder):
+                tell_damage(f"{path} is missing")
         from pathlib import Path
 
         from retold.ingest.sync import Order, sync
@@ -73,20 +77,24 @@ def update(
         except IndexDamaged as damage:
             tell_damage(str(damage))
             remove_index(task.folder)
-            outcome = sync(record, order, tell_progress)
+            whole = Order(task.folder, task.scope, task.env, given, NAMES, tuple(task.excluded))
+            outcome = sync(record, whole, tell_progress)
         coverage = told_coverage(record, task.scope, agents, time.perf_counter() - began, outcome.coverage)
         return coverage, outcome.problems
 
 
-def _stale(record: Record, task: Task, agents: Sequence[str]) -> tuple[str, ...]:
-    """Return the agents of which something may be new; all of them, if the index is behind."""
+def _is_behind(record: Record, folder: str) -> bool:
+    """Tell whether the index lacks something; it may be of any agent."""
     generation = record.fact("generation")
-    if generation is None or any(found != generation for found in generations(task.folder)):
-        return tuple(agents)
+    return generation is not None and any(found != generation for found in generations(folder))
+
+
+def _stale(record: Record, task: Task, agents: Sequence[str]) -> tuple[str, ...]:
+    """Return the agents of which something may be new."""
     facts = {"revision": REVISION}
     stale = tuple(
         agent for agent in agents if not is_unchanged(record, f"{task.scope} {agent}", task.env, facts)
     )
     if not stale:
-        record.connection.execute("INSERT OR REPLACE INTO facts VALUES ('synced_at', ?)", (time.time(),))
+        record.set_fact("synced_at", time.time())
     return stale

@@ -18,7 +18,7 @@ from retold.model.parts import ToolCall
 from retold.model.problem import Problem
 from retold.model.schema import schemas
 from retold.model.session import Session
-from retold.model.wire import as_builtins, decode_session, session_json, summary_json, time_text
+from retold.model.wire import as_builtins, decode_session, session_json, time_text
 from retold.reading.files import printable
 
 pytestmark = pytest.mark.shared
@@ -119,8 +119,8 @@ def corpus(shared: Path) -> list[Path]:
     return sorted((shared / "corpus" / "public" / "claude").rglob("*.jsonl"))
 
 
-def sessions(file: Path, *, is_outline: bool = False) -> list[Session]:
-    found = claude.read(Source(file), is_outline=is_outline)
+def sessions(file: Path) -> list[Session]:
+    found = claude.read(Source(file))
     assert not isinstance(found, Problem), found
     return [claude.join([reading]) for reading in found]
 
@@ -370,9 +370,3 @@ def test_every_session_is_valid_in_both_views(corpus: list[Path]) -> None:
                 wire = session_json(session)
                 validator.validate(json.loads(wire))
                 assert decode_session(wire) == session
-
-
-def test_an_outline_sums_up_the_same(corpus: list[Path]) -> None:
-    for file in readable(corpus):
-        outlines = [summary_json(session) for session in sessions(file, is_outline=True)]
-        assert outlines == [summary_json(session) for session in whole(file)], file

@@ -33,10 +33,10 @@ def answered(number: int, response: str, parent: str | None = None, **more: Any)
     return line("assistant", f"a{number}", parent, message, **more)
 
 
-def sessions(folder: Path, records: Iterable[Json], *, is_outline: bool = False) -> list[Session]:
+def sessions(folder: Path, records: Iterable[Json]) -> list[Session]:
     file = folder / f"{SESSION}.jsonl"
     file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    found = claude.read(Source(file), is_outline=is_outline)
+    found = claude.read(Source(file))
     assert not isinstance(found, Problem)
     return list(claude.relate([claude.join([reading]) for reading in found]))
 
@@ -56,16 +56,12 @@ def test_openings_without_end_are_read_through(tmp_path: Path, text: str) -> Non
     assert session.first_prompt is not None
 
 
-@pytest.mark.parametrize("is_outline", [False, True])
-def test_a_response_over_very_many_lines_counts_once(tmp_path: Path, *, is_outline: bool) -> None:
-    (session,) = sessions(
-        tmp_path, (answered(number, "msg") for number in range(MANY)), is_outline=is_outline
-    )
+def test_a_response_over_very_many_lines_counts_once(tmp_path: Path) -> None:
+    (session,) = sessions(tmp_path, (answered(number, "msg") for number in range(MANY)))
     assert (session.usage.requests, session.usage.output) == (1, MANY - 1)
 
 
-@pytest.mark.parametrize("is_outline", [False, True])
-def test_very_many_subagents_in_one_file(tmp_path: Path, *, is_outline: bool) -> None:
+def test_very_many_subagents_in_one_file(tmp_path: Path) -> None:
     records = [
         record
         for number in range(MANY // 2)
@@ -74,10 +70,7 @@ def test_very_many_subagents_in_one_file(tmp_path: Path, *, is_outline: bool) ->
             answered(number, f"msg {number}", f"u{number}", isSidechain=True),
         )
     ]
-    assert (
-        len(sessions(tmp_path, [said(MANY, "Look everywhere."), *records], is_outline=is_outline))
-        == MANY // 2 + 1
-    )
+    assert len(sessions(tmp_path, [said(MANY, "Look everywhere."), *records])) == MANY // 2 + 1
 
 
 def test_very_many_equal_words_in_the_queue(tmp_path: Path) -> None:

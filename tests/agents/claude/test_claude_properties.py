@@ -18,7 +18,7 @@ from retold.agents.protocol import Source
 from retold.model.entries import Message
 from retold.model.problem import Problem
 from retold.model.session import Session, View
-from retold.model.wire import as_builtins, summary_json
+from retold.model.wire import as_builtins
 
 CASES = [case for case in casebook.NAMES if case.startswith("claude-")]
 FILES = [casebook.FOLDER / case / file for case in CASES for file in casebook.material(case)]
@@ -35,9 +35,9 @@ def lines_of(file: Path) -> list[bytes]:
     return file.read_bytes().splitlines(keepends=True)
 
 
-def read(file: Path, *, is_outline: bool = False, view: View = "full") -> list[Session]:
+def read(file: Path, view: View = "full") -> list[Session]:
     """The sessions of a file; none, if it was refused."""
-    found = claude.read(Source(file), is_outline=is_outline)
+    found = claude.read(Source(file))
     return [] if isinstance(found, Problem) else [claude.join([reading], view) for reading in found]
 
 
@@ -164,9 +164,8 @@ def test_damage_is_read_around(tmp_path: Path, file: Path, data: some.DataObject
     )
     damaged = tmp_path / file.name
     damaged.write_bytes(content[:start] + filler + content[end:])
-    for session in (*read(damaged), *read(damaged, is_outline=True), *read(damaged, view="active")):
+    for session in (*read(damaged), *read(damaged, "active")):
         as_builtins(session)
-    assert list(map(summary_json, read(damaged))) == list(map(summary_json, read(damaged, is_outline=True)))
 
 
 @every_claude_case
@@ -176,42 +175,3 @@ def test_every_prompt_is_told_once(case: str) -> None:
             entries = [entry for entry in session.timeline if isinstance(entry, Message) and entry.prompt]
             named = [(entry.id, entry.fate) for entry in entries if entry.id is not None]
             assert len(named) == len(set(named))
-
-
-@every_claude_case
-def test_an_outline_sums_up_the_same(case: str) -> None:
-    for name in casebook.material(case):
-        file = casebook.FOLDER / case / name
-        outlined = [summary_json(session) for session in read(file, is_outline=True)]
-        assert outlined == [summary_json(session) for session in original(file)]
-
-
-@every_claude_case
-def test_an_outline_is_read_on_as_an_outline(case: str, tmp_path: Path) -> None:
-    for name in casebook.material(case):
-        content = (casebook.FOLDER / case / name).read_bytes()
-        file = tmp_path / name.name
-        for cut in [place + 1 for place, byte in enumerate(content) if byte == ord("\n")]:
-            file.write_bytes(content[:cut])
-            before = claude.read(Source(file), is_outline=True)
-            file.write_bytes(content)
-            os.utime(file, (casebook.MODIFIED_AT, casebook.MODIFIED_AT))
-            earlier = () if isinstance(before, Problem) else before
-            on, at_once = (claude.read(Source(file), seen, is_outline=True) for seen in (earlier, ()))
-            if isinstance(on, Problem) or isinstance(at_once, Problem):
-                assert on == at_once
-            else:
-                assert [claude.join([reading]) for reading in on] == [
-                    claude.join([reading]) for reading in at_once
-                ]
-
-
-@every_claude_case
-def test_what_was_read_as_an_outline_is_read_anew_for_its_words(case: str) -> None:
-    for name in casebook.material(case):
-        source = Source(casebook.FOLDER / case / name)
-        outline = claude.read(source, is_outline=True)
-        if not isinstance(outline, Problem):
-            whole = claude.read(source, outline)
-            assert not isinstance(whole, Problem)
-            assert [claude.join([reading]) for reading in whole] == original(source.path)

@@ -114,8 +114,8 @@ def files(shared: Path) -> list[Path]:
     return sorted(file for corpus in CORPORA for file in (shared / "corpus" / corpus).rglob("*.jsonl"))
 
 
-def read(file: Path, *, is_outline: bool = False) -> Session:
-    found = codex.read(Source(file), is_outline=is_outline)
+def read(file: Path) -> Session:
+    found = codex.read(Source(file))
     assert not isinstance(found, Problem), found
     return codex.join(found)
 
@@ -244,7 +244,7 @@ def bare(part: Json) -> Json:
     return {key: value for key, value in part.items() if key not in ("extra", "native_status", "at")}
 
 
-def test_every_session_is_valid_in_both_views_and_as_an_outline(shared: Path) -> None:
+def test_every_session_is_valid_in_both_views(shared: Path) -> None:
     validator = Draft202012Validator(schemas()["session"])
     for file in files(shared):
         found = codex.read(Source(file))
@@ -253,11 +253,6 @@ def test_every_session_is_valid_in_both_views_and_as_an_outline(shared: Path) ->
             wire = session_json(codex.join(found, view))
             validator.validate(json.loads(wire))
             assert decode_session(wire) == codex.join(found, view)
-        assert summary(read(file, is_outline=True)) == summary(codex.join(found))
-
-
-def summary(session: Session) -> Json:
-    return {key: value for key, value in as_builtins(session).items() if key != "timeline"}
 
 
 def test_nothing_that_was_said_is_lost(shared: Path) -> None:

@@ -61,13 +61,13 @@ def test_a_file_cut_anywhere_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
             assert {problem.code for problem in found.problems} <= {"truncated-tail"}
 
 
-def test_listing_a_large_file_takes_no_more_memory_than_its_outline(tmp_path: Path) -> None:
-    output = {"type": "function_call_output", "call_id": "c", "output": "lutra " * 20_000}
-    lines = [*LINES, *[line(90, "response_item", output)] * 300]
+def test_a_large_file_is_unpacked_a_piece_at_a_time(tmp_path: Path) -> None:
+    repeated = line(90, "turn_context", {"cwd": "/srv/tide", "user_instructions": "lutra " * 20_000})
+    lines = [*LINES, *[repeated] * 300]
     file = tmp_path / f"rollout-2026-03-01T10-00-00-{THREAD}.jsonl.zst"
     file.write_bytes(zstandard.compress(as_text(lines).encode()))
     tracemalloc.start()
-    found = codex.read(Source(file), is_outline=True)
+    found = codex.read(Source(file))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert not isinstance(found, Problem)

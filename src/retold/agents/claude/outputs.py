@@ -18,9 +18,9 @@ _RESULTS = "tool-results"
 class Outputs:
     """The files beside a transcript; only what lies in a session's own folder is opened, whatever a line names."""
 
-    def __init__(self, session_folder: str, notes: Notes, disk: Disk, *, is_outline: bool) -> None:
-        """Take the session's folder, where to tell what is missing, and where to look; an outline only looks."""
-        self.session_folder, self.notes, self.disk, self.is_outline = session_folder, notes, disk, is_outline
+    def __init__(self, session_folder: str, notes: Notes, disk: Disk) -> None:
+        """Take the session's folder, where to tell what is missing, and where to look."""
+        self.session_folder, self.notes, self.disk = session_folder, notes, disk
         self._names = cache(partial(_names, disk=disk))
 
     def full(self, text: str | None, moved_to: str | None) -> str | None:
@@ -30,7 +30,7 @@ class Outputs:
         name = moved_to.replace("\\", "/").rpartition("/")[2]
         for folder in self._folders(moved_to):
             if name in self._names(folder):
-                file = None if self.is_outline else read_bytes(folder / name, self.disk)
+                file = read_bytes(folder / name, self.disk)
                 return as_text(file.data)[0] if isinstance(file, FileBytes) else None
         self.notes.add("missing-output", printable(name))
         return None

@@ -21,13 +21,9 @@ _NAMED = frozenset(("parentUuid", "isSidechain", "sessionId", "leafUuid", "messa
 _ASIDE = KNOWN | TITLES.keys() | {"system", "attachment", "queue-operation", "last-prompt"}
 
 
-def read(
-    source: Source, earlier: Sequence[Reading] = (), *, is_outline: bool = False
-) -> Sequence[Reading] | Problem:
+def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
     """Read a transcript; given what an earlier call returned, only what was appended since."""
     before: Recorded | None = earlier[0].state if earlier else None
-    if before is not None and before.state.is_outline is not is_outline:
-        before = None
     file = open_lines(source.path, before.mark if before is not None else START, source.disk)
     if isinstance(file, Problem):
         return file
@@ -35,7 +31,7 @@ def read(
         if file.mark == START or before is None or before.settled is None:
             if source.home is None and not _is_transcript(file, source.shown):
                 return problem("not-a-session", "no transcript of Claude Code", source.shown)
-            settled = State(source.shown, origin(source.path), is_outline)
+            settled = State(source.shown, origin(source.path))
         else:
             settled = before.settled.copied()
         state = _read_on(settled, file, source.disk)

@@ -71,7 +71,7 @@ class _Fold:
         self.state = state
         self.notes = Notes(state.path)
         self.notes.problems = state.problems
-        self.outputs = Outputs(state.origin.session_folder, self.notes, disk, is_outline=state.is_outline)
+        self.outputs = Outputs(state.origin.session_folder, self.notes, disk)
         self.session = next(reversed(state.sessions), None)
 
     def take(self, number: int, raw: bytes | memoryview, *, is_whole: bool = True) -> None:
@@ -141,8 +141,7 @@ class _Fold:
             state.answered.add(chain)
         place = self.add(line, _answer_entry(line, parts, usage, _answer_extra(line, extra, usage)), chain)
         if usage is not None:
-            if chain not in state.billed:
-                state.bill(chain)
+            state.billed.add(chain)
             state.responses[usage.request] = (place, _told_output(usage), _content_hash(parts))
         self.pair(parts, line.message.content, place)
         retracted = extra.get("supersedesUuids")

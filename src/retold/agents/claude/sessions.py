@@ -108,7 +108,7 @@ def _orphans_whole(state: State, entries: dict[int, Entry]) -> dict[int, Entry]:
     for place, result in state.early.values():
         told = {"toolUseResult": result.twin, "content": result.rest}
         beyond = {name: value for name, value in told.items() if value}
-        if beyond and place in entries and not state.is_outline:
+        if beyond and place in entries:
             entry = whole.get(place, entries[place])
             whole[place] = msgspec.structs.replace(entry, extra=(entry.extra or {}) | beyond)
     return whole

@@ -8,7 +8,6 @@ from retold.agents.claude.places import Origin, is_session_id
 from retold.agents.claude.raw import Record
 from retold.agents.claude.results import Result
 from retold.model.entries import Entry
-from retold.model.outline import outlined
 from retold.model.problem import Problem
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
@@ -45,12 +44,11 @@ class State(msgspec.Struct):
 
     path: str
     origin: Origin
-    is_outline: bool = False
     nodes: list[Node] = []
     places: dict[str, int] = {}
     """Where in `nodes` each line stands, by its id."""
     seals: dict[str, int] = {}
-    """A hash of each line's bytes, by its id: to know a copy, also where nothing was kept of what it says."""
+    """A hash of each line's bytes, by its id: to know a copy."""
     calls: dict[str, int] = {}
     """Where each call stands, by its id."""
     early: dict[str, tuple[int, Result]] = {}
@@ -108,9 +106,9 @@ class State(msgspec.Struct):
             known = self.places.setdefault(name, place)
             if known != place:
                 self.nodes.append(self.nodes[known])
-                self.nodes[known] = self.lightened(node)
+                self.nodes[known] = node
                 return known
-        self.nodes.append(self.lightened(node) if self.is_outline else node)
+        self.nodes.append(node)
         return place
 
     def is_copy(self, name: str, seal: int) -> bool:
@@ -134,20 +132,7 @@ class State(msgspec.Struct):
 
     def put(self, place: int, entry: Entry) -> None:
         """Put another entry in place of one."""
-        self.nodes[place] = self.lightened(msgspec.structs.replace(self.nodes[place], entry=entry))
-
-    def bill(self, chain: int) -> None:
-        """Take note of a chain that records tokens: from now on an outline needs nothing of what is said in it."""
-        self.billed.add(chain)
-        for place in range(max(chain, 0), len(self.nodes)):
-            if self.nodes[place].chain == chain:
-                self.nodes[place] = self.lightened(self.nodes[place])
-
-    def lightened(self, node: Node) -> Node:
-        """Return a node as it is kept."""
-        if not self.is_outline or node.chain not in self.billed:
-            return node
-        return msgspec.structs.replace(node, entry=outlined(node.entry))
+        self.nodes[place] = msgspec.structs.replace(self.nodes[place], entry=entry)
 
     @property
     def native_id(self) -> str | None:

@@ -32,7 +32,7 @@ def compact(state: State, payload: Record, at: datetime | None) -> None:
 
 def _news(state: State, history: Any, message: str) -> Iterator[Any]:
     """Yield what of a replacement is nowhere else in the file: it repeats most of what was said."""
-    if type(history) is not list or state.is_outline:
+    if type(history) is not list:
         return
     said = {message, *_all_texts(state)}
     for item in history:

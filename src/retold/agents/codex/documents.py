@@ -14,7 +14,7 @@ from retold.reading.files import FileBytes, read_bytes
 from retold.reading.salvage import salvage
 
 
-def read_document(source: Source, *, is_outline: bool) -> Sequence[Reading] | Problem:
+def read_document(source: Source) -> Sequence[Reading] | Problem:
     """Read `{"session": {...}, "items": [...]}`."""
     file = read_bytes(source.path, source.disk)
     if isinstance(file, Problem):
@@ -23,7 +23,7 @@ def read_document(source: Source, *, is_outline: bool) -> Sequence[Reading] | Pr
     if isinstance(found, Problem):
         return found
     document, problems = found
-    state = new_state(source, is_outline=is_outline, pointer="/items")
+    state = new_state(source, pointer="/items")
     _fold(state, document)
     told = rollout(source, state, state)
     size = len(file.data)

@@ -14,44 +14,42 @@ from retold.reading.files import modified_at, open_file
 from retold.reading.streams import START, open_lines
 
 
-def read(
-    source: Source, earlier: Sequence[Reading] = (), *, is_outline: bool = False
-) -> Sequence[Reading] | Problem:
+def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
     """Read a file; given what an earlier call returned, only what was appended since."""
     if source.path.name.endswith(PACKED):
-        return _packed(source, is_outline=is_outline)
+        return _packed(source)
     form = form_of(source.path, source.disk)
     match form:
         case Problem():
             return form
         case "document":
-            return read_document(source, is_outline=is_outline)
+            return read_document(source)
         case "history" | "index":
             return read_list(source, form)
-    known = _known(earlier, is_outline=is_outline)
+    known = _known(earlier)
     file = open_lines(source.path, known.mark if known else START, source.disk)
     if isinstance(file, Problem):
         return file
     with file:
-        found = read_lines(source, file, known, is_outline=is_outline)
+        found = read_lines(source, file, known)
         name = "codex-jsonl" if form == "lines" else "codex-items"
         return (Reading(source, name, found.thread, file.size, file.modified_at, found, ()),)
 
 
-def _known(earlier: Sequence[Reading], *, is_outline: bool) -> Rollout | None:
+def _known(earlier: Sequence[Reading]) -> Rollout | None:
     """Return what was read before, if it can be gone on with."""
     if len(earlier) != 1 or not isinstance(earlier[0].state, Rollout):
         return None
     known: Rollout = earlier[0].state
-    return known if known.mark != START and known.settled.is_outline is is_outline else None
+    return known if known.mark != START else None
 
 
-def _packed(source: Source, *, is_outline: bool) -> Sequence[Reading] | Problem:
+def _packed(source: Source) -> Sequence[Reading] | Problem:
     file = open_file(source.path, source.disk)
     if isinstance(file, Problem):
         return file
     with closing(file):
-        found = read_packed(source, file, is_outline=is_outline)
+        found = read_packed(source, file)
     if not found.state.meta:
         return problem("not-a-session", "compressed, but no conversation of Codex", source.shown)
     at = modified_at(file.modified_ns)

@@ -41,17 +41,17 @@ class Rollout(msgspec.Struct, frozen=True):
         return self.name.rollout if self.name else self.thread
 
 
-def new_state(source: Source, *, is_outline: bool, pointer: str = "") -> State:
+def new_state(source: Source, pointer: str = "") -> State:
     """Return the state of a file of which nothing was read."""
     name = name_of(source.path)
     rollout = name.rollout if name else source.path.name.partition(".")[0]
-    return State(Notes(source.shown, pointer), Meter(rollout, f"{rollout}/1"), is_outline)
+    return State(Notes(source.shown, pointer), Meter(rollout, f"{rollout}/1"))
 
 
-def read_lines(source: Source, file: LineFile, known: Rollout | None, *, is_outline: bool) -> Rollout:
+def read_lines(source: Source, file: LineFile, known: Rollout | None) -> Rollout:
     """Fold what stands in an open file behind its mark into what is known of it."""
     earlier = None if file.mark == START else known
-    settled = copied(earlier.settled) if earlier else new_state(source, is_outline=is_outline)
+    settled = copied(earlier.settled) if earlier else new_state(source)
     tail = replay(settled, file.pieces())
     state = settled
     if tail is not None:
@@ -60,9 +60,9 @@ def read_lines(source: Source, file: LineFile, known: Rollout | None, *, is_outl
     return rollout(source, state, settled, file.mark, earlier.base if earlier else None)
 
 
-def read_packed(source: Source, file: OpenFile, *, is_outline: bool) -> Rollout:
+def read_packed(source: Source, file: OpenFile) -> Rollout:
     """Read a file that Codex compressed when it had lain for a week."""
-    state = new_state(source, is_outline=is_outline)
+    state = new_state(source)
     tail = replay(state, packed_pieces(file, state.notes))
     if tail is not None:
         fold_slowly(state, tail)
@@ -78,13 +78,13 @@ def rollout(
         state,
         settled,
         mark,
-        base or _base(state.meta, source, is_outline=state.is_outline),
+        base or _base(state.meta, source),
         own_from(state, source),
         source.path.parent.name == ARCHIVED,
     )
 
 
-def _base(meta: Record, source: Source, *, is_outline: bool, depth: int = DEPTH) -> Rollout | None:
+def _base(meta: Record, source: Source, depth: int = DEPTH) -> Rollout | None:
     """Return the file that one goes on from, up to where it does: no line of it is repeated."""
     named = meta.get("history_base")
     base: Record = named if type(named) is dict else {}
@@ -93,7 +93,7 @@ def _base(meta: Record, source: Source, *, is_outline: bool, depth: int = DEPTH)
     if path is None or path == source.path or type(end) is not int or not depth:
         return None
     below = Source(path, source.home)
-    state = new_state(below, is_outline=is_outline)
+    state = new_state(below)
     replay(state, before(pieces_of(path, state.notes, source.disk), end))
-    further = _base(state.meta, below, is_outline=is_outline, depth=depth - 1)
+    further = _base(state.meta, below, depth - 1)
     return Rollout(name_of(path), state, state, base=further, own_from=own_from(state, below))

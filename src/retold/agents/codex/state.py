@@ -9,7 +9,6 @@ import msgspec
 
 from retold.agents.codex.raw import Record
 from retold.model.entries import Entry
-from retold.model.outline import outlined
 from retold.model.usage import Usage
 from retold.reading.notes import Notes
 
@@ -93,7 +92,6 @@ class State(msgspec.Struct):
 
     notes: Notes
     meter: Meter
-    is_outline: bool = False
     entries: list[Entry | None] = msgspec.field(default_factory=list)
     """None where a call waits for its result, and where an event's words came again as an item's."""
     places: list[int] = msgspec.field(default_factory=list)
@@ -113,7 +111,6 @@ class State(msgspec.Struct):
     answer: str | None = None
     """What the model said last."""
     is_subagent: bool = False
-    has_usage: bool = False
     asked: dict[str, int] = msgspec.field(default_factory=dict)
     waiting: dict[int, Asked] = msgspec.field(default_factory=dict)
     unnamed: list[int] = msgspec.field(default_factory=list)
@@ -148,7 +145,7 @@ class State(msgspec.Struct):
 
     def put(self, entry: Entry) -> int:
         """Append an entry and return its index."""
-        self.entries.append(outlined(entry) if self.is_outline and self.has_usage else entry)
+        self.entries.append(entry)
         self.places.append(self.place)
         return len(self.entries) - 1
 
@@ -160,7 +157,7 @@ class State(msgspec.Struct):
 
     def put_back(self, index: int, entry: Entry) -> None:
         """Replace an entry by one that says more."""
-        self.entries[index] = outlined(entry) if self.is_outline and self.has_usage else entry
+        self.entries[index] = entry
 
     def changed(self, kind: str, record: Record) -> Record:
         """Return what is new in a record that is written again and again."""

@@ -13,7 +13,6 @@ import msgspec
 from retold.agents.codex.raw import Record
 from retold.agents.codex.state import Figures, Meter, State
 from retold.model.entries import Message
-from retold.model.outline import outlined
 from retold.model.usage import Usage
 
 _FIGURES = itemgetter(
@@ -86,7 +85,6 @@ def settle(state: State, at: datetime | None) -> None:
 
 def _put_alone(state: State, usage: Usage, at: datetime | None) -> None:
     """Add a response of which nothing but its tokens was recorded, as that of a compaction."""
-    state.has_usage = True
     state.put(Message(None, "assistant", at, "live", None, state.model, usage, (), response=usage.request))
     _begin_next(state)
 
@@ -94,11 +92,6 @@ def _put_alone(state: State, usage: Usage, at: datetime | None) -> None:
 def _begin_next(state: State, begun: Sequence[int] = ()) -> None:
     """Turn to the next response, of which some messages may be known already."""
     meter = state.meter
-    if not state.has_usage:
-        state.has_usage = True
-        if state.is_outline:
-            # Until here the texts were needed: a session without tokens has estimates.
-            state.entries = [None if entry is None else outlined(entry) for entry in state.entries]
     meter.ahead, meter.told, meter.claimant = None, None, None
     _turn_to_next(meter, list(begun))
     for index in begun:

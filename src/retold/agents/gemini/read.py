@@ -27,12 +27,7 @@ from retold.reading.lines import Line, count_lines, decode_lines
 _SEAL_SAMPLE = 4096
 
 
-def read(
-    source: Source,
-    earlier: Sequence[Reading] = (),
-    *,
-    is_outline: bool = False,  # noqa: ARG001 - paths to a project may stand anywhere in what was said
-) -> Sequence[Reading] | Problem:
+def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
     """Read a file; given what an earlier call returned, only what was appended since."""
     file = read_bytes(source.path, source.disk)
     if isinstance(file, Problem):

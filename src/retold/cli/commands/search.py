@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterator
 
+    from retold.archive.record import Record
     from retold.cli.console import Console
     from retold.query.hits import Conversation
 
@@ -69,22 +70,29 @@ def run(options: Namespace, console: Console) -> int:
 
 def _found(options: Namespace, console: Console) -> Iterator[Conversation]:
     from retold.cli.archive import opened
+    from retold.cli.indexed import searched
+
+    search = _scan if options.substring or options.regex else _search
+    with opened(console) as record:
+        yield from searched(lambda: search(record, " ".join(options.query).strip(), options), console)
+
+
+def _scan(record: Record, text: str, options: Namespace) -> Iterator[Conversation]:
+    from retold.query.scan import scanned
     from retold.query.wanted import Wanted
 
-    text = " ".join(options.query).strip()
-    with opened(console) as record:
-        if options.substring or options.regex:
-            from retold.query.scan import scanned
+    wanted = add_filters(Wanted(), options, in_messages=True)
+    return scanned(record, text, wanted, options.limit, is_regex=options.regex)
 
-            wanted = add_filters(Wanted(), options, in_messages=True)
-            yield from scanned(record, text, wanted, options.limit, is_regex=options.regex)
-            return
-        from retold.cli.indexed import searched
-        from retold.query.language import parse
 
-        query = parse(text)
-        wanted = add_filters(Wanted(query.fields), options, in_messages=True)
-        yield from searched(record, query, wanted, options.limit, console)
+def _search(record: Record, text: str, options: Namespace) -> Iterator[Conversation]:
+    from retold.query.language import parse
+    from retold.query.search import Search
+    from retold.query.wanted import Wanted
+
+    query = parse(text)
+    wanted = add_filters(Wanted(query.fields), options, in_messages=True)
+    return Search(record, query, wanted).conversations(options.limit)
 
 
 def _print(conversation: Conversation, console: Console, *, is_first: bool) -> None:

@@ -1,0 +1,44 @@
+"""Where projects lie, as the homes say and as was found out."""
+
+from __future__ import annotations
+
+from retold.archive.record import as_path, as_stored
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from retold.archive.record import Record
+    from retold.model.project import Evidence
+
+    Told = tuple[str, Evidence, str | None]
+    """A root, how it is known, and the agent's own name for it."""
+
+
+def clues_of(record: Record, home: str) -> set[Told]:
+    """Return what a home said about its projects."""
+    return set(record.rows("SELECT root, evidence, native_key FROM clues WHERE home = ?", (as_stored(home),)))
+
+
+def all_clues(record: Record) -> Iterator[tuple[str, Told]]:
+    """Yield what every home said, each with its home."""
+    for home, *told in record.rows("SELECT home, root, evidence, native_key FROM clues"):
+        yield as_path(home), tuple(told)
+
+
+def keep_clues(record: Record, home: str, told: Iterable[Told]) -> None:
+    """Keep what a home says, in place of what it said before."""
+    place = as_stored(home)
+    record.connection.execute("DELETE FROM clues WHERE home = ?", (place,))
+    rows = [(place, native_key, root, evidence) for root, evidence, native_key in told]
+    record.connection.executemany("INSERT INTO clues VALUES (?, ?, ?, ?)", rows)
+
+
+def roots(record: Record) -> dict[str, str]:
+    """Return the roots that were found by their hashes."""
+    return dict(record.rows("SELECT hash, root FROM roots"))
+
+
+def keep_roots(record: Record, found: Mapping[str, str]) -> None:
+    """Keep roots that were found by their hashes."""
+    record.connection.executemany("INSERT OR REPLACE INTO roots VALUES (?, ?)", found.items())

@@ -1,0 +1,49 @@
+"""What the user's own hand has written: titles, tags, and what is forgotten."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.archive.record import Record
+
+
+def keep_title(record: Record, name: int, title: str) -> None:
+    """Keep a title for a session; an empty one is none."""
+    if title:
+        record.connection.execute("INSERT OR REPLACE INTO names VALUES (?, ?)", (name, title))
+    else:
+        record.connection.execute("DELETE FROM names WHERE name = ?", (name,))
+
+
+def add_tag(record: Record, name: int, tag: str) -> None:
+    """Tag a session."""
+    record.connection.execute("INSERT OR IGNORE INTO tags VALUES (?, ?)", (name, tag))
+
+
+def remove_tag(record: Record, name: int, tag: str) -> None:
+    """Take a tag off a session."""
+    record.connection.execute("DELETE FROM tags WHERE name = ? AND tag = ?", (name, tag))
+
+
+def tags(record: Record, name: int) -> list[str]:
+    """Return the tags of a session."""
+    return [tag for (tag,) in record.rows("SELECT tag FROM tags WHERE name = ? ORDER BY tag", (name,))]
+
+
+def forgotten_names(record: Record) -> frozenset[int]:
+    """Return the names of the conversations that are forgotten."""
+    return frozenset(name for (name,) in record.rows("SELECT name FROM forgotten"))
+
+
+def forgotten_ids(record: Record) -> frozenset[bytes]:
+    """Return the agents' own ids of forgotten conversations, as digests."""
+    asked = "SELECT native FROM forgotten WHERE native IS NOT NULL"
+    return frozenset(bytes(native) for (native,) in record.rows(asked))
+
+
+def bury(record: Record, name: int, native: bytes | None, at: str) -> None:
+    """Put a tombstone in place of all that was written by hand about a session."""
+    ask = record.connection.execute
+    ask("INSERT OR REPLACE INTO forgotten VALUES (?, ?, ?)", (name, native, at))
+    for table in ("tags", "names", "scraps"):
+        ask(f"DELETE FROM {table} WHERE name = ?", (name,))  # noqa: S608 - ours

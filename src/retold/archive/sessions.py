@@ -1,0 +1,93 @@
+"""Sessions as those who read and re-read them know them: by name, cluster, stamp and key."""
+
+from __future__ import annotations
+
+from retold.archive.record import as_stored
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from typing import Any
+
+    from retold.archive.record import Record
+
+_PLACED = """
+SELECT DISTINCT sessions.cluster FROM sessions JOIN session_sources ON session = sessions.id
+JOIN sources ON sources.id = source WHERE sources.home = ? AND sources.agent = ?
+AND evidence <> 'recorded' AND sessions.cluster IS NOT NULL
+"""
+
+
+def stamps(record: Record) -> dict[int, bytes]:
+    """Return every session by its name, with what it was made from."""
+    return dict(record.rows("SELECT name, stamp FROM sessions"))
+
+
+def clusters(record: Record, agent: str) -> dict[int, str | None]:
+    """Return every session of an agent by its name, with its cluster; none where only files of many tell of it."""
+    return dict(record.rows("SELECT name, cluster FROM sessions WHERE agent = ?", (agent,)))
+
+
+def clusters_placed_by(record: Record, home: str, agent: str) -> set[str]:
+    """Return the clusters in a home whose projects the agent itself did not write down."""
+    return {cluster for (cluster,) in record.rows(_PLACED, (as_stored(home), agent))}
+
+
+def scrap_digests(record: Record) -> dict[int, bytes]:
+    """Return what files of many conversations said of each, as a digest."""
+    return dict(record.rows("SELECT name, digest FROM scraps"))
+
+
+def ids(record: Record) -> set[int]:
+    """Return the ids of all sessions."""
+    return {number for (number,) in record.rows("SELECT id FROM sessions")}
+
+
+def ids_of_projects(record: Record, hashes: Collection[str]) -> list[int]:
+    """Return the ids of the sessions of some projects."""
+    asked = f"SELECT id FROM sessions WHERE hash IN ({', '.join('?' * len(hashes))})"  # noqa: S608 - values are bound
+    return [number for (number,) in record.rows(asked, list(hashes))]
+
+
+def known_by(record: Record, key: str) -> tuple[Any, ...] | None:
+    """Return id, name, agent, cluster and the packed summary of a session."""
+    asked = (
+        "SELECT id, name, agent, cluster, packed FROM sessions JOIN summaries ON session = id WHERE key = ?"
+    )
+    return record.row(asked, (key,))
+
+
+def copied_messages(record: Record, session: int) -> set[int]:
+    """Return the names of the messages that belong to another session, as that one shows."""
+    return {
+        name
+        for (name,) in record.rows("SELECT name FROM messages WHERE session = ? AND copied = 2", (session,))
+    }
+
+
+def others_requests(record: Record, session: int) -> set[int]:
+    """Return the names of the requests that belong to an earlier session."""
+    return {
+        name for (name,) in record.rows("SELECT name FROM requests WHERE session = ? AND NOT own", (session,))
+    }
+
+
+def renamed_keys(record: Record) -> dict[str, str]:
+    """Return the keys that sessions have instead of those which their files give them."""
+    return dict(record.rows("SELECT read_key, key FROM sessions WHERE read_key <> key"))
+
+
+def count_problems(record: Record) -> int:
+    """Return how many problems there are that are more than notes."""
+    return int(next(record.rows("SELECT count(*) FROM problems WHERE severity <> 'note'"))[0])
+
+
+def family(record: Record, key: str) -> Iterator[int]:
+    """Yield the ids of a session and of all subagents below it."""
+    asked = """
+        WITH RECURSIVE family (id, key) AS (
+            SELECT id, key FROM sessions WHERE key = ?
+            UNION SELECT sessions.id, sessions.key FROM sessions JOIN family ON parent = family.key WHERE kind = 'subagent'
+        ) SELECT id FROM family
+    """
+    return (number for (number,) in record.rows(asked, (key,)))

@@ -1,0 +1,78 @@
+"""The agents' files as the archive knows them: which there are, and what they held."""
+
+from __future__ import annotations
+
+from retold.archive.record import as_stored
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from retold.archive.record import Record
+
+    Row = tuple[Any, ...]
+
+_ORIGINALS = "SELECT originals.id, originals.size, originals.modified_ns FROM sources JOIN originals ON source = sources.id"
+_KNOWN = """
+SELECT path, home, folder, label, cluster, sources.size, sources.modified_ns, tail,
+    originals.id, name, originals.size, originals.modified_ns, seal, is_latest
+FROM sources LEFT JOIN originals ON source = sources.id AND is_latest >= 0 WHERE agent = ? AND {which} ORDER BY path
+"""
+_OF_SESSION = """
+SELECT path, home, folder, label, cluster, is_latest, originals.id, originals.size, originals.modified_ns
+FROM sources JOIN originals ON source = sources.id WHERE agent = ?1 AND NOT is_beside AND is_latest >= 0
+AND (cluster = ?2 OR cluster IS NULL AND sources.id IN (SELECT source FROM session_sources WHERE session = ?3))
+ORDER BY is_latest DESC, path, originals.id DESC
+"""
+
+
+def file_rows(record: Record, agent: str) -> Iterator[Row]:
+    """Yield every file of an agent that may hold conversations, as it was when it was read last."""
+    asked = (
+        "SELECT id, path, home, cluster, size, modified_ns, tail, read_ns, revision, is_there FROM sources"
+        " WHERE agent = ? AND NOT is_beside"
+    )
+    return record.rows(asked, (agent,))
+
+
+def unkept_files(record: Record, agent: str) -> set[int]:
+    """Return the files that hold conversations of which nothing is kept: forgotten, or of a project that is left out."""
+    asked = (
+        "SELECT id FROM sources WHERE agent = ? AND NOT is_beside AND refusal IS NULL"
+        " AND NOT EXISTS (SELECT 1 FROM originals WHERE source = sources.id)"
+    )
+    return {number for (number,) in record.rows(asked, (agent,))}
+
+
+def known_in_cluster(record: Record, agent: str, cluster: str | None) -> Iterator[Row]:
+    """Yield the files of a cluster, once with each of their originals."""
+    return record.rows(_KNOWN.format(which="cluster = ? AND NOT is_beside"), (agent, cluster))
+
+
+def known_at(record: Record, agent: str, path: str) -> Iterator[Row]:
+    """Yield a file, once with each of its originals."""
+    return record.rows(_KNOWN.format(which="path = ?"), (agent, as_stored(path)))
+
+
+def read_from(record: Record, agent: str, cluster: str | None, session: int) -> Iterator[Row]:
+    """Yield the originals of a cluster, and of files of many conversations from which a session was read."""
+    return record.rows(_OF_SESSION, (agent, cluster, session))
+
+
+def latest_at(record: Record, agent: str, path: str) -> Row | None:
+    """Return id, size and time of the latest that was kept of a file."""
+    asked = f"{_ORIGINALS} WHERE agent = ? AND path = ? ORDER BY is_latest DESC, originals.id DESC LIMIT 1"
+    return record.row(asked, (agent, as_stored(path)))
+
+
+def paths_below(record: Record, agent: str, start: str) -> Iterator[str | bytes]:
+    """Yield the paths that begin so, of files of which something was kept."""
+    # Text sorts before bytes in SQLite: a path that is no text is looked for among its like.
+    first = as_stored(start)
+    last: str | bytes = first + "\U0010ffff" if isinstance(first, str) else first + b"\xff"
+    asked = (
+        "SELECT path FROM sources WHERE agent = ? AND path >= ? AND path < ?"
+        " AND EXISTS (SELECT 1 FROM originals WHERE source = sources.id)"
+    )
+    return (path for (path,) in record.rows(asked, (agent, first, last)))

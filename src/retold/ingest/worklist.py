@@ -1,0 +1,107 @@
+"""What a sync has to read: clusters with something new, and files of many conversations."""
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from hashlib import blake2b
+
+import msgspec
+
+from retold.agents.protocol import Agent, Reading
+from retold.archive.clues import clues_of
+from retold.archive.hand import forgotten_ids
+from retold.archive.record import Record
+from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
+from retold.ingest.derive import conversation_name, scraps
+from retold.ingest.found import Found
+from retold.ingest.reader import Case, Job
+from retold.ingest.revision import REVISION
+
+
+class Work(msgspec.Struct, frozen=True):
+    """What there is to do for one agent."""
+
+    found: Found
+    clusters: Collection[str]
+    loose: Sequence[Case]
+    """Files of many conversations, opened, if one of them is needed."""
+    shared: Mapping[str, Sequence[Reading]]
+    """What they say of each conversation."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is something to write."""
+        return bool(self.clusters or self.loose or self.found.gone)
+
+    def jobs(self) -> Iterable[tuple[Job, int]]:
+        """Yield a job for each cluster, with the size of its files."""
+        there = self.found.clusters()
+        known = {row.cluster for row in self.found.rows.values()}
+        for cluster in self.clusters:
+            sources = tuple(there.get(cluster, ()))
+            job = Job(self.found.agent.NAME, cluster, sources, is_known=cluster in known)
+            yield job, sum(_size(source.path) for source in sources)
+
+
+def work_of(record: Record, found: Found, missing: Collection[int], *, is_behind: bool) -> Work:
+    """Return what there is to do for an agent; `missing` are sessions that the index lacks."""
+    agent = found.agent
+    known = clusters(record, agent.NAME)
+    lacking = {cluster for name, cluster in known.items() if name in missing}
+    stale = (
+        found.stale()
+        | _told_otherwise(record, found)
+        | {cluster for cluster in lacking if cluster is not None}
+    )
+    is_needed = bool(stale) or None in lacking or is_behind or _is_stale(found)
+    forgotten = forgotten_ids(record)
+    loose = [_case(record, found, path, forgotten) for path in found.loose] if is_needed else []
+    shared = scraps(agent, [reading for case in loose for reading in case.readings()])
+    return Work(found, stale | _concerned(record, agent, shared, known), loose, shared)
+
+
+def _is_stale(found: Found) -> bool:
+    """Tell whether a file of many conversations changed, or was read by an older reader."""
+    rows = (found.rows[path] for path in found.loose if path in found.rows)
+    return any(path in found.changed for path in found.loose) or any(row.revision < REVISION for row in rows)
+
+
+def _told_otherwise(record: Record, found: Found) -> set[str]:
+    """Return the clusters whose projects may be known by now: a home says other things about its projects."""
+    concerned: set[str] = set()
+    for home, clues in found.clues.items():
+        if {(clue.root, clue.evidence, clue.native_key) for clue in clues} != clues_of(record, home):
+            concerned |= clusters_placed_by(record, home, found.agent.NAME)
+    return concerned
+
+
+def _case(record: Record, found: Found, path: str, forgotten: frozenset[bytes]) -> Case:
+    source = found.sources.get(path)
+    job = Job(found.agent.NAME, None, (source,) if source else (), path)
+    return Case(record, found.agent, job, forgotten)
+
+
+def _concerned(
+    record: Record, agent: Agent, shared: Mapping[str, Sequence[Reading]], known: Mapping[int, str | None]
+) -> set[str]:
+    """Return the clusters of which files of many conversations say something else than before."""
+    digests = scrap_digests(record) if shared else {}
+    concerned: set[str] = set()
+    for group, said in shared.items():
+        name = conversation_name(agent, group)
+        cluster = known.get(name)
+        if cluster is not None and digests.get(name) != digest_of(said):
+            concerned.add(cluster)
+    return concerned
+
+
+def digest_of(readings: Sequence[Reading]) -> bytes:
+    """Return a digest of what files of many conversations say of one."""
+    told = "\n".join(sorted(f"{reading.format} {reading.state!r}" for reading in readings))
+    return blake2b(told.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+
+
+def _size(path: os.PathLike[str]) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
