@@ -21,8 +21,13 @@ MACHINE = (
 """What SQLite tells us about the machine; all else it tells is a bug of ours."""
 
 
-class Stopped(OSError):  # noqa: N818 - it says what happened
-    """The machine stopped us: told in one line, exit code 4."""
+class Stopped(Exception):  # noqa: N818 - it says what happened
+    """The machine stopped us: told in one line, exit code 4.
+
+    No OSError: whoever reads a session's file must not take a damaged archive for a file that cannot be opened.
+    """
+
+    is_machine = True
 
 
 class Damaged(Stopped):

@@ -46,6 +46,10 @@ _WITHOUT = (
 _MESSAGES = "LEFT JOIN archive.messages ON messages.session = sessions.id AND messages.seq = docs.seq"
 
 
+MAPPED = 256 << 20
+"""Bytes of a file that are read where the system has them, without a copy."""
+
+
 class Found:
     """A document that was found: which session of which file of the index, and where in it."""
 
@@ -79,6 +83,7 @@ class IndexFile:
             if not is_ours or self.connection.pragma("user_version") != len(STEPS):
                 raise IndexDamaged(f"{path} is of another version")
             self.connection.execute("ATTACH ? AS archive", (archive,))
+            self.connection.execute(f"PRAGMA mmap_size = {MAPPED}")
             self.connection.execute("PRAGMA query_only = 1")
             self.connection.execute("BEGIN")  # all that is asked is answered as of one moment
         except apsw.Error as error:

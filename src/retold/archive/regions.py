@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from retold.archive.documents import Spoken
+from retold.archive.originals import packed
 
 LARGEST = 64 << 20
 """Originals larger than this are not looked through; what they say is kept on pages."""
@@ -58,7 +59,8 @@ class Finder:
         """Take the originals by their ids."""
         self._strips = [_Strip(number, data) for number, data in originals if len(data) <= LARGEST]
         self._budget = _PASSES * sum(len(strip.data) for strip in self._strips) + PAGE
-        self._pages: list[bytearray] = [bytearray()]
+        self._page = bytearray()
+        self._packed: list[bytes] = []
 
     def regions(self, spoken: Spoken) -> list[str]:
         """Return where the texts of each document of a message stand, one behind the other."""
@@ -69,9 +71,9 @@ class Finder:
             strip.move()
         return [" ".join(regions) for regions in found]
 
-    def pages(self) -> Iterator[bytes]:
-        """Yield what stands in no original."""
-        return (bytes(page) for page in self._pages if page)
+    def pages(self) -> list[bytes]:
+        """Return what stands in no original, on pages that are packed."""
+        return [*self._packed, packed(bytes(self._page))] if self._page else self._packed
 
     def _region(self, text: str) -> str:
         raw = escaped(text)
@@ -106,14 +108,13 @@ class Finder:
         return -1
 
     def _on_page(self, raw: bytes) -> str:
-        page = self._pages[-1]
-        if page and len(page) + len(raw) > PAGE:
-            page = bytearray()
-            self._pages.append(page)
-        start = len(page)
-        page.extend(raw)
-        page.extend(b"\n")  # no text of a search runs over from one to the next
-        return f"-{len(self._pages) - 1:x}.{start:x}.{len(raw):x}"
+        if self._page and len(self._page) + len(raw) > PAGE:
+            self._packed.append(packed(bytes(self._page)))
+            self._page.clear()
+        start = len(self._page)
+        self._page.extend(raw)
+        self._page.extend(b"\n")  # no text of a search runs over from one to the next
+        return f"-{len(self._packed):x}.{start:x}.{len(raw):x}"
 
 
 def escaped(text: str) -> bytes:

@@ -12,7 +12,6 @@ import zlib
 import apsw
 
 from retold.archive.database import Damaged, IndexDamaged, connected
-from retold.archive.originals import packed
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ _HASH, _MERGE = 12 << 20, 4
 
 
 class Indexed:
-    """A session as the index takes it: documents with where they stand, and pages for what stands nowhere."""
+    """A session as the index takes it: documents with where they stand, and packed pages for what stands nowhere."""
 
     __slots__ = ("docs", "name", "originals", "pages", "stamp")
 
@@ -210,7 +209,7 @@ class Shard:
             elif before[2] != regions:
                 moved.append((regions, before[0]))
         ask("DELETE FROM pages WHERE session = ?", (session,))
-        pages = [(session, place, packed(page)) for place, page in enumerate(entry.pages)]
+        pages = [(session, place, page) for place, page in enumerate(entry.pages)]
         self._many("INSERT INTO pages VALUES (?, ?, ?)", pages)
         self._many("UPDATE docs SET regions = ? WHERE id = ?", moved)
         self._remove_docs([number for number, *_ in known.values()])

@@ -38,7 +38,7 @@ def _picture(character: str) -> str:
     return "\u2421" if code == 0x7F else "\ufffd"  # noqa: PLR2004 - DEL
 
 
-def _columns(env: Mapping[str, str], out: TextIO) -> int:
+def terminal_columns(env: Mapping[str, str], out: TextIO) -> int:
     """Return how wide the terminal is; 80 where there is none. `shutil` has this, at a quarter of a start of Python."""
     told = env.get("COLUMNS", "")
     if told.isdecimal() and int(told) > 0:
@@ -55,7 +55,7 @@ class Console:
     def __init__(self, env: Mapping[str, str], out: TextIO | None = None, err: TextIO | None = None) -> None:
         self.out = out or sys.stdout
         self.err = err or sys.stderr
-        self.columns = _columns(env, self.out)
+        self.columns = terminal_columns(env, self.out)
         self.has_color = self.out.isatty() and not env.get("NO_COLOR") and env.get("TERM") != "dumb"
 
     def line(self, text: str, style: str = "plain") -> None:

@@ -9,7 +9,7 @@ from retold import __version__
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
+    from argparse import ArgumentParser, HelpFormatter, Namespace
     from collections.abc import Sequence
 
     from retold.cli.console import Console
@@ -62,7 +62,9 @@ def _asked(given: Sequence[str]) -> tuple[str, Namespace]:
     if name not in COMMANDS:
         options = _front_parser().parse_args(given)
         return options.command, options
-    parser = ArgumentParser(prog=f"retold {name}", description=_sentence(COMMANDS[name]))
+    parser = ArgumentParser(
+        prog=f"retold {name}", description=_sentence(COMMANDS[name]), formatter_class=_formatter
+    )
     command = import_module(f"retold.cli.commands.{name}")
     command.arguments(parser)
     typed = list(given[1:])
@@ -75,6 +77,7 @@ def _front_parser() -> ArgumentParser:
 
     parser = ArgumentParser(
         prog="retold",
+        formatter_class=_formatter,
         description="Keep, find and retell the conversations you had with your coding agents. Without a command:"
         " bring the archive up to date and show the newest sessions.",
     )
@@ -83,6 +86,15 @@ def _front_parser() -> ArgumentParser:
     for command, told in COMMANDS.items():
         commands.add_parser(command, help=told)
     return parser
+
+
+def _formatter(prog: str) -> HelpFormatter:
+    """Return what argparse lays help out with; told the width, it does not import `shutil` to find out."""
+    from argparse import HelpFormatter
+
+    from retold.cli.console import terminal_columns
+
+    return HelpFormatter(prog, width=terminal_columns(os.environ, sys.stdout) - 2)
 
 
 def _sentence(told: str) -> str:
@@ -98,13 +110,18 @@ def _guarded(name: str, options: object, console: Console) -> int:
         code = EXIT_INTERRUPTED
     except BrokenPipeError:
         code = 0
-    except OSError as error:
-        console.tell(f"retold: {error}")
-        code = EXIT_MACHINE
-    except Exception as error:  # noqa: BLE001 - the one handler for our own bugs
-        from retold.cli.crash import crash_log
-
-        console.tell(f"retold: a bug of ours: {type(error).__name__}: {error} (log: {crash_log(error)})")
-        code = EXIT_BUG
+    except Exception as error:  # noqa: BLE001 - the one handler for what stops us, and for our own bugs
+        code = _failed(error, console)
     console.close()
     return code
+
+
+def _failed(error: Exception, console: Console) -> int:
+    """Tell what has gone wrong; the machine says so itself, and all else is a bug of ours."""
+    if isinstance(error, OSError) or getattr(error, "is_machine", False):
+        console.tell(f"retold: {error}")
+        return EXIT_MACHINE
+    from retold.cli.crash import crash_log
+
+    console.tell(f"retold: a bug of ours: {type(error).__name__}: {error} (log: {crash_log(error)})")
+    return EXIT_BUG

@@ -60,18 +60,20 @@ def project_line(place: Place) -> str:
 
 
 def _title(session: SessionRow) -> str:
-    told = session.title or "(no prompt is left)"
+    told: str = session.title or "(no prompt is left)"
     if session.kind == "prompts-only" and session.title:
         told = f"(only prompts left) {told}"
-    agents = f" +{session.agents} agent{'s' if session.agents > 1 else ''}" if session.agents else ""
-    return told + agents
+    if session.agents:
+        told += f" +{session.agents} agent{'s' if session.agents > 1 else ''}"
+    return told
 
 
 def fitted(text: str, width: int) -> str:
     """Return text on one line in exactly `width` columns; wide characters take two."""
-    line = " ".join(text[: width * 8].split())
-    if line.replace("…", ".").isascii():
-        return line.ljust(width) if len(line) <= width else line[: width - 1] + "…"
+    line = text if text.isprintable() else " ".join(text[: width * 8].split())
+    shown = line[:width]
+    if shown.isascii() or shown.replace("…", ".").isascii():
+        return shown.ljust(width) if len(line) <= width else shown[:-1] + "…"
     used, kept = 0, ""
     for character in line:
         columns = _width(character)

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
+from retold.archive.database import IndexDamaged
 from retold.archive.erasing import erase, leave_no_trace
 from retold.archive.record import Record
 from retold.archive.sessions import family
-from retold.archive.texts import SHARDS, Shard, shard_path
+from retold.archive.texts import SHARDS, Shard, remove_index, shard_path
 from retold.ingest.lock import Lock
 from retold.ingest.revision import REVISION
 
@@ -15,9 +16,16 @@ def forget(folder: str, keys: Sequence[str]) -> int:
     with Lock(folder, lambda: None), Record(folder, can_write=True) as record:
         sessions = {session for key in keys for session in family(record, key)}
         names = erase(record, sessions, REVISION)
-        for number in range(SHARDS):
-            shard = Shard(shard_path(folder, number))
-            shard.erase(names)
-            shard.close()
+        try:
+            _erase_words(folder, names)
+        except IndexDamaged:
+            remove_index(folder)  # whoever looks into it next makes it anew
         leave_no_trace(record)
     return len(sessions)
+
+
+def _erase_words(folder: str, names: Sequence[int]) -> None:
+    for number in range(SHARDS):
+        shard = Shard(shard_path(folder, number))
+        shard.erase(names)
+        shard.close()

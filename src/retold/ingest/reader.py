@@ -111,7 +111,7 @@ def index_entry(session: Session, name: int, stamp: bytes, contents: Sequence[tu
     docs: list[tuple[Document, str]] = []
     for spoken in documents(session):
         docs.extend(zip(spoken.docs, finder.regions(spoken), strict=True))
-    return Indexed(name, stamp, [number for number, _ in contents], docs, list(finder.pages()))
+    return Indexed(name, stamp, [number for number, _ in contents], docs, finder.pages())
 
 
 def stamp_of(readings: Sequence[Reading]) -> bytes:

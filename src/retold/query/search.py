@@ -14,7 +14,7 @@ from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from retold.archive.record import Record
     from retold.query.hits import Conversation, Hit
@@ -25,11 +25,15 @@ if TYPE_CHECKING:
 
 MOST = 250
 """How many documents of a file of the index are looked at."""
-FAR = 3_000
+FAR = 1_000
 """How many, where words need not be in the same message."""
+MOST_READ = 100
+"""How many have their text read, to tell whether words stand together in it."""
 HUMAN, AGENT = 2.5, 1.0
 """What a word weighs in what a person said, and in what the agent did."""
 MOST_NAMES = 200
+SHOWN_AT_LENGTH = 3
+"""Conversations of which several places are shown; of the others, the best."""
 SHORTEST_ID, MOST_NAMED = 6, 5
 NO_NAMES: Names = {}
 
@@ -38,7 +42,7 @@ class Search:
     """One question to the archive."""
 
     def __init__(self, record: Record, query: Query, wanted: Wanted, index: Index | None = None) -> None:
-        self._record, self._query, self._wanted = record, query, wanted
+        self._record, self.query, self._wanted = record, query, wanted
         self._conditions = Conditions(wanted.sessions, wanted.messages)
         self._index = index or Index(record, is_meant)
 
@@ -46,56 +50,52 @@ class Search:
         """Yield the best conversations, the best first: those whose id was typed before all others."""
         found = self._ranked(limit)
         best = max([score for _, score, _ in found], default=1.0) or 1.0
-        for session, score, docs in found[:limit]:
-            conversation = conversation_of(self._record, session, score / best, list(self._hits(docs)))
+        for place, (session, score, docs) in enumerate(found[:limit]):
+            hits = list(self._hits(docs[: HITS if place < SHOWN_AT_LENGTH else 1]))
+            conversation = conversation_of(self._record, session, score / best, hits)
             if conversation is not None:
                 yield conversation
 
     def _ranked(self, limit: int) -> Ranked:
         """Return those whose id it is, those that say it in one message, those where it went by, and so on."""
-        if not self._query.terms:
+        if not self.query.terms:
             return ranked(self._unasked(limit))
         found: Ranked = [(session, 1.0, []) for session in self._named()]
         found = followed(found, ranked(self.said())) if found else ranked(self.said())
-        for further in (self._by_output, self._by_names, self._scattered):
-            if len(found) >= limit:
-                break
-            found = followed(found, ranked(further()))
+        for further in (self.output, self._by_names, self._scattered):
+            if len(found) < limit:
+                known = {session for session, *_ in found}
+                found = followed(found, ranked(_few(further(), known, limit - len(found))))
         return found
 
     def _unasked(self, limit: int) -> Iterator[Found]:
         """Yield the beginnings of conversations that are only told by fields, and by what they do not hold."""
-        said, output = (
-            exclusion(self._query, has_positions=has_positions) for has_positions in (True, False)
-        )
+        said, output = (exclusion(self.query, has_positions=has_positions) for has_positions in (True, False))
         without = None if said is None or output is None else (said, output)
         for file in self._index.files:
             yield from file.beginnings(without, self._conditions, limit)
 
     def _named(self) -> Iterator[int]:
         """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so."""
-        terms = self._query.terms
-        if len(terms) == 1 and not self._query.fields and len(terms[0].text) >= SHORTEST_ID:
+        terms = self.query.terms
+        if len(terms) == 1 and not self.query.fields and len(terms[0].text) >= SHORTEST_ID:
             yield from (number for number, *_ in rows_meant(self._record, terms[0].text)[:MOST_NAMED])
 
     def said(self, names: Names = NO_NAMES, most: int = MOST) -> Iterator[Found]:
         """Yield the messages in which all words stand, or names of which they are parts."""
-        match = expression(self._query, has_positions=True, names=names)
+        match = expression(self.query, has_positions=True, names=names)
         if match is not None:
             for file in self._index.files:
                 yield from file.said(match, self._conditions, (HUMAN, AGENT), most)
 
     def output(self, names: Names = NO_NAMES, most: int = MOST) -> Iterator[Found]:
         """Yield what went by in which all words stand; phrases are looked for in the text itself."""
-        match = expression(self._query, has_positions=False, names=names)
+        match = expression(self.query, has_positions=False, names=names)
         if match is not None:
-            has_to_be_read = needs_verifying(self._query)
+            has_to_be_read = needs_verifying(self.query)
             for file in self._index.files:
-                found = file.output(match, self._conditions, most)
+                found = file.output(match, self._conditions, MOST_READ if has_to_be_read else most)
                 yield from filter(self._is_right, found) if has_to_be_read else found
-
-    def _by_output(self) -> Iterator[Found]:
-        return self.output()
 
     def _by_names(self) -> Iterator[Found]:
         names = self._names()
@@ -104,17 +104,18 @@ class Search:
             yield from self.output(names)
 
     def _scattered(self) -> Iterator[Found]:
-        """Yield the best documents of sessions that hold all words, each wherever it is."""
-        unwanted = [one for one in self._query.clauses if one.is_negated]
-        sought = [one for one in self._query.clauses if not one.is_negated]
+        """Yield the best documents of sessions that hold all words, each wherever it is said."""
+        unwanted = [one for one in self.query.clauses if one.is_negated]
+        sought = [one for one in self.query.clauses if not one.is_negated]
         if len(sought) < 2:  # noqa: PLR2004 - one is found in one message
             return
         found: list[dict[int, Found]] = []
         for one in sought:
             alone = Search(
-                self._record, Query((one, *unwanted), self._query.fields), self._wanted, self._index
+                self._record, Query((one, *unwanted), self.query.fields), self._wanted, self._index
             )
-            docs = [*alone.said(most=FAR), *alone.output(most=FAR)]
+            # What has to be read to be sure of it would take too long for so many.
+            docs = [*alone.said(most=FAR), *([] if needs_verifying(alone.query) else alone.output(most=FAR))]
             found.append({doc.session: doc for doc in reversed(docs)})
         for session in set(found[0]).intersection(*found[1:]):
             yield from (docs[session] for docs in found)
@@ -122,7 +123,7 @@ class Search:
     def _names(self) -> dict[str, list[str]]:
         """Return the names of which the words of the query are parts."""
         found: dict[str, list[str]] = {}
-        for word in lone_words(self._query):
+        for word in lone_words(self.query):
             there = {name for file in self._index.files for name in file.names_with(word)}
             fitting = sorted(
                 [name for name in there if _is_part(word, name)], key=lambda name: (len(name), name)
@@ -133,10 +134,10 @@ class Search:
 
     def _is_right(self, found: Found) -> bool:
         """Tell whether a document of the table without places has the phrases that were asked for."""
-        return satisfies("\n".join(self._index.texts(found)), self._query)
+        return satisfies("\n".join(self._index.texts(found)), self.query)
 
     def _hits(self, docs: Sequence[Found]) -> Iterator[Hit]:
-        for one in docs[:HITS]:
+        for one in docs:
             yield hit_of(self._record, one, snippet(*self._telling(one)))
 
     def _telling(self, found: Found) -> tuple[str, list[tuple[int, int]]]:
@@ -144,14 +145,25 @@ class Search:
         best: tuple[str, list[tuple[int, int]]] = ("", [])
         most = -1
         for text in self._index.texts(found):
-            places = marks(text, self._query)
+            places = marks(text, self.query)
             count = len({text[start:end].casefold() for start, end in places})
             if count > most:
                 best, most = (text, places), count
-            if count >= len(self._query.terms):
+            if count >= len(self.query.terms):
                 break
         return best
 
 
 def _is_part(word: str, name: str) -> bool:
     return any(name[start:end].lower() == word for start, end in part_spans(name))
+
+
+def _few(found: Iterator[Found], known: Collection[int], most: int) -> Iterator[Found]:
+    """Yield documents until they are of enough sessions that are not known: to find each may take some reading."""
+    new: set[int] = set()
+    for one in found:
+        if one.session not in known:
+            new.add(one.session)
+            if len(new) > most:
+                return
+            yield one
