@@ -1,6 +1,7 @@
 """What is new in a file since it was kept: nothing, its end, or all of it."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable
 
 import msgspec
 
@@ -63,13 +64,14 @@ def _packed(still: Still, name: int, offset: int, start: int) -> Fresh:
     return Fresh(name, still.size, still.modified_ns, seal(still.size, still.part), packer.ended(), start)
 
 
-def is_covered(texts: Sequence[str], said: frozenset[str] | set[str]) -> bool:
-    """Tell whether everything of an earlier time is said by now, in the same words or in more."""
-    missing = [text for text in dict.fromkeys(texts) if text not in said]
-    if len(missing) > _MOST_GROWN:
-        return False
-    return all(any(other.startswith(text) for other in said) for text in missing)
-
-
-_MOST_GROWN = 8
-"""How many texts may have grown between two looks: an answer that was still being written, a command's output."""
+def is_covered(earlier: Iterable[tuple[str | None, str]], later: Iterable[tuple[str | None, str]]) -> bool:
+    """Tell whether everything of an earlier time is said by now: in the same words, or in more of the same message."""
+    said, grown = set(), defaultdict(list)
+    for name, text in later:
+        said.add(text)
+        grown[name].append(text)
+    missing = {(name, text) for name, text in earlier if text not in said}
+    return all(
+        name is not None and any(text.startswith(begun) for text in grown.get(name, ()))
+        for name, begun in missing
+    )

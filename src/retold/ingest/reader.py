@@ -161,14 +161,14 @@ class Case:
         """Return what all files say, and what they said at other times and do not say any more."""
         readings = list(chain.from_iterable(map(self._read, self._sources())))
         for kept, earlier in self._earlier():
-            if earlier and is_covered(list(self._said(earlier)), set(self._said(readings))):
+            if earlier and is_covered(self._said(earlier), self._said(readings)):
                 self._dropped.setdefault(str(earlier[0].source.path), []).append(kept.name)
                 continue
             self._note(earlier, "earlier")
             readings.extend(earlier)
         return readings
 
-    def _said(self, readings: Sequence[Reading]) -> Iterator[str]:
+    def _said(self, readings: Sequence[Reading]) -> Iterator[tuple[str | None, str]]:
         for _, _, session in conversations(self._agent, readings, {}):
             yield from texts_of(session)
 

@@ -1,0 +1,200 @@
+"""Files of ours that are not as we wrote them: the index is made anew, the archive is left as it is."""
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from made_talks import FORMS, dice, turns
+from persons import Done, Person, contents, differences
+from retold.archive.schema import STEPS
+
+PAGE = 4096
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    """Somebody whose archive has many pages of every kind."""
+    person = Person(tmp_path / "ann")
+    chance = dice(1)
+    for number in range(8):
+        form = list(FORMS.values())[number % len(FORMS)]
+        noise = [chance.randbytes(3000).hex() for _ in range(6)]
+        form.write(person.folder, number, turns(f"tide{number}", *noise))
+    person.age()
+    person.sync()
+    return person
+
+
+def files(person: Person) -> list[Path]:
+    return sorted((person.archive / "index").glob("*.db"))
+
+
+def foreign(path: Path) -> None:
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE recipes (dish TEXT)")
+    connection.close()
+
+
+def scribble(path: Path, start: int, size: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(start)
+        file.write(dice(start).randbytes(size))
+
+
+def scribble_over_all_but_the_head(path: Path) -> None:
+    scribble(path, PAGE, path.stat().st_size - PAGE)
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "missing": Path.unlink,
+    "empty": lambda path: path.write_bytes(b""),
+    "truncated": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "cut within a page": lambda path: os.truncate(path, 5000),
+    "a head of garbage": lambda path: scribble(path, 0, 100),
+    "garbage in the middle": scribble_over_all_but_the_head,
+    "all garbage": lambda path: path.write_bytes(dice(2).randbytes(20_000)),
+    "of another program": foreign,
+}
+
+
+def told_once(done: Done) -> bool:
+    """Tell whether a person is told on one line that the index is made anew."""
+    told = [line for line in done.err.splitlines() if "anew" in line]
+    return len(told) == 1 and told[0].startswith("retold: ")
+
+
+@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("command", ["search", "search --substring", "sync"])
+def test_a_damaged_index_is_made_anew(person: Person, command: str, harm: str, number: int) -> None:
+    expected = contents(person.archive)
+    HARMS[harm](files(person)[number])
+    if command == "sync":
+        done = person.run("sync")
+        assert done.code == 0, done
+    for place in range(8):
+        done = person.run(*command.split()[:2], "--json", f"tide{place}") if command != "sync" else done
+        assert done.code == 0, done
+        if place == 0:
+            assert told_once(done), done
+        if command != "sync":
+            assert [found["key"] for found in done.objects] == [list(FORMS.values())[place % 4].key(place)]
+            assert place == 0 or done.err == ""
+    assert not differences(contents(person.archive), expected)
+
+
+def test_an_index_of_another_version_is_made_anew(person: Person) -> None:
+    with sqlite3.connect(files(person)[0]) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    done = person.run("search", "tide1")
+    assert done.code == 0
+    assert told_once(done)
+    assert person.search("tide1")
+
+
+def test_the_index_may_be_deleted_as_a_whole(person: Person) -> None:
+    for path in (person.archive / "index").iterdir():
+        path.unlink()
+    (person.archive / "index").rmdir()
+    assert person.run("search", "tide3").code == 0
+    assert person.search("tide3")
+
+
+# The archive -------------------------------------------------------------------------------------------------------
+
+
+def digests(person: Person) -> dict[str, str]:
+    names = ("archive.db", "archive.db-wal")
+    found = [person.archive / name for name in names if (person.archive / name).exists()]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+@pytest.mark.parametrize(
+    "harm", ["truncated", "cut within a page", "a head of garbage", "garbage in the middle", "all garbage", "of another program"]
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["sync"],
+        ["sync", "--reindex"],
+        ["list"],
+        ["show", "gemini"],
+        ["search", "tide1"],
+        ["name", "gemini", "x"],
+        [],
+    ],
+    ids=" ".join,
+)
+def test_a_damaged_archive_is_refused_and_left_as_it_is(
+    person: Person, command: list[str], harm: str
+) -> None:
+    archive = person.archive / "archive.db"
+    HARMS[harm](archive)
+    before = digests(person)
+    done = person.run(*command)
+    assert done.code == 4, done
+    assert done.out == ""
+    assert done.err.count("\n") == 1
+    assert str(archive) in done.err
+    assert "move it away" in done.err or "bring back a copy" in done.err
+    assert digests(person)["archive.db"] == before["archive.db"]
+    archive.rename(archive.with_name("damaged"))
+    for path in person.archive.glob("archive.db-*"):
+        path.unlink()
+    assert person.run("sync").code == 0
+    assert person.keys("tide1") == [FORMS["gemini-lines"].key(1)]
+
+
+def test_a_chunk_that_is_damaged_is_told(person: Person) -> None:
+    """One page in the middle of what was said: all else can still be shown."""
+    archive = person.archive / "archive.db"
+    data = archive.read_bytes()
+    with sqlite3.connect(archive) as connection:
+        (packed,) = connection.execute(
+            "SELECT packed FROM chunks JOIN pieces ON chunk = chunks.id JOIN originals ON originals.id = original"
+            " JOIN sources ON sources.id = source WHERE path LIKE '%codex%3.jsonl'"
+        ).fetchone()
+    connection.close()
+    archive.write_bytes(data.replace(packed[-600:-500], bytes(100)))
+    before = digests(person)
+    done = person.run("show", FORMS["codex"].key(3))
+    assert done.code == 4
+    assert "damaged" in done.err
+    assert "bring back a copy" in done.err
+    assert person.run("show", FORMS["claude"].key(2)).code == 0
+    assert digests(person) == before
+    for path in person.sources():
+        path.unlink()
+    keys = person.rows().keys()
+    for command in (["sync"], ["sync", "--reindex"]):
+        person.run(*command)
+        assert person.rows().keys() == keys
+
+
+@pytest.mark.parametrize("command", [["sync"], ["list"], ["search", "tide1"], []], ids=" ".join)
+def test_an_archive_of_a_later_version_is_refused(person: Person, command: list[str]) -> None:
+    with sqlite3.connect(person.archive / "archive.db") as connection:
+        connection.execute(f"PRAGMA user_version = {len(STEPS) + 1}")
+    connection.close()
+    before = digests(person)
+    done = person.run(*command)
+    assert (done.code, done.out) == (4, "")
+    assert "later version" in done.err
+    assert done.err.count("\n") == 1
+    assert digests(person) == before
+
+
+def test_an_archive_that_was_not_made_to_the_end_is_made(person: Person) -> None:
+    """Killed between the file and its tables."""
+    for path in list(person.files()):
+        path.unlink()
+    (person.archive / "archive.db").touch(0o600)
+    assert person.run("list").code in (0, 1)
+    person.sync()
+    assert person.search("tide1")
