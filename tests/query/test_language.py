@@ -8,17 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retold.archive.words import fold, part_spans, sought, spread, tokens
-from retold.query.language import (
-    Clause,
-    Query,
-    Term,
-    Unclear,
-    exclusion,
-    expression,
-    lone_words,
-    needs_verifying,
-    parse,
-)
+from retold.query.expression import exclusion, expression, lone_words, needs_verifying
+from retold.query.language import Clause, Query, Term, Unclear, parse
 
 TOKENIZE = 'tokenize="unicode61 remove_diacritics 2"'
 

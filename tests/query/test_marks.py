@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retold.archive.words import spread, tokens
-from retold.query.language import Query, Unclear, expression, parse
+from retold.query.expression import expression
+from retold.query.language import Query, Unclear, parse
 from retold.query.marks import marks, satisfies, snippet
 
 TEXT = "The timeZone of a TIME zone, time_zone: getTimeZoneId() in Zürich or Zu\u0308rich; zoneless HTTPServer2 server2"

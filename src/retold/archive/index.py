@@ -8,7 +8,8 @@ import apsw
 
 from retold.archive.conditions import Condition, clause, teach
 from retold.archive.database import IndexDamaged
-from retold.archive.texts import MARK, SHARDS, STEPS, shard_path
+from retold.archive.shards import SHARDS, shard_path
+from retold.archive.texts import MARK, STEPS
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:

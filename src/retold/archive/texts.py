@@ -6,7 +6,6 @@ second, five times as large, without. No text is kept: only words, and where in 
 
 from __future__ import annotations
 
-import os
 import zlib
 
 import apsw
@@ -23,9 +22,6 @@ if TYPE_CHECKING:
 
 BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError)
 """What SQLite says of a file that is not as we wrote it."""
-FOLDER = "index"
-SHARDS = 2
-"""One for each of two processes that write at the same time."""
 MARK = 0x72657478
 _WORDS = 'tokenize = "unicode61 remove_diacritics 2"'
 STEPS = (
@@ -85,11 +81,6 @@ class Indexed:
     ) -> None:
         self.name, self.stamp, self.docs, self.pages = name, stamp, docs, pages
         self.originals = " ".join(f"{original:x}" for original in originals)
-
-
-def shard_path(folder: str, number: int) -> str:
-    """Return where a file of the index lies, in retold's own folder."""
-    return os.path.join(folder, FOLDER, f"text-{number}.db")
 
 
 class Shard:
@@ -286,36 +277,3 @@ def _plain(texts: Sequence[str]) -> str:
     """Return texts as one that SQLite takes: half surrogates are none."""
     text = "\n".join(texts)
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def remove_index(folder: str) -> None:
-    """Remove the index: it can be made again."""
-    for number in range(SHARDS):
-        for ending in ("", "-wal", "-shm", "-journal"):
-            try:
-                os.remove(shard_path(folder, number) + ending)
-            except FileNotFoundError:
-                continue
-
-
-def generations(folder: str) -> list[int | None]:
-    """Return the number of the last completed sync in each file of the index; none for one that is not there."""
-    found: list[int | None] = []
-    for number in range(SHARDS):
-        path = shard_path(folder, number)
-        if not os.path.exists(path):
-            found.append(None)
-            continue
-        try:
-            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-            found.append(connection.execute("SELECT value FROM facts WHERE name = 'generation'").get)
-            connection.close()
-        except apsw.Error:  # damaged, or half made: the sync that is to come sees to it
-            found.append(None)
-    return found
-
-
-def missing_files(folder: str) -> list[str]:
-    """Return the files of the index that are not there, or have nothing in them."""
-    paths = [shard_path(folder, number) for number in range(SHARDS)]
-    return [path for path in paths if not os.path.exists(path) or not os.path.getsize(path)]

@@ -13,8 +13,10 @@ from multiprocessing.connection import Connection, wait
 from retold.archive.database import Stopped
 from retold.archive.parcel import Parcel
 from retold.archive.record import Record
-from retold.archive.texts import Shard, shard_path
-from retold.ingest.reader import Job, Reader
+from retold.archive.shards import shard_path
+from retold.archive.texts import Shard
+from retold.ingest.case import Job
+from retold.ingest.reader import Reader
 
 AHEAD = 3
 """Jobs that a worker has at hand: it never waits for the next."""

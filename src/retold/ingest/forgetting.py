@@ -6,7 +6,8 @@ from retold.archive.database import IndexDamaged
 from retold.archive.erasing import erase, leave_no_trace
 from retold.archive.record import Record
 from retold.archive.sessions import family
-from retold.archive.texts import SHARDS, Shard, remove_index, shard_path
+from retold.archive.shards import SHARDS, remove_index, shard_path
+from retold.archive.texts import Shard
 from retold.ingest.lock import Lock
 from retold.ingest.revision import REVISION
 

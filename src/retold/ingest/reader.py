@@ -1,65 +1,22 @@
 """A cluster's files to a parcel: what is new is kept, everything is read, and what was said is put into the index."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from itertools import chain
-from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from retold.agents.protocol import Agent, Home, Reading, Source
-from retold.archive.documents import Document, documents, texts_of
-from retold.archive.parcel import Held, Parcel
-from retold.archive.record import Record, as_path
+from retold.agents.protocol import Agent, Reading
+from retold.archive.documents import Document, documents
+from retold.archive.parcel import Parcel
+from retold.archive.record import Record
 from retold.archive.regions import Finder
 from retold.archive.rows import rows_of
-from retold.archive.sources import known_at, known_in_cluster
 from retold.archive.texts import Indexed
+from retold.ingest.case import Case, Job
 from retold.ingest.derive import conversation_name, conversations
-from retold.ingest.freshness import Kept, fresh, is_covered
-from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.ingest.revision import REVISION
-from retold.ingest.snapshot import Snapshot, Still
-from retold.model.problem import Problem
-from retold.model.session import Session, SourceFile, SourceState
-from retold.model.wire import problem_json
+from retold.model.session import Session
 from retold.projects.atlas import Atlas
-
-
-class Job(msgspec.Struct, frozen=True):
-    """A cluster to read, with those of its files that are there; or, without one, a file of many conversations."""
-
-    agent: str
-    cluster: str | None
-    sources: tuple[Source, ...]
-    path: str | None = None
-    is_known: bool = True
-    """Whether the archive may have something of it."""
-
-
-class Known(msgspec.Struct):
-    """What the archive knows of a file."""
-
-    source: Source
-    size: int
-    modified_ns: int
-    tail: bytes
-    originals: list[Kept]
-
-    def is_as_before(self, still: Still) -> bool:
-        """Tell whether a file is what it was, by its size, its time and its end."""
-        return (self.size, self.modified_ns, self.tail) == (still.file_size, still.modified_ns, still.tail)
-
-    def original(self, number: int | None) -> Kept | None:
-        """Return what was kept under a number; without one, what it was last."""
-        return next((kept for kept in self.originals if kept.id == number), None) if number else self.latest
-
-    @property
-    def latest(self) -> Kept | None:
-        """What it was last."""
-        return next((kept for kept in self.originals if kept.is_latest), None)
 
 
 class Reader:
@@ -136,183 +93,3 @@ class Wanted:
             is_meant(session.project.root, session.project.native_key, session.project.hash, project)
             for project in self._excluded
         )
-
-
-class Case:
-    """The files of one cluster, or a file of many conversations, while they are read."""
-
-    def __init__(
-        self, record: Record, agent: Agent, job: Job, forgotten: frozenset[bytes] = frozenset()
-    ) -> None:
-        """Take the ids of forgotten conversations, as digests: a file of many is kept without them."""
-        self._record, self._agent, self._job = record, agent, job
-        self._disk = Snapshot(KeptDisk(record, agent.NAME), forgotten if job.cluster is None else frozenset())
-        self._known = (
-            _known_files(record, agent.NAME, job.cluster, self._disk, job.path) if job.is_known else {}
-        )
-        self._live = {str(source.path): source for source in job.sources}
-        self._refusals: dict[str, Problem] = {}
-        self._fresh: dict[str, Any] = {}
-        self._dropped: dict[str, list[int]] = {}
-        self._states: dict[tuple[str, int], list[SourceState]] = defaultdict(list)
-        self._left: set[str] = set()
-
-    def readings(self) -> list[Reading]:
-        """Return what all files say, and what they said at other times and do not say any more."""
-        readings = list(chain.from_iterable(map(self._read, self._sources())))
-        for kept, earlier in self._earlier():
-            if earlier and is_covered(self._said(earlier), self._said(readings)):
-                self._dropped.setdefault(str(earlier[0].source.path), []).append(kept.name)
-                continue
-            self._note(earlier, "earlier")
-            readings.extend(earlier)
-        return readings
-
-    def _said(self, readings: Sequence[Reading]) -> Iterator[tuple[str | None, str]]:
-        for _, _, session in conversations(self._agent, readings, {}):
-            yield from texts_of(session)
-
-    def _sources(self) -> Iterator[Source]:
-        """Yield the files that are there, then those that were."""
-        yield from (_on(source, self._disk) for source in self._live.values())
-        for path, known in self._known.items():
-            if path not in self._live and known.latest is not None:
-                yield known.source
-
-    def _read(self, source: Source) -> Sequence[Reading]:
-        readings = self._agent.read(source)
-        if isinstance(readings, Problem):
-            self._refusals[str(source.path)] = readings
-            return ()
-        self._note(readings, "present" if str(source.path) in self._live else "gone")
-        return readings
-
-    def _note(self, readings: Sequence[Reading], state: SourceState) -> None:
-        """Take note of what became of a file, in the order in which readings are handed on."""
-        for shown, size in {(reading.source.shown, reading.size) for reading in readings}:
-            self._states[shown, size].append(state)
-
-    def _earlier(self) -> Iterator[tuple[Kept, Sequence[Reading]]]:
-        """Yield what files held at other times and do not begin with any more, the newest first."""
-        for path, known in self._known.items():
-            for kept in sorted(known.originals, key=lambda kept: kept.id, reverse=True):
-                if kept.is_latest and not self._is_replaced(path, known):
-                    continue
-                file = KeptFile(self._record.originals, kept.id, kept.size, kept.modified_ns)
-                readings = self._agent.read(_on(known.source, Pinned(self._disk, path, file)))
-                if not isinstance(readings, Problem):
-                    yield kept, readings
-
-    def _is_replaced(self, path: str, known: Known) -> bool:
-        """Tell whether a file that is there does not begin any more with what was kept last."""
-        still = self._disk.files.get(path)
-        if path not in self._live or still is None:
-            return False
-        made, latest = self.fresh(still), known.latest
-        return path in self._refusals or (
-            made is not None and latest is not None and made.name != latest.name
-        )
-
-    def fresh(self, still: Still) -> Any:
-        """Return what is new in a file; nothing of one that holds no conversation."""
-        if still.path not in self._fresh:
-            known = self._known_of(still.path)
-            is_known = known is not None and known.latest is not None and known.is_as_before(still)
-            self._fresh[still.path] = (
-                None
-                if is_known or still.path in self._refusals
-                else fresh(self._agent.NAME, still, known.latest if known else None, self._record.originals)
-            )
-        return self._fresh[still.path]
-
-    def _known_of(self, path: str) -> Known | None:
-        if path in self._known or not self._job.is_known:
-            return self._known.get(path)
-        return next(iter(_known_files(self._record, self._agent.NAME, None, self._disk, path).values()), None)
-
-    def told_sources(self, sources: Iterable[SourceFile]) -> tuple[SourceFile, ...]:
-        """Return a session's files with what became of each."""
-        seen: Counter[tuple[str, int]] = Counter()
-        told = []
-        for source in sources:
-            name = source.path, source.bytes
-            states = self._states.get(name) or ["present"]
-            told.append(msgspec.structs.replace(source, state=states[min(seen[name], len(states) - 1)]))
-            seen[name] += 1
-        return tuple(told)
-
-    def leave(self, readings: Sequence[Reading]) -> None:
-        """Keep nothing of the files that a conversation was read from."""
-        self._left |= {str(reading.source.path) for reading in readings}
-
-    def contents(self, readings: Sequence[Reading]) -> list[tuple[int, bytes]]:
-        """Return the originals that a conversation was read from, by their names."""
-        found: dict[int, bytes] = {}
-        for reading in readings:
-            path = str(reading.source.path)
-            still, known = self._disk.files.get(path), self._known.get(path)
-            disk = reading.source.disk
-            if isinstance(disk, Pinned) or still is None:
-                kept = known.original(disk.original if isinstance(disk, Pinned) else None) if known else None
-                if kept is not None:
-                    found[kept.name] = self._record.originals.data(kept.id)
-            elif still.data is not None and path in self._live:
-                made = self.fresh(still)
-                latest = known.latest if known else None
-                name = made.name if made is not None else latest.name if latest is not None else None
-                if name is not None:
-                    found[name] = still.data
-        return list(found.items())
-
-    def unopened(self) -> list[Problem]:
-        """Return why files that were found could not be opened: nothing of them can be kept, not even that."""
-        return [problem for path, problem in self._refusals.items() if path not in self._disk.files]
-
-    def files(self) -> Iterator[Held]:
-        """Yield every file that was opened and is to be kept, or known again."""
-        for path, still in self._disk.files.items():
-            source = self._live.get(path)
-            home = next((one.home for one in (source, *self._live.values()) if one is not None), None)
-            refusal = self._refusals.get(path)
-            if home is None or (source is None and self.fresh(still) is None):
-                continue
-            is_left = path in self._left
-            yield Held(
-                path,
-                str(home.path),
-                str(home.sessions),
-                home.label,
-                self._job.cluster if source is None else source.cluster,
-                source is None,
-                still.file_size,
-                still.modified_ns,
-                still.tail,
-                still.read_ns,
-                None if refusal is None else problem_json(refusal).decode(),
-                None if is_left else self.fresh(still),
-                tuple(self._dropped.get(path, ())),
-            )
-
-
-def _on(source: Source, disk: Any) -> Source:
-    home = source.home
-    return (
-        source
-        if home is None
-        else msgspec.structs.replace(source, home=msgspec.structs.replace(home, disk=disk))
-    )
-
-
-def _known_files(
-    record: Record, agent: str, cluster: str | None, disk: Any, path: str | None = None
-) -> dict[str, Known]:
-    """Return what the archive knows of the files of a cluster, or of one file."""
-    rows = known_in_cluster(record, agent, cluster) if path is None else known_at(record, agent, path)
-    found: dict[str, Known] = {}
-    for stored, home, folder, label, group, size, modified_ns, tail, *original in rows:
-        place = as_path(stored)
-        source = Source(Path(place), Home(Path(as_path(home)), Path(as_path(folder)), label, disk), group)
-        known = found.setdefault(place, Known(source, size, modified_ns, tail, []))
-        if original[0] is not None:
-            known.originals.append(Kept(*original))
-    return found

@@ -18,14 +18,16 @@ from retold.archive.record import Record
 from retold.archive.rows import Rows, rows_of
 from retold.archive.sessions import clusters, ids, stamps
 from retold.archive.settling import settle
-from retold.archive.texts import SHARDS, Shard, shard_path
+from retold.archive.shards import SHARDS, shard_path
+from retold.archive.texts import Shard
 from retold.archive.writer import Writer
 from retold.ingest.answers import FACT
+from retold.ingest.case import Job
 from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import alone, crew_size, home_of, together
 from retold.ingest.derive import conversation_name
 from retold.ingest.found import Found, Given, look
-from retold.ingest.reader import Job, Reader, Wanted, index_entry, stamp_of
+from retold.ingest.reader import Reader, Wanted, index_entry, stamp_of
 from retold.ingest.revision import REVISION
 from retold.ingest.witness import Answer, AskedEnvironment, Witness
 from retold.ingest.worklist import Work, digest_of, work_of

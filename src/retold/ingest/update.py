@@ -7,7 +7,7 @@ import time
 from retold.agents import NAMES
 from retold.archive.database import IndexDamaged
 from retold.archive.record import Record
-from retold.archive.texts import generations, missing_files, remove_index
+from retold.archive.shards import generations, missing_files, remove_index
 from retold.ingest.answers import is_unchanged
 from retold.ingest.coverage import told_coverage
 from retold.ingest.lock import Lock

@@ -11,9 +11,9 @@ from retold.archive.clues import clues_of
 from retold.archive.hand import forgotten_ids
 from retold.archive.record import Record
 from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
+from retold.ingest.case import Case, Job
 from retold.ingest.derive import conversation_name, scraps
 from retold.ingest.found import Found
-from retold.ingest.reader import Case, Job
 from retold.ingest.revision import REVISION
 
 

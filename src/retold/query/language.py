@@ -1,4 +1,4 @@
-"""The query as people type it, and as the text index is asked.
+"""The query as people type it.
 
 time zone            both words
 "time zone" zon*     a phrase, the beginning of a word
@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import re
 
-from retold.archive.words import sought
-
 TYPE_CHECKING = False  # typing costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 FIELDS = (
     "agent",
@@ -54,9 +52,6 @@ _ITEM = re.compile(
     re.VERBOSE,
 )
 _SPACE = re.compile(r"\s*")
-
-
-NO_NAMES: Mapping[str, Sequence[str]] = {}
 
 
 class Unclear(ValueError):  # noqa: N818 - it says what the query is
@@ -137,81 +132,6 @@ def parse(text: str) -> Query:
     if not fields and all([clause.is_negated for clause in clauses]):
         raise Unclear("nothing is left to look for: write a word that must occur, or a field as well", 0)
     return Query(clauses, fields)
-
-
-def expression(
-    query: Query, *, has_positions: bool, names: Mapping[str, Sequence[str]] = NO_NAMES
-) -> str | None:
-    """Return what FTS5 is asked to MATCH; None if no word is left that must occur.
-
-    A table without positions has no phrases: what it finds has all their words, and `needs_verifying`. Where names are
-    given that a word is part of, they do as well.
-    """
-    wanted = _conditions(query, has_positions=has_positions, is_negated=False, names=names)
-    if not wanted:
-        return None
-    unwanted = exclusion(query, has_positions=has_positions)
-    return _joined("AND", wanted) if unwanted is None else f"{_joined('AND', wanted)} NOT {unwanted}"
-
-
-def exclusion(query: Query, *, has_positions: bool) -> str | None:
-    """Return what FTS5 must not MATCH; None if everything may occur."""
-    unwanted = _conditions(query, has_positions=has_positions, is_negated=True)
-    return _joined("OR", unwanted) if unwanted else None
-
-
-def needs_verifying(query: Query) -> bool:
-    """Tell whether what a table without positions finds must be looked for in the text itself."""
-    terms = [term for clause in query.clauses for term in clause.alternatives]
-    return any([len(sought(term.text)[0]) > 1 for term in terms])
-
-
-def lone_words(query: Query) -> set[str]:
-    """Return the words that must occur and may be parts of names."""
-    return {word for term in query.terms if (word := _lone(term)) is not None}
-
-
-def _lone(term: Term) -> str | None:
-    words, is_open = sought(term.text)
-    is_lone = len(words) == 1 and not is_open and term.kind == "word" and words[0].isascii()
-    return words[0].lower() if is_lone else None
-
-
-def _conditions(
-    query: Query, *, has_positions: bool, is_negated: bool, names: Mapping[str, Sequence[str]] = NO_NAMES
-) -> list[str]:
-    """Return the clauses for FTS5, but for those without a word."""
-    clauses = [clause for clause in query.clauses if clause.is_negated == is_negated]
-    searches = [
-        [
-            strings
-            for term in clause.alternatives
-            if (strings := _with_names(term, _search(term, has_positions=has_positions), names))
-        ]
-        for clause in clauses
-    ]
-    if is_negated:  # a text may have all words of a phrase that it has not
-        searches = [[strings for strings in search if len(strings) == 1] for search in searches]
-    return [_joined("OR", [_joined("AND", strings) for strings in search]) for search in searches if search]
-
-
-def _with_names(term: Term, strings: list[str], names: Mapping[str, Sequence[str]]) -> list[str]:
-    found = names.get(_lone(term) or "", ())
-    return [_joined("OR", [*strings, *(f'"{name}"' for name in found)])] if found else strings
-
-
-def _joined(operator: str, conditions: Sequence[str]) -> str:
-    return conditions[0] if len(conditions) == 1 else f"({f' {operator} '.join(conditions)})"
-
-
-def _search(term: Term, *, has_positions: bool) -> list[str]:
-    """Return the strings that FTS5 looks for; they are of letters and digits only, so nothing in them is syntax."""
-    words, is_open = sought(term.text)
-    if not words:
-        return []
-    strings = [" ".join(words)] if has_positions else words
-    star = " *" if is_open or term.kind == "prefix" else ""
-    return [f'"{string}"' for string in strings[:-1]] + [f'"{strings[-1]}"{star}']
 
 
 def _items(text: str) -> Iterator[re.Match[str]]:

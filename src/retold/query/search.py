@@ -5,8 +5,9 @@ from __future__ import annotations
 from retold.archive.index import Conditions, Found, Index
 from retold.archive.words import part_spans
 from retold.projects.matching import is_meant
+from retold.query.expression import exclusion, expression, lone_words, needs_verifying
 from retold.query.hits import HITS, conversation_of, hit_of
-from retold.query.language import Query, exclusion, expression, lone_words, needs_verifying
+from retold.query.language import Query
 from retold.query.listing import rows_meant
 from retold.query.marks import marks, satisfies, snippet
 from retold.query.ranking import followed, ranked
