@@ -292,6 +292,22 @@ def test_an_excluded_project_is_kept_out(person: Person) -> None:
     assert len(person.rows()) == 2
 
 
+def test_what_was_kept_of_a_project_stays_when_it_is_excluded(person: Person) -> None:
+    made = MadeHome(person.folder)
+    made.mark("charts", "/home/ann/dev/charts")
+    made.json("charts", 3, 1, [user("u1", 1, "xyloidal")], root="/home/ann/dev/charts")
+    person.sync()
+    (person.archive / "config.toml").write_text('exclude = ["charts"]\n')
+    made.json(
+        "charts", 3, 1, [user("u1", 1, "xyloidal"), user("u2", 2, "quincunx")], root="/home/ann/dev/charts"
+    )
+    person.sync()
+    assert len(person.rows()) == 1
+    assert person.keys("xyloidal")
+    assert not person.keys("quincunx")
+    assert [*traces(person, "quincunx")] == []
+
+
 def test_a_configuration_that_is_none_is_told(person: Person) -> None:
     person.archive.mkdir()
     for text in ("exclude = 3", "[homes", "[homes]\nx = 1"):

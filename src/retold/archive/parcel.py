@@ -50,5 +50,7 @@ class Parcel(msgspec.Struct):
     """For files of many conversations: what they say of each, as a digest."""
     roots: dict[str, str] = {}
     """Roots of projects that were found on the way."""
+    left: list[int] = []
+    """The names of conversations of which nothing more is kept: what there is of them stays."""
     problems: list[Problem] = []
     """Why files that were found could not be opened."""

@@ -78,7 +78,7 @@ class Writer:
 
     def _close_cluster(self, parcel: Parcel) -> None:
         ask = self._connection.execute
-        names = {rows.name for rows in parcel.sessions}
+        names = {*(rows.name for rows in parcel.sessions), *parcel.left}
         asked = "SELECT id, name FROM sessions WHERE agent = ? AND cluster = ?"
         for session, name in list(ask(asked, (parcel.agent, parcel.cluster))):
             if name not in names:

@@ -16,9 +16,11 @@ def searched(search: Callable[[], Iterator[Conversation]], console: Console) -> 
     """Return what a search gives; where the index is damaged, what it gives then."""
     try:
         return list(search())
-    except IndexDamaged as damage:
-        from retold.cli.syncing import run_sync
+    except IndexDamaged as error:
+        damage = str(error)
+    # Not before the error has gone, and with it every connection to the old files.
+    from retold.cli.syncing import run_sync
 
-        console.tell(f"retold: {damage}: making the text index anew, from the archive")
-        run_sync(console, reindex=True)
-        return list(search())
+    console.tell(f"retold: {damage}: making the text index anew, from the archive")
+    run_sync(console, reindex=True)
+    return list(search())

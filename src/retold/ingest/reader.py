@@ -47,19 +47,21 @@ class Reader:
         agent = self._agents[job.agent]
         case = Case(self._record, agent, job)
         told = conversations(agent, case.readings(), self._shared.get(job.agent, {}))
-        kept, indexed = [], []
+        kept, indexed, left = [], [], []
         for group, readings, session in told:
             name = conversation_name(agent, group)
             whole = msgspec.structs.replace(self.placed(session), sources=case.told_sources(session.sources))
             if not self.is_wanted(name, whole):
                 case.leave(readings)
+                left.append(name)
                 continue
             stamp = stamp_of(readings)
             paths = sorted({str(reading.source.path) for reading in readings})
             kept.append(rows_of(whole, name, stamp, job.cluster, paths))
             indexed.append(index_entry(whole, name, stamp, case.contents(readings)))
         files, roots = list(case.files()), dict(self._atlas.proven)
-        return Parcel(job.agent, job.cluster, files, kept, roots=roots, problems=case.unopened()), indexed
+        problems = case.unopened()
+        return Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left, problems=problems), indexed
 
 
 def index_entry(session: Session, name: int, stamp: bytes, contents: Sequence[tuple[int, bytes]]) -> Indexed:

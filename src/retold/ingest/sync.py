@@ -67,7 +67,11 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def sync(record: Record, order: Order, tell: Tell) -> Outcome:
     """Bring the archive and its index up to date; the lock is the caller's."""
-    return _Sync(record, order, tell).run()
+    one = _Sync(record, order, tell)
+    try:
+        return one.run()
+    finally:
+        one.close()
 
 
 class _Sync:
@@ -94,6 +98,11 @@ class _Sync:
             self._settle(found)
             self._end(generation)
         return self._outcome(found)
+
+    def close(self) -> None:
+        """Let go of the index, however it went."""
+        for shard in self._shards:
+            shard.close()
 
     def _opened(self) -> list[Shard]:
         return [Shard(shard_path(self._order.folder, number)) for number in range(SHARDS)]
@@ -250,8 +259,6 @@ class _Sync:
             self._record.set_fact(f"excluded {name}", repr(sorted(self._order.excluded)))
         self._record.set_fact("synced_at", time.time())
         self._writer.commit()
-        for shard in self._shards:
-            shard.close()
         problems = (problem for one in found for problem in (*one.problems, *self._problems[one.agent.NAME]))
         read = sum(len(one.changed) for one in found)
         return Outcome(Coverage(0, read, 0, self._writer.new_sessions, 0, 0.0), tuple(problems))

@@ -72,10 +72,15 @@ def update(
 
         given = [(label, Path(folder)) for label, folder in task.homes]
         order = Order(task.folder, task.scope, task.env, given, stale, tuple(task.excluded))
+        outcome, damage = None, ""
         try:
             outcome = sync(record, order, tell_progress)
-        except IndexDamaged as damage:
-            tell_damage(str(damage))
+        except IndexDamaged as error:
+            damage = str(error)
+        # Not before the error has gone, and with it every connection to the old files: one that is closed later would
+        # remove what stands beside the new ones.
+        if outcome is None:
+            tell_damage(damage)
             remove_index(task.folder)
             whole = Order(task.folder, task.scope, task.env, given, NAMES, tuple(task.excluded))
             outcome = sync(record, whole, tell_progress)
