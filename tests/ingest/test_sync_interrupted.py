@@ -53,8 +53,10 @@ import retold.ingest.sync
 retold.ingest.sync.crew_size = lambda size: {workers}
 """
 SMALL_FILES = """
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+import atexit, resource
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, hard))
+atexit.register(resource.setrlimit, resource.RLIMIT_FSIZE, (soft, hard))  # coverage writes its file behind us
 """
 MANY = 12
 
