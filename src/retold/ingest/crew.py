@@ -5,7 +5,7 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing import get_all_start_methods, get_context
 from multiprocessing.connection import Connection, wait
@@ -47,11 +47,18 @@ def home_of(name: int, shards: Sequence[Shard]) -> Shard:
     return chosen
 
 
-def together(jobs: Sequence[Job], folder: str, make: Make, size: int) -> Iterator[Parcel]:
-    """Yield the parcels of many jobs: read by several processes, the largest first."""
+def together(
+    jobs: Sequence[Job], homes: Mapping[Job, int], folder: str, make: Make, size: int
+) -> Iterator[Parcel]:
+    """Yield the parcels of many jobs: read by several processes, the largest first.
+
+    What is in a file of the index already is read by the process that writes this file: whoever searches meanwhile, one
+    file after the other, would miss what moves from one to the other.
+    """
     methods = get_all_start_methods()
     context = get_context("fork" if "fork" in methods and sys.platform != "darwin" else "spawn")
-    waiting = list(reversed(jobs))
+    waiting = [[job for job in reversed(jobs) if homes.get(job, number) == number] for number in range(size)]
+    taken: set[Job] = set()
     pipes: list[Connection] = []
     processes = []
     try:
@@ -65,7 +72,7 @@ def together(jobs: Sequence[Job], folder: str, make: Make, size: int) -> Iterato
             pipes.append(ours)
             processes.append(process)
             for _ in range(AHEAD):
-                _hand(ours, waiting)
+                _hand(ours, waiting[number], taken)
         open_pipes = list(pipes)
         while open_pipes:
             for pipe in wait(open_pipes):
@@ -73,7 +80,7 @@ def together(jobs: Sequence[Job], folder: str, make: Make, size: int) -> Iterato
                 if parcel is None:
                     open_pipes.remove(pipe)  # type: ignore[arg-type]
                     continue
-                _hand(pipe, waiting)  # type: ignore[arg-type]
+                _hand(pipe, waiting[pipes.index(pipe)], taken)  # type: ignore[arg-type]
                 yield parcel
         for process in processes:
             process.join()
@@ -86,8 +93,12 @@ def together(jobs: Sequence[Job], folder: str, make: Make, size: int) -> Iterato
                 process.join()
 
 
-def _hand(pipe: Connection, waiting: list[Job]) -> None:
-    """Give a worker its next job; None when there is no more."""
+def _hand(pipe: Connection, waiting: list[Job], taken: set[Job]) -> None:
+    """Give a worker its next job that no other has taken; None when there is no more."""
+    while waiting and waiting[-1] in taken:
+        waiting.pop()
+    if waiting:
+        taken.add(waiting[-1])
     with suppress(ConnectionError):  # it may have ended by now: what it sent last tells why
         pipe.send(waiting.pop() if waiting else None)
 

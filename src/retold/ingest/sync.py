@@ -175,10 +175,21 @@ class _Sync:
         if count == 1:
             self._put(alone(chosen, make(self._record), self._shards), size)
             return
+        homes = self._homes(chosen)
         for shard in self._shards:
             shard.close()
-        self._put(together(chosen, self._order.folder, make, count), size)
+        self._put(together(chosen, homes, self._order.folder, make, count), size)
         self._shards = self._opened()
+
+    def _homes(self, jobs: Sequence[Job]) -> dict[Job, int]:
+        """Return the file of the index in which a cluster's sessions are, where they are in one."""
+        held = {name: number for number, shard in enumerate(self._shards) for name in shard.stamps()}
+        found: dict[tuple[str, str | None], int] = {}
+        for agent in {job.agent for job in jobs}:
+            for name, cluster in clusters(self._record, agent).items():
+                if name in held:
+                    found[agent, cluster] = held[name]
+        return {job: found[job.agent, job.cluster] for job in jobs if (job.agent, job.cluster) in found}
 
     def _put(self, parcels: Iterable[Parcel], size: int = 0) -> None:
         since, done = time.perf_counter(), 0

@@ -5,8 +5,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
+from msgspec.structs import replace
 
-from retold.agents.protocol import Agent, Reading
+from retold.agents.protocol import Agent, Reading, Source
 from retold.archive.clues import clues_of
 from retold.archive.hand import forgotten_ids
 from retold.archive.record import Record
@@ -15,6 +16,7 @@ from retold.ingest.case import Case, Job
 from retold.ingest.derive import conversation_name, scraps
 from retold.ingest.found import Found
 from retold.ingest.revision import REVISION
+from retold.reading.disk import DISK
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -37,7 +39,7 @@ class Work(msgspec.Struct, frozen=True):
         there = self.found.clusters()
         known = {row.cluster for row in self.found.rows.values()}
         for cluster in self.clusters:
-            sources = tuple(there.get(cluster, ()))
+            sources = tuple(map(_unwatched, there.get(cluster, ())))
             job = Job(self.found.agent.NAME, cluster, sources, is_known=cluster in known)
             yield job, sum(_size(source.path) for source in sources)
 
@@ -98,6 +100,12 @@ def digest_of(readings: Sequence[Reading]) -> bytes:
     """Return a digest of what files of many conversations say of one."""
     told = "\n".join(sorted(f"{reading.format} {reading.state!r}" for reading in readings))
     return blake2b(told.encode("utf-8", "surrogatepass"), digest_size=12).digest()
+
+
+def _unwatched(source: Source) -> Source:
+    """Return a file on the disk of this machine: what watched the search for it need not go to another process."""
+    home = source.home
+    return source if home is None else replace(source, home=replace(home, disk=DISK))
 
 
 def _size(path: os.PathLike[str]) -> int:
