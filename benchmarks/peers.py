@@ -48,7 +48,7 @@ def leave_the_network(arguments: Sequence[str]) -> None:
         return
     probe = [*_ALONE, sys.executable, "-c", "pass"]
     if shutil.which("unshare") and subprocess.run(probe, check=False, capture_output=True).returncode == 0:
-        os.execvpe("unshare", [*_ALONE, sys.executable, *arguments], {**os.environ, OFFLINE: "1"})  # noqa: S606
+        os.execvpe("unshare", [*_ALONE, sys.executable, *arguments], {**os.environ, OFFLINE: "1"})  # noqa: S606 - ourselves again
 
 
 _ALONE = ("unshare", "--map-root-user", "--net")

@@ -23,10 +23,8 @@ from retold.query.language import parse
 from retold.query.listing import named, summaries
 from retold.query.scan import scanned
 from retold.query.search import Search
-from retold.query.wanted import Wanted
+from retold.query.wanted import FILTERS, Wanted
 
-FILTERS = ("agent", "project", "model", "tool", "file", "role", "status", "tag", "home", "since", "until")
-_FIELDS = {"since": "after", "until": "before"}
 _SHOWN = 10
 
 
@@ -127,7 +125,7 @@ def _wanted(wanted: Wanted, filters: dict[str, str], *, in_messages: bool) -> Wa
     for name, value in filters.items():
         if name not in FILTERS:
             raise TypeError(f"no filter {name}: there are {', '.join(FILTERS)}")
-        wanted.add(_FIELDS.get(name, name), value, in_messages=in_messages)
+        wanted.add(name, value, in_messages=in_messages)
     return wanted
 
 

@@ -78,6 +78,8 @@ def test_the_table_fits_the_terminal(made: MadeHome, columns: int) -> None:
         (["--file", "almanac/doc"], []),
         (["--model", "2.5"], [1]),
         (["--status", "interrupted"], [2]),
+        (["--role", "assistant"], [1]),
+        (["--role", "system"], []),
         (["--since", "2026-03-01T09:12"], [2]),
         (["--until", "2026-02-28"], []),
         (["--until", "2026-03-01"], [2, 1]),

@@ -19,6 +19,11 @@ import retold.ingest.sync
 assert retold.ingest.sync.crew_size
 retold.ingest.sync.crew_size = lambda size: 2
 """
+SPAWNED = f"""{TWO_WORKERS}
+import retold.ingest.crew
+retold.ingest.crew.get_all_start_methods = lambda: ["spawn"]
+"""
+"""As on macOS and Windows: a worker starts from nothing, and gets what it needs through a pipe."""
 WORDS = [
     f"{first}{last}"
     for first in ("brack", "salt", "moor", "tide", "fen")
@@ -116,6 +121,14 @@ def test_a_sync_that_was_killed_leaves_nothing_that_the_next_does_not_mend(
     differing = differences(contents(person.archive), arena.expected[has_before])
     assert not differing
     assert person.sync()["read"] == 0
+
+
+def test_workers_that_start_from_nothing_come_to_the_same(arena: Arena, tmp_path: Path) -> None:
+    person, alone = Person(arena.home, tmp_path / "spawned"), Person(arena.home, tmp_path / "alone")
+    done = person.spawn("sync", code=SPAWNED)
+    assert done.code == 0, done
+    alone.sync()
+    assert not differences(contents(person.archive), contents(alone.archive))
 
 
 def test_two_workers_tell_each_session_once(arena: Arena, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
+from msgspec.structs import replace
 
 from retold.model.problem import Problem
 from retold.model.project import Clue
@@ -37,6 +38,11 @@ class Source(msgspec.Struct, frozen=True):
     def shown(self) -> str:
         """The path, as problems and sessions tell it."""
         return printable(self.path)
+
+    def on(self, disk: Disk) -> "Source":
+        """Return the same file on another disk; one without a home is on this machine's."""
+        home = self.home
+        return self if home is None else replace(self, home=replace(home, disk=disk))
 
     @property
     def disk(self) -> Disk:

@@ -18,6 +18,8 @@ OF_SESSIONS = {
     "project": "is_meant(sessions.root, sessions.native_key, sessions.hash, ?)",
     "model": "EXISTS (SELECT 1 FROM models WHERE models.session = sessions.id AND instr(lower(model), lower(?)))",
     "tool": f"EXISTS (SELECT 1 FROM tool_calls WHERE {_TOOL})",  # noqa: S608 - ours
+    "role": "EXISTS (SELECT 1 FROM messages said WHERE said.session = sessions.id"
+    " AND iif(said.is_event, 'system', said.role) = ?)",
     "file": "EXISTS (SELECT 1 FROM files WHERE files.session = sessions.id AND instr(path, ?))",
     "tag": "EXISTS (SELECT 1 FROM tags WHERE tags.name = sessions.name AND tag = ?)",
     "home": "EXISTS (SELECT 1 FROM session_sources JOIN sources ON sources.id = source"
@@ -33,7 +35,7 @@ OF_MESSAGES = {
 }
 """Conditions of the message that a document of the index is of."""
 FAILED = (
-    "(is_event AND role = 'error' OR EXISTS (SELECT 1 FROM tool_calls WHERE tool_calls.session = sessions.id"  # noqa: S608
+    "(is_event AND role = 'error' OR EXISTS (SELECT 1 FROM tool_calls WHERE tool_calls.session = sessions.id"  # noqa: S608 - ours
     f" AND {_HERE} AND tool_calls.status = 'error'))"
 )
 """That something went wrong there."""

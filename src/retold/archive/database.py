@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
 PATIENCE = 20_000
 """Milliseconds to wait for another writer."""
-
-
 MACHINE = (
     apsw.AuthError, apsw.BusyError, apsw.CantOpenError, apsw.CorruptError, apsw.FullError, apsw.IOError, apsw.LockedError,
     apsw.NoMemError, apsw.NotADBError, apsw.PermissionsError, apsw.ReadOnlyError,
@@ -26,8 +24,6 @@ class Stopped(Exception):  # noqa: N818 - it says what happened
 
     No OSError: whoever reads a session's file must not take a damaged archive for a file that cannot be opened.
     """
-
-    is_machine = True
 
 
 class Damaged(Stopped):
@@ -42,9 +38,9 @@ class Newer(Stopped):
     """A later version wrote the file."""
 
 
-def connected(path: str, mark: int, steps: Sequence[str], *, is_new: bool = True) -> apsw.Connection:
-    """Return a connection to a file of ours, made if it may be, with every step of its schema taken."""
-    if is_new and not os.path.exists(path):
+def connected(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
+    """Return a connection to a file of ours, made if there is none, with every step of its schema taken."""
+    if not os.path.exists(path):
         _make(path)
     try:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
@@ -100,7 +96,7 @@ def _bring_up(connection: apsw.Connection, path: str, mark: int, steps: Sequence
         connection.pragma("application_id", mark)
         connection.pragma("user_version", len(steps))
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # Ctrl-C too: half a step must not wait for whoever asks next
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

@@ -7,7 +7,7 @@ import os
 import apsw
 
 from retold.archive.conditions import Condition, clause, teach
-from retold.archive.database import IndexDamaged
+from retold.archive.database import PATIENCE, IndexDamaged
 from retold.archive.shards import SHARDS, shard_path
 from retold.archive.texts import MARK, STEPS
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from retold.archive.record import Record
-
 
 _COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
 _TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
@@ -34,7 +33,7 @@ SELECT {_COLUMNS}, 1, min(docs.id) FROM docs {_TOLD}
 WHERE {{which}} GROUP BY told.id ORDER BY sessions.ended_at DESC LIMIT ?
 """  # noqa: S608 - ours
 _OF_ONE = (
-    f"SELECT {_COLUMNS}, 1 FROM docs {_TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608
+    f"SELECT {_COLUMNS}, 1 FROM docs {_TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
 )
 _SESSIONS = """
 SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)
@@ -45,8 +44,6 @@ _WITHOUT = (
     " (SELECT rowid FROM said WHERE said MATCH ? UNION SELECT rowid FROM output WHERE output MATCH ?))"
 )
 _MESSAGES = "LEFT JOIN archive.messages ON messages.session = sessions.id AND messages.seq = docs.seq"
-
-
 MAPPED = 256 << 20
 """Bytes of a file that are read where the system has them, without a copy."""
 
@@ -79,7 +76,7 @@ class IndexFile:
         self.path = path
         try:
             self.connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-            self.connection.set_busy_timeout(20_000)
+            self.connection.set_busy_timeout(PATIENCE)
             is_ours = self.connection.pragma("application_id") == MARK
             if not is_ours or self.connection.pragma("user_version") != len(STEPS):
                 raise IndexDamaged(f"{path} is of another version")

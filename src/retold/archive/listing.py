@@ -47,7 +47,7 @@ def session_rows(record: Record, conditions: Iterable[Condition], limit: int | N
 def summary_texts(record: Record, conditions: Iterable[Condition], limit: int | None) -> Iterator[str]:
     """Yield the JSON form of sessions, the newest first."""
     which, values = clause(conditions)
-    asked = f"SELECT packed FROM sessions JOIN summaries ON session = id WHERE {which} {_ORDER}"  # noqa: S608
+    asked = f"SELECT packed FROM sessions JOIN summaries ON session = id WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
     return (summary_of(row[0]) for row in record.rows(asked, [*values, _ALL if limit is None else limit]))
 
 

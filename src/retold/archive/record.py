@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 NAME = "archive.db"
+_WRITING = ("synchronous = NORMAL", "cache_size = -32000", "wal_autocheckpoint = 8000")
+"""8,000 pages are 32 MB: each checkpoint costs a wait for the disk."""
 
 
 class Record:
@@ -25,9 +27,8 @@ class Record:
         self.folder = folder
         self.path = os.path.join(folder, NAME)
         self.connection = connected(self.path, MARK, STEPS) if can_write else reading(self.path, MARK, STEPS)
-        # 8,000 pages are 32 MB: each checkpoint costs a wait for the disk.
-        for setting in ("synchronous = NORMAL", "cache_size = -32000", "wal_autocheckpoint = 8000"):
-            if can_write:
+        if can_write:
+            for setting in _WRITING:
                 self.row(f"PRAGMA {setting}")
         self.originals = Originals(self.connection)
 
@@ -75,6 +76,11 @@ def summary_of(packed: bytes) -> str:
 def exists(folder: str) -> bool:
     """Tell whether there is an archive."""
     return os.path.exists(os.path.join(folder, NAME))
+
+
+def as_text(text: str) -> str:
+    """Return text as SQLite takes it: half surrogates are none."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def as_stored(path: str) -> str | bytes:

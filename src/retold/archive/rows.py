@@ -6,6 +6,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from retold.archive.record import as_text
 from retold.model.entries import Entry, Message
 from retold.model.files import touched
 from retold.model.parts import ToolCall
@@ -122,8 +123,7 @@ def micros(at: datetime | None) -> int | None:
 
 
 def _text(text: str | None) -> str | None:
-    """Return text that SQLite takes: half surrogates are none."""
-    return None if text is None else text.encode("utf-8", "replace").decode()
+    return None if text is None else as_text(text)
 
 
 def usage_json(session: Session) -> str:

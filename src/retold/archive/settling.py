@@ -11,8 +11,10 @@ from typing import Any
 
 import msgspec
 
+from retold.archive.hand import tags
 from retold.archive.record import Record, packed_summary, summary_of
 from retold.archive.rows import FIGURES, stored_figure
+from retold.archive.sessions import renamed_keys
 
 _SHARED = """
 SELECT one.name, one.session, one.seq FROM {0} one
@@ -58,8 +60,7 @@ def settle(record: Record, touched: Iterable[int], fresh: Collection[int] = ()) 
     concerned = {one for (one,) in ask("SELECT id FROM temp.touched")}
     shares = _shares(record, concerned)
     _mark(record, concerned, shares)
-    keys = _keys(record)
-    renamed = dict(record.rows("SELECT read_key, key FROM sessions WHERE read_key <> key"))
+    keys, renamed = _keys(record), renamed_keys(record)
     special = {one for (one,) in ask(_SPECIAL)}
     for session in sorted(concerned):
         if session not in fresh or session in special or session in shares:
@@ -74,7 +75,7 @@ def _keys(record: Record) -> dict[int, str]:
 def _shares(record: Record, concerned: Collection[int]) -> dict[int, Shares]:
     """Return what sessions hold of others."""
     found: defaultdict[int, Shares] = defaultdict(Shares)
-    for table, field in (("messages", "messages"), ("requests", "requests")):
+    for table in ("messages", "requests"):
         rows = list(record.connection.execute(_SHARED.format(table)))
         owners = _owners(record, rows)
         for name, session, seq in rows:
@@ -82,9 +83,11 @@ def _shares(record: Record, concerned: Collection[int]) -> dict[int, Shares]:
                 continue
             shares = found[session]
             if owners[name] != session:
-                if field == "messages" and shares.elder is None:
-                    shares.elder = owners[name]
-                getattr(shares, field).append(seq if field == "messages" else name)
+                if table == "requests":
+                    shares.requests.append(name)
+                    continue
+                shares.messages.append(seq)
+                shares.elder = owners[name] if shares.elder is None else shares.elder
     return dict(found)
 
 
@@ -140,21 +143,28 @@ def _tell(
     told |= {"key": key, "kind": kind, "parent": parent}
     told["project"] = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
     told["usage"] = _without(record, session, json.loads(usage), shares)
-    told["tags"] = [tag for (tag,) in ask("SELECT tag FROM tags WHERE name = ? ORDER BY tag", (name,))]
+    told["tags"] = tags(record, name)
     own_title = ask("SELECT title FROM names WHERE name = ?", (name,)).get
     told["title"] = own_title or read_title
-    gone = set(_gone(record, session))
-    for source in told["sources"]:
-        if source["state"] != "earlier":
-            source["state"] = "gone" if source["path"] in gone else "present"
-    told["children"] = (
-        [child for child in told["children"] if child in keys.values()] if told["children"] else []
-    )
+    told["children"] = [child for child in told["children"] if _is_key(record, child)]
+    _tell_sources(record, session, told["sources"])
     ask(
         "UPDATE sessions SET kind = ?, parent = ?, root = ?, evidence = ?, title = ?, total = ? WHERE id = ?",
         (kind, parent, root, evidence, told["title"], stored_figure(told["usage"]["total"]), session),
     )
     _keep_summary(record, session, told)
+
+
+def _is_key(record: Record, key: str) -> bool:
+    return record.row("SELECT 1 FROM sessions WHERE key = ?", (key,)) is not None
+
+
+def _tell_sources(record: Record, session: int, sources: Iterable[dict[str, Any]]) -> None:
+    """Tell of a session's files whether they are still there."""
+    gone = set(_gone(record, session))
+    for source in sources:
+        if source["state"] != "earlier":
+            source["state"] = "gone" if source["path"] in gone else "present"
 
 
 def _gone(record: Record, session: int) -> Iterable[str]:

@@ -11,6 +11,7 @@ import zlib
 import apsw
 
 from retold.archive.database import Damaged, IndexDamaged, connected
+from retold.archive.record import as_text
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -62,8 +63,11 @@ CREATE VIRTUAL TABLE output USING fts5(
 _BEGIN_OF_SAID, _BEGIN_OF_OUTPUT = 2048, 256
 """How much of a text is looked through for names: most stand in several texts."""
 _AT_ONCE = 16 << 20
-_HASH, _MERGE = 12 << 20, 4
+"""Characters of a session that are handed to FTS5 together."""
+_HASH = 12 << 20
 """How much FTS5 gathers before it writes: its own default of 1 MB makes the first sync twice as long."""
+_MERGE = 4
+"""FTS5's own default for how many parts of an index are merged into one, as syncs bring few sessions each."""
 
 
 class Indexed:
@@ -245,11 +249,11 @@ class Shard:
             self._last_doc += 1
             rows.append((self._last_doc, session, doc.seq, doc.place, sealed, regions))
             if doc.human or doc.agent:
-                human, agent = _plain(doc.human), _plain(doc.agent)
+                human, agent = as_text("\n".join(doc.human)), as_text("\n".join(doc.agent))
                 names += [*finder.new_in(human[:_BEGIN_OF_SAID]), *finder.new_in(agent[:_BEGIN_OF_SAID])]
                 said.append((self._last_doc, spread(human), spread(agent)))
             if doc.output:
-                text = _plain(doc.output)
+                text = as_text("\n".join(doc.output))
                 names += finder.new_in(text[:_BEGIN_OF_OUTPUT])
                 output.append((self._last_doc, spread(text)))
         # Other statements make FTS5 write what it has gathered: all of its rows come last, and by table.
@@ -271,9 +275,3 @@ def _seal(doc: Document) -> int:
             sealed = zlib.crc32(text.encode("utf-8", "replace"), sealed)
         sealed = zlib.crc32(b"\0", sealed)
     return sealed
-
-
-def _plain(texts: Sequence[str]) -> str:
-    """Return texts as one that SQLite takes: half surrogates are none."""
-    text = "\n".join(texts)
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 
 from retold.archive.parcel import Fresh, Held, Parcel
-from retold.archive.record import Record, as_stored, packed_summary
+from retold.archive.record import Record, as_stored, as_text, packed_summary
 from retold.archive.rows import Rows, stored_figure, time_or_none, usage_json
 from retold.model.project import root_hash
 from retold.model.session import Session
@@ -102,7 +102,7 @@ class Writer:
             held.modified_ns, held.tail, held.read_ns, self._revision, held.refusal,
         )  # fmt: skip
         if source is None:
-            ask(f"INSERT INTO sources VALUES (NULL, ?{', ?' * 13})", (agent, *state[:3], path, *state[3:]))  # noqa: S608
+            ask(_ROW.format("sources", ", ".join("?" * 14)), (None, agent, *state[:3], path, *state[3:]))
             source = self._connection.last_insert_rowid()
         else:
             ask(
@@ -150,13 +150,13 @@ class Writer:
         sources = self._source_ids(session.agent, rows.sources)
         ask(_ROW.format("summaries", "?"), (number, packed_summary(rows.summary)))
         many(_ROW.format("session_sources", "?"), [(number, source) for source in sources])
-        many(_ROW.format("models", "?"), [(number, _clean(model)) for model in session.models])
+        many(_ROW.format("models", "?"), [(number, as_text(model)) for model in session.models])
         many(_ROW.format("messages", ", ".join("?" * 10)), [(number, *row) for row in rows.messages])
         many(_ROW.format("tool_calls", ", ".join("?" * 7)), [(number, *row) for row in rows.calls])
         many(_ROW.format("files", "?"), [(number, path) for path in rows.files])
         many(_ROW.format("requests", ", ".join("?" * 13) + ", 1"), [(number, *row) for row in rows.requests])
         told = [
-            (one.code, one.severity, _clean(one.message), _clean(one.path), one.line, one.pointer)
+            (one.code, one.severity, as_text(one.message), as_text(one.path), one.line, one.pointer)
             for one in session.problems
         ]
         many(_ROW.format("problems", ", ".join("?" * 6)), [(number, *one) for one in told])
@@ -171,7 +171,7 @@ class Writer:
             session.counts.messages, session.counts.tool_calls, stored_figure(usage.total), usage.estimated, session.are_times_derived,
             usage_json(session),
         )  # fmt: skip
-        return tuple(_clean(value) if isinstance(value, str) else value for value in values)
+        return tuple(as_text(value) if isinstance(value, str) else value for value in values)
 
     def _free_key(self, session: Session) -> str:
         """Return a key of its own: with the project's hash behind it, or that of its file's path, where it is taken."""
@@ -221,11 +221,6 @@ class Writer:
         for (original,) in list(self._connection.execute(asked, (DISPENSABLE,))):
             self._record.originals.drop(original)
         self._record.originals.sweep()
-
-
-def _clean(text: str) -> str:
-    """Return text that SQLite takes: half surrogates are none."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _hashes(session: Session) -> Iterator[str]:

@@ -10,9 +10,17 @@ from retold.ingest.home import retold_home
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
+
     from retold.cli.console import Console
 
 DAY = 24 * 3600
+
+
+def session_argument(parser: ArgumentParser, **more: str) -> None:
+    """Add the name of a session."""
+    told = "a key, a native id, or an unambiguous start of either"
+    parser.add_argument("session", metavar="SESSION", help=told, **more)  # type: ignore[arg-type]
 
 
 def opened(console: Console) -> Record:

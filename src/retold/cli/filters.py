@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 
+from retold.query.wanted import FILTERS, moment
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -11,13 +13,8 @@ if TYPE_CHECKING:
 
     from retold.query.wanted import Wanted
 
-_FIELDS = {
-    "agent": "agent", "project": "project", "model": "model", "tool": "tool", "file": "file", "role": "role",
-    "status": "status", "tag": "tag", "home": "home", "since": "after", "until": "before",
-}  # fmt: skip
 
-
-def filter_arguments(parser: ArgumentParser, *, has_role: bool = False) -> None:
+def filter_arguments(parser: ArgumentParser) -> None:
     """Add the filters."""
     parser.add_argument("--agent", help="only this agent's")
     parser.add_argument(
@@ -26,8 +23,7 @@ def filter_arguments(parser: ArgumentParser, *, has_role: bool = False) -> None:
     parser.add_argument("--model", help="a part of the model's name")
     parser.add_argument("--tool", help="used this tool, by the agent's name for it or ours")
     parser.add_argument("--file", help="a tool was at work on a file with this in its path")
-    if has_role:
-        parser.add_argument("--role", choices=("user", "assistant", "system"), help="said by")
+    parser.add_argument("--role", choices=("user", "assistant", "system"), help="said by")
     parser.add_argument("--status", choices=("success", "failure", "interrupted"))
     parser.add_argument("--tag", help="has this tag")
     parser.add_argument(
@@ -46,8 +42,6 @@ def count(text: str) -> int:
 
 def _date(name: str) -> Callable[[str], str]:
     def checked(text: str) -> str:
-        from retold.query.wanted import moment
-
         try:
             moment(name, text)
         except (ValueError, OverflowError) as error:
@@ -59,8 +53,8 @@ def _date(name: str) -> Callable[[str], str]:
 
 def add_filters(wanted: Wanted, options: Namespace, *, in_messages: bool = False) -> Wanted:
     """Return the conditions with what the options ask for."""
-    for option, field in _FIELDS.items():
-        value = getattr(options, option, None)
+    for name in FILTERS:
+        value = getattr(options, name, None)
         if value is not None:
-            wanted.add(field, value, in_messages=in_messages)
+            wanted.add(name, value, in_messages=in_messages)
     return wanted

@@ -118,7 +118,9 @@ def _guarded(name: str, options: object, console: Console) -> int:
 
 def _failed(error: Exception, console: Console) -> int:
     """Tell what has gone wrong; the machine says so itself, and all else is a bug of ours."""
-    if isinstance(error, OSError) or getattr(error, "is_machine", False):
+    from retold.archive.database import Stopped
+
+    if isinstance(error, OSError | Stopped):
         console.tell(f"retold: {error}")
         return EXIT_MACHINE
     from retold.cli.crash import crash_log

@@ -4,13 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.archive.documents import texts_of
-from retold.archive.parcel import Held
+from retold.archive.parcel import Fresh, Held
 from retold.archive.record import Record, as_path
 from retold.archive.sources import known_at, known_in_cluster
 from retold.ingest.derive import conversations
@@ -20,6 +19,7 @@ from retold.ingest.snapshot import Snapshot, Still
 from retold.model.problem import Problem
 from retold.model.session import SourceFile, SourceState
 from retold.model.wire import problem_json
+from retold.reading.disk import Disk
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ class Case:
         )
         self._live = {str(source.path): source for source in job.sources}
         self._refusals: dict[str, Problem] = {}
-        self._fresh: dict[str, Any] = {}
+        self._fresh: dict[str, Fresh | None] = {}
         self._dropped: dict[str, list[int]] = {}
         self._states: dict[tuple[str, int], list[SourceState]] = defaultdict(list)
         self._left: set[str] = set()
@@ -92,7 +92,7 @@ class Case:
 
     def _sources(self) -> Iterator[Source]:
         """Yield the files that are there, then those that were."""
-        yield from (_on(source, self._disk) for source in self._live.values())
+        yield from (source.on(self._disk) for source in self._live.values())
         for path, known in self._known.items():
             if path not in self._live and known.latest is not None:
                 yield known.source
@@ -117,7 +117,7 @@ class Case:
                 if kept.is_latest and not self._is_replaced(path, known):
                     continue
                 file = KeptFile(self._record.originals, kept.id, kept.size, kept.modified_ns)
-                readings = self._agent.read(_on(known.source, Pinned(self._disk, path, file)))
+                readings = self._agent.read(known.source.on(Pinned(self._disk, path, file)))
                 if not isinstance(readings, Problem):
                     yield kept, readings
 
@@ -131,7 +131,7 @@ class Case:
             made is not None and latest is not None and made.name != latest.name
         )
 
-    def fresh(self, still: Still) -> Any:
+    def fresh(self, still: Still) -> Fresh | None:
         """Return what is new in a file; nothing of one that holds no conversation."""
         if still.path not in self._fresh:
             known = self._known_of(still.path)
@@ -212,17 +212,8 @@ class Case:
             )
 
 
-def _on(source: Source, disk: Any) -> Source:
-    home = source.home
-    return (
-        source
-        if home is None
-        else msgspec.structs.replace(source, home=msgspec.structs.replace(home, disk=disk))
-    )
-
-
 def _known_files(
-    record: Record, agent: str, cluster: str | None, disk: Any, path: str | None = None
+    record: Record, agent: str, cluster: str | None, disk: Disk, path: str | None = None
 ) -> dict[str, Known]:
     """Return what the archive knows of the files of a cluster, or of one file."""
     rows = known_in_cluster(record, agent, cluster) if path is None else known_at(record, agent, path)

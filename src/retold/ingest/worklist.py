@@ -7,7 +7,7 @@ from hashlib import blake2b
 import msgspec
 from msgspec.structs import replace
 
-from retold.agents.protocol import Agent, Reading, Source
+from retold.agents.protocol import Agent, Reading
 from retold.archive.clues import clues_of
 from retold.archive.hand import forgotten_ids
 from retold.archive.record import Record
@@ -39,7 +39,8 @@ class Work(msgspec.Struct, frozen=True):
         there = self.found.clusters()
         known = {row.cluster for row in self.found.rows.values()}
         for cluster in self.clusters:
-            sources = tuple(map(_unwatched, there.get(cluster, ())))
+            # What watched the search for them need not go to another process.
+            sources = tuple(source.on(DISK) for source in there.get(cluster, ()))
             job = Job(self.found.agent.NAME, cluster, sources, is_known=cluster in known)
             yield job, sum(_size(source.path) for source in sources)
 
@@ -57,7 +58,9 @@ def work_of(record: Record, found: Found, missing: Collection[int], *, is_behind
     is_needed = bool(stale) or None in lacking or is_behind or _is_stale(found)
     forgotten = forgotten_ids(record)
     loose = [_case(record, found, path, forgotten) for path in found.loose] if is_needed else []
-    shared = scraps(agent, [reading for case in loose for reading in case.readings()])
+    # Other processes get them too, and the archive behind a disk stays in this one.
+    readings = (reading for case in loose for reading in case.readings())
+    shared = scraps(agent, [replace(reading, source=reading.source.on(DISK)) for reading in readings])
     return Work(found, stale | _concerned(record, agent, shared, known), loose, shared)
 
 
@@ -100,12 +103,6 @@ def digest_of(readings: Sequence[Reading]) -> bytes:
     """Return a digest of what files of many conversations say of one."""
     told = "\n".join(sorted(f"{reading.format} {reading.state!r}" for reading in readings))
     return blake2b(told.encode("utf-8", "surrogatepass"), digest_size=12).digest()
-
-
-def _unwatched(source: Source) -> Source:
-    """Return a file on the disk of this machine: what watched the search for it need not go to another process."""
-    home = source.home
-    return source if home is None else replace(source, home=replace(home, disk=DISK))
 
 
 def _size(path: os.PathLike[str]) -> int:

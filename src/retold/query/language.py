@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import re
 
+from retold.query.wanted import ALIASES
+
 TYPE_CHECKING = False  # typing costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,7 +32,6 @@ FIELDS = (
     "is",
 )
 """What may stand before a colon; all else there is part of a word, as in `std::vector`."""
-_ALIASES = {"since": "after", "until": "before"}
 _CHOICES = {
     "is": (
         "error", "live", "rewound", "compacted", "superseded", "subagent", "fork", "lost", "checkpoint", "capture",
@@ -42,7 +43,7 @@ _QUOTES = '"“”„‟«»\uff02'
 _ITEM = re.compile(
     rf"""
     (?P<minus>-(?![->]))?  # `--force` and `->` are words
-    (?:(?P<field>(?ai:{"|".join([*FIELDS, *_ALIASES])})):)?
+    (?:(?P<field>(?ai:{"|".join([*FIELDS, *ALIASES])})):)?
     (?:
         (?:"(?P<straight>[^"]*)"|[{_QUOTES[1:]}](?P<curly>[^{_QUOTES}]*)[{_QUOTES}])(?P<star>(?(field)|\*?))
         |(?P<unclosed>[{_QUOTES}])
@@ -209,7 +210,7 @@ def _term(item: re.Match[str]) -> Term:
 
 def _field(item: re.Match[str]) -> Field:
     typed = item["field"].lower()
-    name = _ALIASES.get(typed, typed)
+    name = ALIASES.get(typed, typed)
     place = item.start("field")
     value = _content(item).strip()
     if not value:
@@ -221,7 +222,7 @@ def _field(item: re.Match[str]) -> Field:
         if value not in _CHOICES[name]:
             choices = ", ".join(_CHOICES[name])
             raise Unclear(f"{typed}: at {place} has none of its values: write one of {choices}", place)
-    if name in _ALIASES.values():
+    if name in ALIASES.values():
         _check_date(name, value, place)
     return Field(name, value, place, is_negated=bool(item["minus"]))
 

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
     from retold.query.language import Field
 
+ALIASES = {"since": "after", "until": "before"}
+"""What options of the command line are called, and the fields of a query that mean the same."""
+FILTERS = ("agent", "project", "model", "tool", "file", "role", "status", "tag", "home", "since", "until")
+"""What lists and searches can be narrowed by."""
 LISTED = ("main", "fork", "prompts-only")
 """The kinds that a list shows unless asked for all."""
 _KINDS = {
@@ -29,6 +33,7 @@ class Wanted:
 
     def add(self, name: str, value: str, *, is_negated: bool = False, in_messages: bool = True) -> None:
         """Add a condition; a list, which has no messages, asks of a whole session what a search asks of a message."""
+        name = ALIASES.get(name, name)
         of_message = self._of_message(name, value) if in_messages else None
         found = of_message or Condition(OF_SESSIONS[_name(name)], _value(name, value))
         conditions = self.sessions if of_message is None else self.messages

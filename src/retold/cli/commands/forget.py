@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from retold.cli.archive import no_such_session, session_argument
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -14,9 +16,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `forget` understands."""
-    parser.add_argument(
-        "session", nargs="?", metavar="SESSION", help="a key, a native id, or an unambiguous start of either"
-    )
+    session_argument(parser, nargs="?")
     parser.add_argument(
         "--project", metavar="X", help="every session of a project: a path, a hash, or part of its name"
     )
@@ -49,7 +49,6 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _meant(record: Record, options: Namespace, console: Console) -> list[tuple[str, str | None]] | int:
-    from retold.cli.archive import no_such_session
     from retold.query.listing import listed, named
     from retold.query.wanted import Wanted
 

@@ -24,7 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
         metavar="QUERY",
         help='words, "a phrase", prefix*, -not, one OR other, field:value',
     )
-    filter_arguments(parser, has_role=True)
+    filter_arguments(parser)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--substring", action="store_true", help="find these letters anywhere in all text")
     how.add_argument("--regex", action="store_true", help="find what this regular expression matches")

@@ -2,21 +2,19 @@
 
 from argparse import ArgumentParser, Namespace
 
+from retold.cli.archive import no_such_session, opened, session_argument
 from retold.cli.console import Console
 from retold.cli.transcripts import print_session, transcript_arguments
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `show` understands."""
-    parser.add_argument(
-        "session", metavar="SESSION", help="a key, a native id, or an unambiguous start of either"
-    )
+    session_argument(parser)
     transcript_arguments(parser)
 
 
 def run(options: Namespace, console: Console) -> int:
     """Print the session; 1 if none is meant, 2 if several are."""
-    from retold.cli.archive import no_such_session, opened
     from retold.query.listing import named
 
     with opened(console) as record:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from retold.cli.archive import session_argument
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -13,9 +15,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `tag` understands."""
-    parser.add_argument(
-        "session", metavar="SESSION", help="a key, a native id, or an unambiguous start of either"
-    )
+    session_argument(parser)
     parser.add_argument(
         "tags", nargs="*", metavar="+TAG|-TAG", help="+x adds a tag, -y takes one off; none prints them"
     )
