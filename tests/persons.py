@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
@@ -229,8 +228,8 @@ def _indexed(record: Record) -> Iterator[Row]:
             for term, doc in file.rows(f"SELECT term, doc FROM temp.{table}_words"):  # noqa: S608 - ours
                 words.setdefault(doc, set()).add((table, term))
         for key, told, doc, seq, place, regions in list(file.rows(_DOCS)):
-            found: Any = SimpleNamespace(shard=file, told=told, regions=regions)
-            yield key, seq, place, tuple(index.texts(found)), tuple(sorted(words.pop(doc, ())))
+            texts = tuple(file.text(told, region) for region in regions.split())
+            yield key, seq, place, texts, tuple(sorted(words.pop(doc, ())))
         yield from (("no document", *sorted(left)) for left in words.values())
         file.connection.close()
 

@@ -2,6 +2,6 @@
 
 import sys
 
-from retold.cli.main import main
+from retold.cli.main import command
 
-sys.exit(main())
+sys.exit(command())

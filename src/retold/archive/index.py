@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock, start_new_thread
 
 import apsw
 
 from retold.archive.conditions import Condition, clause, teach
 from retold.archive.database import PATIENCE, IndexDamaged
+from retold.archive.originals import Originals
 from retold.archive.shards import SHARDS, shard_path
 from retold.archive.texts import MARK, STEPS
+from retold.archive.words import LONGEST_NAME
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
     from retold.archive.record import Record
@@ -21,19 +24,20 @@ if TYPE_CHECKING:
 _COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
 _TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
 _SAID = f"""
-SELECT {_COLUMNS}, -bm25(said, ?, ?) FROM said JOIN docs ON docs.id = said.rowid {_TOLD}
-WHERE said MATCH ? AND {{which}} ORDER BY bm25(said, ?, ?) LIMIT ?
+SELECT {_COLUMNS}, best.cost
+FROM (SELECT rowid, bm25(said, ?, ?) AS cost FROM said WHERE said MATCH ? {{best}}) AS best
+JOIN docs ON docs.id = best.rowid {_TOLD} WHERE {{which}} ORDER BY best.cost LIMIT ?
 """  # noqa: S608 - ours
 _OUTPUT = f"""
-SELECT {_COLUMNS}, 1 FROM output JOIN docs ON docs.id = output.rowid {_TOLD}
+SELECT {_COLUMNS}, -1 FROM output JOIN docs ON docs.id = output.rowid {_TOLD}
 WHERE output MATCH ? AND {{which}} ORDER BY output.rowid DESC LIMIT ?
 """  # noqa: S608 - ours
 _ANY = f"""
-SELECT {_COLUMNS}, 1, min(docs.id) FROM docs {_TOLD}
+SELECT {_COLUMNS}, -1, min(docs.id) FROM docs {_TOLD}
 WHERE {{which}} GROUP BY told.id ORDER BY sessions.ended_at DESC LIMIT ?
 """  # noqa: S608 - ours
 _OF_ONE = (
-    f"SELECT {_COLUMNS}, 1 FROM docs {_TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
+    f"SELECT {_COLUMNS}, -1 FROM docs {_TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
 )
 _SESSIONS = """
 SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)
@@ -55,7 +59,15 @@ class Found:
 
     def __init__(self, shard: IndexFile, row: Sequence[Any]) -> None:
         self.shard = shard
-        self.session, self.told, self.seq, self.place, self.regions, self.ended_at, self.score, *_ = row
+        self.session, self.told, self.seq, self.place, self.regions, self.ended_at, cost, *_ = row
+        self.score = -cost
+
+    def texts(self) -> Iterator[str]:
+        """Yield the texts of a document, one behind the other; what cannot be found any more is left out."""
+        for region in self.regions.split():
+            text = self.shard.text(self.told, region)
+            if text is not None:
+                yield text
 
 
 class Conditions:
@@ -86,6 +98,8 @@ class IndexFile:
             self.connection.execute("BEGIN")  # all that is asked is answered as of one moment
         except apsw.Error as error:
             raise IndexDamaged(f"{path} cannot be read ({error})") from error
+        self._originals = Originals(self.connection)  # of the archive, as of the same moment
+        self._known: dict[int, list[int]] = {}
 
     def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield what a question gives."""
@@ -95,18 +109,21 @@ class IndexFile:
             raise IndexDamaged(f"{self.path} is damaged ({error})") from error
 
     def _found(
-        self, asked: str, wanted: Conditions, before: Sequence[Any], behind: Sequence[Any]
+        self, asked: str, wanted: Conditions, before: Sequence[Any], behind: Sequence[Any], best: str = ""
     ) -> Iterator[Found]:
         """Yield documents; only where something is asked of messages are they looked up."""
         which, values = clause([*wanted.sessions, *wanted.messages])
-        sql = asked.format(which=which, messages=_MESSAGES if wanted.messages else "")
+        sql = asked.format(which=which, messages=_MESSAGES if wanted.messages else "", best=best)
         return (Found(self, row) for row in self.rows(sql, [*before, *values, *behind]))
 
     def said(
         self, match: str, wanted: Conditions, weights: tuple[float, float], most: int
     ) -> Iterator[Found]:
         """Yield messages in which something was said, the best first."""
-        return self._found(_SAID, wanted, (*weights, match), (*weights, most))
+        # A common word is said in thousands of them: where nothing else is asked for, only the best are looked up.
+        is_any = not wanted.sessions and not wanted.messages
+        best, values = ("ORDER BY cost LIMIT ?", (match, most)) if is_any else ("", (match,))
+        return self._found(_SAID, wanted, (*weights, *values), (most,), best)
 
     def output(self, match: str, wanted: Conditions, most: int) -> Iterator[Found]:
         """Yield what went by, the latest that was put in first."""
@@ -129,10 +146,32 @@ class IndexFile:
 
     def names_with(self, word: str) -> list[str]:
         """Return the names in which a word stands, if only as letters; the shortest first."""
-        asked = "SELECT name FROM names WHERE instr(lower(name), ?) ORDER BY length(name), name"
-        return [name for (name,) in self.rows(asked, (word,))]
+        if len(word) > LONGEST_NAME:  # SQLite takes no pattern of any length
+            return []
+        asked = "SELECT name FROM names WHERE name LIKE ? ORDER BY length(name), name"
+        return [name for (name,) in self.rows(asked, (f"%{word}%",))]
 
-    def originals(self, told_id: int) -> list[int]:
+    def text(self, told_id: int, region: str) -> str | None:
+        """Return the text in a region."""
+        import json
+
+        where, *place = region.split(".")
+        start, size = (int(number, 16) for number in place)
+        if where.startswith("-"):
+            page = self._page(told_id, int(where[1:], 16))
+            raw = self._originals.unpacked(page)[start : start + size] if page else b""
+        else:
+            if told_id not in self._known:
+                self._known[told_id] = self._originals_of(told_id)
+            original = self._known[told_id][int(where, 16)]
+            raw = self._originals.data(original, start, size) if original >= 0 else b""
+        try:
+            text = json.loads(b'"' + raw + b'"')
+        except ValueError:  # the original was written anew meanwhile
+            return None
+        return text if isinstance(text, str) else None
+
+    def _originals_of(self, told_id: int) -> list[int]:
         """Return the ids of the originals that a session's regions lie in."""
         row = next(self.rows("SELECT originals FROM told WHERE id = ?", (told_id,)), ("",))
         ids = []
@@ -143,8 +182,7 @@ class IndexFile:
             ids.append(found[0])
         return ids
 
-    def page(self, told_id: int, place: int) -> bytes:
-        """Return a page, packed."""
+    def _page(self, told_id: int, place: int) -> bytes:
         row = next(
             self.rows("SELECT packed FROM pages WHERE session = ? AND place = ?", (told_id, place)), (b"",)
         )
@@ -156,38 +194,38 @@ class Index:
 
     def __init__(self, record: Record, is_meant: Callable[..., bool]) -> None:
         """Open the index beside an archive; `is_meant` tells which project a name means."""
-        self._record = record
         self.files = [IndexFile(shard_path(record.folder, number), record.path) for number in range(SHARDS)]
         for file in self.files:
             teach(file.connection, is_meant)
-        self._originals: dict[tuple[str, int], list[int]] = {}
 
-    def texts(self, found: Found) -> Iterator[str]:
-        """Yield the texts of a document, one behind the other; what cannot be found any more is left out."""
-        for region in found.regions.split():
-            text = self.text(found, region)
-            if text is not None:
-                yield text
+    def at_once(self, ask: Callable[[IndexFile], Iterable[Found]]) -> list[Found]:
+        """Return what a question to each file gives, asked of all of them at the same time."""
+        first, *others = self.files
+        asked = [_Asked(file, ask) for file in others]
+        return [*ask(first), *(found for one in asked for found in one.answer())]
 
-    def text(self, found: Found, region: str) -> str | None:
-        """Return the text in a region."""
-        import json
 
-        where, start, size = region.split(".")
-        if where.startswith("-"):
-            page = found.shard.page(found.told, int(where[1:], 16))
-            data = self._record.originals.unpacked(page) if page else b""
-            raw = data[int(start, 16) : int(start, 16) + int(size, 16)]
-        else:
-            known = found.shard.path, found.told
-            if known not in self._originals:
-                self._originals[known] = found.shard.originals(found.told)
-            original = self._originals[known][int(where, 16)]
-            raw = (
-                self._record.originals.data(original, int(start, 16), int(size, 16)) if original >= 0 else b""
-            )
+class _Asked:
+    """A question to a file of the index, in a thread of its own: SQLite lets others run while it looks."""
+
+    def __init__(self, file: IndexFile, ask: Callable[[IndexFile], Iterable[Found]]) -> None:
+        self._answer: list[Found] = []
+        self._error: BaseException | None = None
+        self._working = allocate_lock()  # threading takes a millisecond to import
+        self._working.acquire()
+        start_new_thread(self._run, (file, ask))
+
+    def _run(self, file: IndexFile, ask: Callable[[IndexFile], Iterable[Found]]) -> None:
         try:
-            text = json.loads(b'"' + raw + b'"')
-        except ValueError:  # the original was written anew meanwhile
-            return None
-        return text if isinstance(text, str) else None
+            self._answer = list(ask(file))
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is wanted
+            self._error = error
+        finally:
+            self._working.release()
+
+    def answer(self) -> list[Found]:
+        """Wait for what was found."""
+        with self._working:
+            if self._error is not None:
+                raise self._error
+            return self._answer

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-
 from retold.archive.conditions import Condition, clause
 from retold.archive.record import summary_of
 
@@ -14,12 +12,23 @@ if TYPE_CHECKING:
 
     from retold.archive.record import Record
 
-SessionRow = namedtuple(  # noqa: PYI024 - typing's own costs half a start of Python to import
-    "SessionRow",
-    "key agent native_id kind parent root native_key hash title ended_at messages total estimated agents",
+    SessionRow = tuple[Any, ...]
+    """A session, as a list shows it: what `_LISTED` names, and how many subagents it had."""
+
+_LISTED = (
+    "agent",
+    "native_id",
+    "kind",
+    "root",
+    "native_key",
+    "hash",
+    "title",
+    "ended_at",
+    "messages",
+    "total",
+    "estimated",
 )
-"""A session, as a list shows it; `agents` counts its subagents."""
-_COLUMNS = ", ".join(f"sessions.{name}" for name in SessionRow._fields[:-1])
+_COLUMNS = ", ".join(f"sessions.{name}" for name in _LISTED)
 _AGENTS = (
     "(SELECT count(*) FROM sessions child WHERE child.parent = sessions.key AND child.kind = 'subagent')"
 )
@@ -30,10 +39,16 @@ NOT_BELOW_OTHERS = Condition(
     " OR NOT EXISTS (SELECT 1 FROM sessions above WHERE above.key = sessions.parent)"
 )
 """No subagents, which are counted in their parent's row; unless that is lost."""
-_EXACT = "key = ?1 OR native_id = ?1 OR substr(key, instr(key, ':') + 1) = ?1"
-_START = (
-    "substr(key, 1, length(?1)) = ?1 OR substr(native_id, 1, length(?1)) = ?1"
-    " OR substr(substr(key, instr(key, ':') + 1), 1, length(?1)) = ?1 ORDER BY key"
+_TYPED = "WITH typed (text) AS (SELECT ?1 UNION SELECT DISTINCT agent || ':' || ?1 FROM sessions)"
+_SELECT = "SELECT id, key, title, kind FROM"
+_NAMED = (
+    f"{_TYPED} {_SELECT} typed CROSS JOIN sessions ON key = text"
+    f" UNION {_SELECT} sessions WHERE native_id = ?1 ORDER BY key"
+)
+# No text sorts behind the last character that there is.
+_BEGUN = (
+    f"{_TYPED} {_SELECT} typed CROSS JOIN sessions ON key >= text AND key < text || char(1114111)"
+    f" UNION {_SELECT} sessions WHERE native_id >= ?1 AND native_id < ?1 || char(1114111) ORDER BY key"
 )
 
 
@@ -41,7 +56,14 @@ def session_rows(record: Record, conditions: Iterable[Condition], limit: int | N
     """Return sessions, the newest first."""
     which, values = clause(conditions)
     asked = f"SELECT {_COLUMNS}, {_AGENTS} FROM sessions WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
-    return list(map(SessionRow._make, record.rows(asked, [*values, _ALL if limit is None else limit])))
+    return list(record.rows(asked, [*values, _ALL if limit is None else limit]))
+
+
+def titles(record: Record, conditions: Iterable[Condition]) -> list[tuple[str, str | None]]:
+    """Return key and title of sessions, the newest first."""
+    which, values = clause(conditions)
+    asked = f"SELECT key, title FROM sessions WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
+    return [(key, title) for key, title in record.rows(asked, [*values, _ALL])]
 
 
 def summary_texts(record: Record, conditions: Iterable[Condition], limit: int | None) -> Iterator[str]:
@@ -53,8 +75,7 @@ def summary_texts(record: Record, conditions: Iterable[Condition], limit: int | 
 
 def rows_named(record: Record, text: str) -> list[tuple[Any, ...]]:
     """Return id, key, title and kind of the sessions that a text names, or else begins the names of."""
-    columns = "SELECT id, key, title, kind FROM sessions WHERE "
-    return list(record.rows(columns + _EXACT, (text,))) or list(record.rows(columns + _START, (text,)))
+    return list(record.rows(_NAMED, (text,))) or list(record.rows(_BEGUN, (text,)))
 
 
 def project_rows(record: Record) -> Iterator[tuple[Any, ...]]:

@@ -92,12 +92,32 @@ class Packer:
         return Chunk(digest(data), len(data), packed(data))
 
 
+class _Unrolled:
+    """A chunk, unpacked from its beginning up to where something was needed of it."""
+
+    __slots__ = ("_data", "_reader", "number")
+
+    def __init__(self, number: int, packed: bytes) -> None:
+        import zstandard
+
+        self.number = number
+        # One for itself: what unpacks something else meanwhile loses its place here.
+        self._reader = zstandard.ZstdDecompressor().stream_reader(packed)
+        self._data = b""
+
+    def part(self, start: int, end: int) -> bytes:
+        """Return what stands between two places."""
+        if end > len(self._data):
+            self._data += self._reader.read(end - len(self._data))
+        return self._data[start:end]
+
+
 class Originals:
     """The originals in an archive."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        self._last: tuple[int, bytes] = (-1, b"")
+        self._last: _Unrolled | None = None
         self._pieces: tuple[int, list[tuple[int, int]]] = (-1, [])
         self._version = -1
 
@@ -124,7 +144,7 @@ class Originals:
 
     def sweep(self) -> None:
         """Remove chunks that no original is made of any more."""
-        self._last = (-1, b"")
+        self._last = None
         self._connection.execute(
             "DELETE FROM chunks WHERE NOT EXISTS (SELECT 1 FROM pieces WHERE pieces.chunk = chunks.id)"
         )
@@ -160,7 +180,7 @@ class Originals:
         """Keep nothing in mind that another has changed: numbers are given anew."""
         version = self._connection.execute("PRAGMA data_version").get
         if version != self._version:
-            self._version, self._last, self._pieces = version, (-1, b""), (-1, [])
+            self._version, self._last, self._pieces = version, None, (-1, [])
 
     def _parts(self, pieces: Iterable[tuple[int, int]], start: int, size: int | None) -> Iterator[bytes]:
         end, place = None if size is None else start + size, 0
@@ -168,30 +188,44 @@ class Originals:
             if end is not None and place >= end:
                 return
             if place + length > start:
-                data = self.chunk(chunk)
-                yield data[max(start - place, 0) : length if end is None else end - place]
+                first, last = max(start - place, 0), length if end is None else min(end - place, length)
+                yield self._part(chunk, first, last) if last < length else self._whole(chunk)[first:]
             place += length
 
-    def chunk(self, chunk: int) -> bytes:
-        """Return what a chunk holds; the last one is kept in mind."""
-        if self._last[0] == chunk:
-            return self._last[1]
-        found = self._connection.execute("SELECT packed FROM chunks WHERE id = ?", (chunk,)).get
+    def _whole(self, chunk: int) -> bytes:
+        """Return what a chunk holds, compared with the checksum that zstd wrote behind it."""
+        return self.unpacked(self._packed(chunk))
+
+    def _part(self, chunk: int, start: int, end: int) -> bytes:
+        """Return a part of a chunk, which is unpacked no further; the last one is kept in mind."""
+        try:
+            if self._last is None or self._last.number != chunk:
+                self._last = _Unrolled(chunk, self._packed(chunk))
+            return self._last.part(start, end)
+        except _zstd_error() as error:
+            raise _damage(error) from error
+
+    def _packed(self, chunk: int) -> bytes:
+        found: bytes | None = self._connection.execute("SELECT packed FROM chunks WHERE id = ?", (chunk,)).get
         if found is None:
             raise Damaged(
                 f"the archive lacks a chunk of an original ({chunk}): bring back a copy of archive.db"
             )
-        data = self.unpacked(found)  # which checks what zstd wrote behind it
-        self._last = (chunk, data)
-        return data
+        return found
 
     def unpacked(self, packed: bytes) -> bytes:
         """Return what was compressed."""
-        import zstandard  # 15 ms, for what was said only
-
         try:
             return _decompressor(get_ident()).decompress(packed)
-        except zstandard.ZstdError as error:
-            raise Damaged(
-                f"a chunk of an original is damaged ({error}): bring back a copy of archive.db"
-            ) from error
+        except _zstd_error() as error:
+            raise _damage(error) from error
+
+
+def _zstd_error() -> type[Exception]:
+    import zstandard  # 15 ms, for what was said only
+
+    return zstandard.ZstdError
+
+
+def _damage(error: Exception) -> Damaged:
+    return Damaged(f"a chunk of an original is damaged ({error}): bring back a copy of archive.db")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentTypeError
-
 from retold.query.wanted import FILTERS, moment
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -35,12 +33,16 @@ def filter_arguments(parser: ArgumentParser) -> None:
 
 def count(text: str) -> int:
     """Return a number of things to show: one at least."""
+    from argparse import ArgumentTypeError
+
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is no number of rows")
     return int(text)
 
 
 def _date(name: str) -> Callable[[str], str]:
+    from argparse import ArgumentTypeError
+
     def checked(text: str) -> str:
         try:
             moment(name, text)

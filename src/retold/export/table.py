@@ -24,25 +24,34 @@ def session_table(sessions: Sequence[SessionRow], columns: int) -> Iterator[str]
     The id is the start of the agent's own: enough for `retold show`.
     """
     width = max(NARROWEST_TITLE, columns - (WHEN + AGENT + PROJECT + NUMBER + TOKENS + ID + 7))
-    yield _row("when", "agent", fitted("project", PROJECT), fitted("title", width), "msgs", "tokens", "id")
+    yield ROW % ("when", "agent", fitted("project", PROJECT), fitted("title", width), "msgs", "tokens", "id")
     projects: dict[tuple[str | None, ...], str] = {}
-    for one in sessions:
-        known = one.root, one.hash, one.native_key
+    for (
+        agent,
+        native_id,
+        kind,
+        root,
+        native_key,
+        project,
+        title,
+        ended_at,
+        count,
+        total,
+        estimated,
+        agents,
+    ) in sessions:
+        known = root, project, native_key
         if known not in projects:
             projects[known] = fitted(project_name(*known), PROJECT)
-        yield _row(
-            one.ended_at[:WHEN] if one.ended_at else "-",
-            one.agent,
+        yield ROW % (
+            ended_at[:WHEN] if ended_at else "-",
+            agent,
             projects[known],
-            fitted(_title(one), width),
-            one.messages,
-            short_number(one.total) + ("~" if one.estimated else ""),
-            (one.native_id or "-")[:ID],
+            fitted(_told(title, kind, agents), width),
+            count,
+            short_number(total) + ("~" if estimated else ""),
+            native_id[:ID] if native_id else "-",
         )
-
-
-def _row(*cells: object) -> str:
-    return ROW % cells
 
 
 def project_name(root: str | None, project_hash: str | None, native_key: str | None) -> str:
@@ -59,12 +68,12 @@ def project_line(place: Place) -> str:
     return f"{fitted(place.name, 20)} {place.sessions:>5}  {when}  {where}"
 
 
-def _title(session: SessionRow) -> str:
-    told: str = session.title or "(no prompt is left)"
-    if session.kind == "prompts-only" and session.title:
+def _told(title: str | None, kind: str, agents: int) -> str:
+    told = title or "(no prompt is left)"
+    if kind == "prompts-only" and title:
         told = f"(only prompts left) {told}"
-    if session.agents:
-        told += f" +{session.agents} agent{'s' if session.agents > 1 else ''}"
+    if agents:
+        told += f" +{agents} agent{'s' if agents > 1 else ''}"
     return told
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retold.archive.conditions import of_kinds, teach
-from retold.archive.listing import NOT_BELOW_OTHERS, rows_named, session_rows, summary_texts
+from retold.archive.listing import NOT_BELOW_OTHERS, rows_named, session_rows, summary_texts, titles
 from retold.projects.matching import is_meant
 from retold.query.wanted import LISTED
 
@@ -22,6 +22,11 @@ def listed(
 ) -> list[SessionRow]:
     """Return the meant sessions, the newest first; subagents only where their parent is not there."""
     return session_rows(record, [*_meant(record, wanted, every_kind=every_kind), NOT_BELOW_OTHERS], limit)
+
+
+def titled(record: Record, wanted: Wanted) -> list[tuple[str, str | None]]:
+    """Return key and title of all meant sessions of whatever kind; subagents only where their parent is not there."""
+    return titles(record, [*_meant(record, wanted, every_kind=True), NOT_BELOW_OTHERS])
 
 
 def summaries(

@@ -110,7 +110,7 @@ class _Scan:
     def _hits(self, file: IndexFile, told: int) -> Iterator[Hit]:
         count = 0
         for found in file.documents(told, self._conditions):
-            for text in self._index.texts(found):
+            for text in found.texts():
                 marked = self._places(text)
                 if marked:
                     yield hit_of(self._record, found, snippet(text, marked))

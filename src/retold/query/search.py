@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 from retold.archive.index import Conditions, Found, Index
 from retold.archive.words import part_spans
 from retold.projects.matching import is_meant
@@ -15,7 +17,7 @@ from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from retold.archive.record import Record
     from retold.query.hits import Conversation, Hit
@@ -63,10 +65,10 @@ class Search:
             return ranked(self._unasked(limit))
         found: Ranked = [(session, 1.0, []) for session in self._named()]
         found = followed(found, ranked(self.said())) if found else ranked(self.said())
-        for further in (self.output, self._by_names, self._scattered):
+        for further in (self._shown, self._by_names, self._scattered):
             if len(found) < limit:
                 known = {session for session, *_ in found}
-                found = followed(found, ranked(_few(further(), known, limit - len(found))))
+                found = followed(found, ranked(further(_Rest(known, limit - len(found)))))
         return found
 
     def _unasked(self, limit: int) -> Iterator[Found]:
@@ -86,25 +88,32 @@ class Search:
         """Yield the messages in which all words stand, or names of which they are parts."""
         match = expression(self.query, has_positions=True, names=names)
         if match is not None:
-            for file in self._index.files:
-                yield from file.said(match, self._conditions, (HUMAN, AGENT), most)
+            yield from self._index.at_once(
+                lambda file: file.said(match, self._conditions, (HUMAN, AGENT), most)
+            )
 
-    def output(self, names: Names = NO_NAMES, most: int = MOST) -> Iterator[Found]:
-        """Yield what went by in which all words stand; phrases are looked for in the text itself."""
+    def output(self, names: Names = NO_NAMES, most: int = MOST, rest: _Rest | None = None) -> Iterator[Found]:
+        """Yield what went by in which all words stand; phrases are looked for in the text itself, until there are enough."""
         match = expression(self.query, has_positions=False, names=names)
-        if match is not None:
-            has_to_be_read = needs_verifying(self.query)
-            for file in self._index.files:
-                found = file.output(match, self._conditions, MOST_READ if has_to_be_read else most)
-                yield from filter(self._is_right, found) if has_to_be_read else found
+        if match is None:
+            return
+        if not needs_verifying(self.query):
+            yield from self._index.at_once(lambda file: file.output(match, self._conditions, most))
+            return
+        wanted = rest or _Rest(set(), most)
+        yield from self._index.at_once(
+            lambda file: wanted.of(filter(self._is_right, file.output(match, self._conditions, MOST_READ)))
+        )
 
-    def _by_names(self) -> Iterator[Found]:
+    def _shown(self, rest: _Rest) -> Iterator[Found]:
+        yield from rest.of(self.output(rest=rest))
+
+    def _by_names(self, rest: _Rest) -> Iterator[Found]:
         names = self._names()
         if names:
-            yield from self.said(names)
-            yield from self.output(names)
+            yield from rest.of(chain(self.said(names), self.output(names, rest=rest)))
 
-    def _scattered(self) -> Iterator[Found]:
+    def _scattered(self, rest: _Rest) -> Iterator[Found]:
         """Yield the best documents of sessions that hold all words, each wherever it is said."""
         unwanted = [one for one in self.query.clauses if one.is_negated]
         sought = [one for one in self.query.clauses if not one.is_negated]
@@ -118,8 +127,8 @@ class Search:
             # What has to be read to be sure of it would take too long for so many.
             docs = [*alone.said(most=FAR), *([] if needs_verifying(alone.query) else alone.output(most=FAR))]
             found.append({doc.session: doc for doc in reversed(docs)})
-        for session in set(found[0]).intersection(*found[1:]):
-            yield from (docs[session] for docs in found)
+        holders = sorted(set(found[0]).intersection(*found[1:]))
+        yield from rest.of(docs[session] for session in holders for docs in found)
 
     def _names(self) -> dict[str, list[str]]:
         """Return the names of which the words of the query are parts."""
@@ -135,7 +144,7 @@ class Search:
 
     def _is_right(self, found: Found) -> bool:
         """Tell whether a document of the table without places has the phrases that were asked for."""
-        return satisfies("\n".join(self._index.texts(found)), self.query)
+        return satisfies("\n".join(found.texts()), self.query)
 
     def _hits(self, docs: Sequence[Found]) -> Iterator[Hit]:
         for one in docs:
@@ -145,7 +154,7 @@ class Search:
         """Return the text of a document in which most of what was asked for stands, and where it stands."""
         best: tuple[str, list[tuple[int, int]]] = ("", [])
         most = -1
-        for text in self._index.texts(found):
+        for text in found.texts():
             places = marks(text, self.query)
             count = len({text[start:end].casefold() for start, end in places})
             if count > most:
@@ -159,12 +168,18 @@ def _is_part(word: str, name: str) -> bool:
     return any(name[start:end].lower() == word for start, end in part_spans(name))
 
 
-def _few(found: Iterator[Found], known: Collection[int], most: int) -> Iterator[Found]:
-    """Yield documents until they are of enough sessions that are not known: to find each may take some reading."""
-    new: set[int] = set()
-    for one in found:
-        if one.session not in known:
-            new.add(one.session)
-            if len(new) > most:
-                return
-            yield one
+class _Rest:
+    """What is still wanted: documents of so many sessions that are not known yet."""
+
+    def __init__(self, known: Collection[int], most: int) -> None:
+        self._known, self._most = known, most
+
+    def of(self, found: Iterable[Found]) -> Iterator[Found]:
+        """Yield documents until they are of enough sessions: to find each may take some reading."""
+        new: set[int] = set()
+        for one in found:
+            if one.session not in self._known:
+                new.add(one.session)
+                if len(new) > self._most:
+                    return
+                yield one

@@ -49,7 +49,7 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _meant(record: Record, options: Namespace, console: Console) -> list[tuple[str, str | None]] | int:
-    from retold.query.listing import listed, named
+    from retold.query.listing import named, titled
     from retold.query.wanted import Wanted
 
     if options.session is not None:
@@ -57,7 +57,7 @@ def _meant(record: Record, options: Namespace, console: Console) -> list[tuple[s
         return found if len(found) == 1 else no_such_session(console, options.session, found)
     wanted = Wanted()
     wanted.add("project", options.project)
-    rows = [(row.key, row.title) for row in listed(record, wanted, every_kind=True)]
+    rows = titled(record, wanted)
     if not rows:
         console.tell(f"retold: no session of a project {options.project}")
         return 1

@@ -17,20 +17,17 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--home",
         action="append",
-        default=[],
         metavar="[LABEL=]DIR",
         help="also read this home folder: another machine's, or a backup's; with a LABEL it is remembered",
     )
-    parser.add_argument(
-        "--agent", action="append", default=[], choices=NAMES, help="only this agent's; repeatable"
-    )
+    parser.add_argument("--agent", action="append", choices=NAMES, help="only this agent's; repeatable")
     parser.add_argument("--reindex", action="store_true", help="make the text index anew, from the archive")
     parser.add_argument("--json", action="store_true", help="one JSON object: found, read, unchanged, ...")
 
 
 def run(options: Namespace, console: Console) -> int:
     """Bring the archive up to date, and tell how much of what there is was read."""
-    coverage = run_sync(console, options.home, options.agent, reindex=options.reindex)
+    coverage = run_sync(console, options.home or (), options.agent or (), reindex=bool(options.reindex))
     if not options.json:
         console.tell(coverage_line(coverage))
         return 0
