@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from retold.agents.protocol import Home, Reading, Source
+from retold.agents.protocol import Ghost, Home, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
 from retold.model.project import Clue
@@ -73,3 +73,7 @@ def join(readings: Sequence[Reading], view: View = "full") -> Session:
 
 def relate(sessions: Sequence[Session]) -> Sequence[Session]:
     return sessions
+
+
+def ghosts(home: Home) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
+    return iter(())

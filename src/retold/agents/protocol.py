@@ -70,6 +70,14 @@ def source_file(reading: Reading) -> SourceFile:
     return SourceFile(home.label if home else None, reading.source.shown, reading.format, reading.size)
 
 
+class Ghost(msgspec.Struct, frozen=True):
+    """A file without conversation, beside the real files of the same session, which it endangers."""
+
+    source: Source
+    native_id: str
+    real: tuple[Path, ...]
+
+
 class Agent(Protocol):
     """An agent is a module with these functions.
 
@@ -104,3 +112,6 @@ class Agent(Protocol):
 
     def relate(self, sessions: Sequence[Session]) -> Sequence[Session]:
         """Link parents and children among the sessions of one cluster, given back one for one, in the same order."""
+
+    def ghosts(self, home: Home) -> Iterator[Ghost]:
+        """Files of a home without conversation that make the agent delete those with it."""

@@ -1,10 +1,11 @@
 """Gemini CLI: every form in which its versions from 0.1 to 0.61 wrote conversations down."""
 
 from retold.agents.gemini.families import relate
+from retold.agents.gemini.ghosts import ghosts
 from retold.agents.gemini.join import group, join
 from retold.agents.gemini.places import clues, find, home_in, homes
 from retold.agents.gemini.read import read
 
 NAME = "gemini"
 
-__all__ = ["NAME", "clues", "find", "group", "home_in", "homes", "join", "read", "relate"]
+__all__ = ["NAME", "clues", "find", "ghosts", "group", "home_in", "homes", "join", "read", "relate"]

@@ -1,0 +1,1 @@
+"""Looking after sessions in the agents' own folders: the only room that writes outside ours."""
