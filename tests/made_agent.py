@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from retold.agents.protocol import Ghost, Home, Reading, Source
+from retold.agents.protocol import Call, Ghost, Home, HookPlan, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
 from retold.model.project import Clue
@@ -77,3 +77,7 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
 
 def ghosts(home: Home) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
     return iter(())
+
+
+def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
+    return None

@@ -78,6 +78,22 @@ class Ghost(msgspec.Struct, frozen=True):
     real: tuple[Path, ...]
 
 
+class Call(msgspec.Struct, frozen=True):
+    """How retold is called by an agent: as a line of the shell that the agent uses."""
+
+    sh: str
+    powershell: str
+    is_windows: bool
+
+
+class HookPlan(msgspec.Struct, frozen=True):
+    """What has to stand in an agent's settings so that it calls retold: under `hooks`, an entry for each event."""
+
+    settings: Path
+    events: tuple[str, ...]
+    entry: dict[str, Any]
+
+
 class Agent(Protocol):
     """An agent is a module with these functions.
 
@@ -115,3 +131,6 @@ class Agent(Protocol):
 
     def ghosts(self, home: Home) -> Iterator[Ghost]:
         """Files of a home without conversation that make the agent delete those with it."""
+
+    def hook_plan(self, home: Home, call: Call) -> HookPlan | None:
+        """What to write into which settings, so that the agent calls retold; None where it cannot."""

@@ -1,6 +1,7 @@
 """Claude Code: the transcripts that its versions from 1.0 to 2.1 keep of sessions and their subagents."""
 
 from retold.agents.claude.families import relate
+from retold.agents.claude.hooks import hook_plan
 from retold.agents.claude.join import group, join
 from retold.agents.claude.places import clues, find, home_in, homes
 from retold.agents.claude.read import read
@@ -8,4 +9,16 @@ from retold.agents.claude.retention import ghosts
 
 NAME = "claude"
 
-__all__ = ["NAME", "clues", "find", "ghosts", "group", "home_in", "homes", "join", "read", "relate"]
+__all__ = [
+    "NAME",
+    "clues",
+    "find",
+    "ghosts",
+    "group",
+    "home_in",
+    "homes",
+    "hook_plan",
+    "join",
+    "read",
+    "relate",
+]

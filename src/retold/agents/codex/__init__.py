@@ -1,5 +1,6 @@
 """Codex CLI: every form in which its versions, from the first in TypeScript to 0.166, wrote conversations down."""
 
+from retold.agents.codex.hooks import hook_plan
 from retold.agents.codex.join import group, join, relate
 from retold.agents.codex.places import clues, find, home_in, homes
 from retold.agents.codex.read import read
@@ -7,4 +8,16 @@ from retold.agents.codex.retention import ghosts
 
 NAME = "codex"
 
-__all__ = ["NAME", "clues", "find", "ghosts", "group", "home_in", "homes", "join", "read", "relate"]
+__all__ = [
+    "NAME",
+    "clues",
+    "find",
+    "ghosts",
+    "group",
+    "home_in",
+    "homes",
+    "hook_plan",
+    "join",
+    "read",
+    "relate",
+]

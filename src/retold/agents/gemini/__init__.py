@@ -2,10 +2,23 @@
 
 from retold.agents.gemini.families import relate
 from retold.agents.gemini.ghosts import ghosts
+from retold.agents.gemini.hooks import hook_plan
 from retold.agents.gemini.join import group, join
 from retold.agents.gemini.places import clues, find, home_in, homes
 from retold.agents.gemini.read import read
 
 NAME = "gemini"
 
-__all__ = ["NAME", "clues", "find", "ghosts", "group", "home_in", "homes", "join", "read", "relate"]
+__all__ = [
+    "NAME",
+    "clues",
+    "find",
+    "ghosts",
+    "group",
+    "home_in",
+    "homes",
+    "hook_plan",
+    "join",
+    "read",
+    "relate",
+]

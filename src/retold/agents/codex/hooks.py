@@ -1,0 +1,12 @@
+"""Codex CLI is not told to call anything.
+
+`notify` in its `config.toml` takes one program only, which may be somebody's already; hooks have to be trusted by hand.
+It deletes no session, so that a timer is early enough.
+"""
+
+from retold.agents.protocol import Call, HookPlan, Home
+
+
+def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
+    """Return nothing: a timer has to do."""
+    return None

@@ -1,0 +1,18 @@
+"""How Gemini CLI is told to call a command.
+
+A start is too late: expired files are deleted before its hooks run. The end of a turn and of a session are not.
+Run with 0.33.2, 0.38.2, 0.51.0 and 0.61.0; times are in milliseconds. On Windows the shell is PowerShell
+(`getShellConfiguration` of 0.61.0).
+"""
+
+from retold.agents.protocol import Call, HookPlan, Home
+
+EVENTS = ("SessionEnd", "AfterAgent")
+PATIENCE = 30_000
+
+
+def hook_plan(home: Home, call: Call) -> HookPlan | None:
+    """Return what has to stand in `settings.json`."""
+    command = call.powershell if call.is_windows else call.sh
+    hook = {"name": "retold", "type": "command", "command": command, "timeout": PATIENCE}
+    return HookPlan(home.path / "settings.json", EVENTS, {"hooks": [hook]})
