@@ -81,8 +81,7 @@ def _ours(text: str, root: Node) -> Iterator[tuple[list[Member], Member]]:
     """Yield what is to be removed, with all that it is in: the root, `hooks`, the event, and arrays within."""
     hooks = root.member(HOOKS)
     for event in hooks.value.members if hooks else ():
-        for path, member in _marked(text, [Member(root.start, root), *([hooks] if hooks else []), event]):
-            yield path, member
+        yield from _marked(text, [Member(root.start, root), *([hooks] if hooks else []), event])
 
 
 def _marked(text: str, path: list[Member]) -> Iterator[tuple[list[Member], Member]]:

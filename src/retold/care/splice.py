@@ -70,6 +70,11 @@ def is_bare(text: str, container: Node) -> bool:
     return not text[container.start + 1 : container.end - 1].strip()
 
 
+def is_bare_object(text: str) -> bool:
+    """Tell whether a text is an empty object and nothing else."""
+    return "".join(text.split()) == "{}"
+
+
 def new_text(value: Mapping[str, Any]) -> str:
     """Return the text of a file of its own."""
     return json.dumps(value, indent=len(_UNIT), ensure_ascii=False) + "\n"

@@ -22,6 +22,7 @@ COMMANDS = {
     "show": "the transcript of a conversation",
     "events": "tell a conversation, or files, as normalised events",
     "projects": "projects, their roots, and how they are known",
+    "keep": "archive by itself: hooks in your agents, and a timer",
     "name": "give a conversation a title of your own",
     "tag": "tag a conversation",
     "forget": "remove a conversation from the archive for good",

@@ -30,7 +30,7 @@ class Lock:
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         ends = time.monotonic() + self._patience
         is_told = False
-        while not _taken(self._descriptor):
+        while not is_taken(self._descriptor):
             if not is_told:
                 self._tell_wait()
                 is_told = True
@@ -48,7 +48,7 @@ class Lock:
         os.close(self._descriptor)
 
 
-def _taken(descriptor: int) -> bool:
+def is_taken(descriptor: int) -> bool:
     """Try to take the lock, without waiting."""
     try:
         import fcntl

@@ -4,7 +4,7 @@ As its own reference of hooks has it: a group without a matcher is called always
 bash, also on Windows, where it comes with Git.
 """
 
-from retold.agents.protocol import Call, HookPlan, Home
+from retold.agents.protocol import Call, Home, HookPlan
 
 EVENTS = ("SessionEnd", "Stop")
 PATIENCE = 30

@@ -4,7 +4,7 @@
 It deletes no session, so that a timer is early enough.
 """
 
-from retold.agents.protocol import Call, HookPlan, Home
+from retold.agents.protocol import Call, Home, HookPlan
 
 
 def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - as every agent has it

@@ -5,7 +5,7 @@ Run with 0.33.2, 0.38.2, 0.51.0 and 0.61.0; times are in milliseconds. On Window
 (`getShellConfiguration` of 0.61.0).
 """
 
-from retold.agents.protocol import Call, HookPlan, Home
+from retold.agents.protocol import Call, Home, HookPlan
 
 EVENTS = ("SessionEnd", "AfterAgent")
 PATIENCE = 30_000

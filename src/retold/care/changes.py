@@ -1,0 +1,143 @@
+"""Files to be written, changed or removed: shown first, then done in one go, or not at all."""
+
+import contextlib
+import difflib
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from retold.archive.database import Stopped
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a file is and what it is to be; None where there is none."""
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is something to do."""
+        return self.before != self.after
+
+
+def content(path: str) -> bytes | None:
+    """Return what a file holds, if it is there; raises Stopped for what is no file of a person's own."""
+    try:
+        with open(path, "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Stopped(f"{path} is no file; nothing was changed")
+            return file.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Stopped(f"{path} cannot be read ({error.strerror}); nothing was changed") from error
+
+
+def check(change: Change) -> None:
+    """Raise Stopped where a change would be refused."""
+    folder = os.path.dirname(change.path)
+    above = next((place for place in _above(folder) if os.path.lexists(place)), folder)
+    try:
+        is_read_only = change.before is not None and not os.stat(change.path).st_mode & stat.S_IWUSR
+    except OSError as error:
+        raise Stopped(f"{change.path}: {error.strerror}; nothing was changed") from error
+    if is_read_only:
+        raise Stopped(f"{change.path} is read-only; nothing was changed")
+    if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):
+        raise Stopped(f"{above}: no permission to write there; nothing was changed")
+
+
+def _above(folder: str) -> Iterator[str]:
+    while True:
+        yield folder
+        if folder == (folder := os.path.dirname(folder)):
+            return
+
+
+def difference(change: Change) -> Iterator[str]:
+    """Yield the lines of a unified diff."""
+    before, after = (
+        (data or b"").decode(errors="replace").splitlines() for data in (change.before, change.after)
+    )
+    old = change.path if change.before is not None else "/dev/null"
+    new = change.path if change.after is not None else "/dev/null"
+    yield from difflib.unified_diff(before, after, old, new, lineterm="")
+
+
+def carry_out(changes: Sequence[Change]) -> list[str]:
+    """Make all changes, or none; return the folders that had to be made. Raises Stopped."""
+    for change in changes:
+        check(change)
+    done: list[Change] = []
+    folders: list[str] = []
+    try:
+        for change in changes:
+            folders += _write(change)
+            done.append(change)
+    except (OSError, Stopped) as error:
+        for change in reversed(done):
+            with contextlib.suppress(OSError, Stopped):
+                _write(Change(change.path, change.after, change.before))
+        remove_folders(folders)
+        told = error if isinstance(error, Stopped) else f"{error.filename or ''}: {error.strerror}"
+        raise Stopped(f"{told}; nothing was changed") from error
+    return folders
+
+
+def _write(change: Change) -> list[str]:
+    """Put the new file in the place of the old; return the folders that had to be made."""
+    if content(change.path) != change.before:
+        raise Stopped(f"{change.path} has been changed by something else meanwhile")
+    if change.after is None:
+        os.unlink(change.path)
+        return []
+    folder = os.path.dirname(change.path)
+    made = [place for place in _above(folder) if not os.path.lexists(place)]
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=folder, prefix=".retold-")  # owner-only from the start
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(change.after)
+            file.flush()
+            os.fsync(file.fileno())
+        if change.before is not None:
+            _as_before(draft, os.stat(change.path))
+        os.replace(draft, change.path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        raise
+    return made
+
+
+def _as_before(draft: str, before: os.stat_result) -> None:
+    """Give a file the owner and the permissions of the one whose place it takes."""
+    os.chmod(draft, stat.S_IMODE(before.st_mode))
+    if hasattr(os, "chown") and (before.st_uid, before.st_gid) != (os.getuid(), os.getgid()):
+        with contextlib.suppress(OSError):
+            os.chown(draft, before.st_uid, before.st_gid)
+            os.chmod(draft, stat.S_IMODE(before.st_mode))  # a change of owner may take some away
+
+
+def remove_folders(folders: Sequence[str]) -> None:
+    """Remove folders that were made, the innermost first, if nothing is in them."""
+    for folder in sorted(folders, key=len, reverse=True):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def back_up(change: Change, folder: str) -> str:
+    """Keep a file as it was, for its owner only; return where."""
+    os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.path.basename(change.path)}-"
+    handle, path = tempfile.mkstemp(dir=folder, prefix=name, suffix=".bak")
+    with os.fdopen(handle, "wb") as file:
+        file.write(change.before or b"")
+    return path

@@ -1,0 +1,299 @@
+"""`retold keep`: what it changes, what it shows first, and what is left when it is removed: nothing."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from keepers import Keeper, tree
+from persons import is_root
+from retold.archive.database import Stopped
+from retold.care.changes import Change, carry_out
+
+SETTINGS = '{\n  // mine\n  "ui": {"theme": "dark"},\n}\n'
+BROKEN = {
+    "cut off": b'{"a": 1',
+    "no object": b"[1]",
+    "empty": b"",
+    "hooks of another kind": b'{"hooks": [1]}',
+    "an event of another kind": b'{"hooks": {"SessionEnd": {}}}',
+    "no UTF-8": b'{"a": "\xff"}',
+}
+
+
+@pytest.fixture
+def ann(tmp_path: Path) -> Keeper:
+    person = Keeper(tmp_path / "ann")
+    for name in (".gemini", ".claude", ".codex"):
+        (person.folder / name).mkdir()
+    gemini(person).write_text(SETTINGS, encoding="utf-8")
+    gemini(person).chmod(0o640)
+    return person
+
+
+def gemini(person: Keeper) -> Path:
+    return person.folder / ".gemini" / "settings.json"
+
+
+def claude(person: Keeper) -> Path:
+    return person.folder / ".claude" / "settings.json"
+
+
+def homes(person: Keeper) -> dict[str, object]:
+    """Return all that is not retold's own."""
+    return {path: held for path, held in tree(person.folder).items() if not path.startswith("retold")}
+
+
+def test_what_is_installed_is_told_and_nothing_is_touched(ann: Keeper) -> None:
+    before = tree(ann.folder)
+    done = ann.run("keep")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        f"claude  hook: no  ({ann.folder}/.claude)",
+        f"codex   no hook: the timer has to do  ({ann.folder}/.codex)",
+        f"gemini  hook: no  ({ann.folder}/.gemini)",
+        "timer   no  (this machine has neither systemd for users, launchd, cron nor scheduled tasks)",
+    ]
+    assert tree(ann.folder) == before
+
+
+def test_an_agent_that_is_not_there_is_skipped_and_told(tmp_path: Path) -> None:
+    person = Keeper(tmp_path / "bob")
+    assert person.run("keep").out.splitlines()[:3] == [
+        f"{name:8}not installed" for name in ("claude", "codex", "gemini")
+    ]
+    done = person.run("keep", "--install")
+    assert done.code == 0
+    assert "retold: gemini is not installed: skipped\n" in done.err
+    assert done.err.endswith("retold: nothing to do: all is installed\n")
+    assert tree(person.folder) == {}
+
+
+def test_every_change_is_shown_then_made_and_kept_as_it_was(ann: Keeper) -> None:
+    done = ann.run("keep", "--install")
+    assert done.code == 0, done
+    assert f"--- {gemini(ann)}\n+++ {gemini(ann)}\n" in done.out
+    assert f"--- /dev/null\n+++ {claude(ann)}\n" in done.out
+    text = gemini(ann).read_text(encoding="utf-8")
+    assert text.startswith(SETTINGS.removesuffix("\n}\n"))
+    added = [line[1:] for line in done.out.splitlines() if line.startswith("+ ")]
+    assert all(line in added for line in text.splitlines()[3:-1])
+    assert stat.S_IMODE(gemini(ann).stat().st_mode) == 0o640
+    assert stat.S_IMODE(claude(ann).stat().st_mode) == 0o600
+    (backup,) = (ann.archive / "backups").iterdir()
+    assert backup.read_text(encoding="utf-8") == SETTINGS
+    assert str(backup) in done.err
+    assert not any(path.stat().st_mode & 0o077 for path in (backup, backup.parent, ann.archive / "keep.json"))
+    assert not ann.archive.stat().st_mode & 0o077
+    assert [line.split("(")[0].strip() for line in ann.run("keep").out.splitlines()] == [
+        "claude  hook: yes", "codex   no hook: the timer has to do", "gemini  hook: yes", "timer   no",
+    ]  # fmt: skip
+
+
+def test_each_agent_gets_what_it_understands(ann: Keeper) -> None:
+    ann.run("keep", "--install")
+    hooks = json.loads(claude(ann).read_text(encoding="utf-8"))["hooks"]
+    assert list(hooks) == ["SessionEnd", "Stop"]
+    for groups in hooks.values():
+        ((hook,),) = [group["hooks"] for group in groups]
+        assert (hook["type"], hook["timeout"]) == ("command", 30)
+    text = gemini(ann).read_text(encoding="utf-8").replace("// mine", "").replace("},\n}", "}\n}")
+    hooks = json.loads(text)["hooks"]
+    assert list(hooks) == ["SessionEnd", "AfterAgent"]
+    for groups in hooks.values():
+        ((hook,),) = [group["hooks"] for group in groups]
+        assert (hook["name"], hook["type"], hook["timeout"]) == ("retold", "command", 30_000)
+
+
+def test_a_second_time_there_is_nothing_to_do(ann: Keeper) -> None:
+    ann.run("keep", "--install")
+    before = tree(ann.folder)
+    done = ann.run("keep", "--install")
+    assert (done.code, done.out) == (0, "")
+    assert done.err.endswith("retold: nothing to do: all is installed\n")
+    assert tree(ann.folder) == before
+
+
+@pytest.mark.parametrize("what", ["--install", "--remove"])
+def test_a_dry_run_shows_and_changes_nothing(ann: Keeper, what: str) -> None:
+    if what == "--remove":
+        ann.run("keep", "--install")
+    before = tree(ann.folder)
+    done = ann.run("keep", what, "--dry-run")
+    assert done.code == 0
+    assert "keep --hook" in done.out
+    assert tree(ann.folder) == before
+    assert ann.run("keep", what).out == done.out
+
+
+def test_a_dry_run_of_nothing_is_a_wrong_call(ann: Keeper) -> None:
+    assert ann.run("keep", "--dry-run").code == 2
+    assert ann.run("keep", "--install", "--remove").code == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SETTINGS, "{}", "{ }", "{\n}", '{"hooks": {}}', '{\n  "hooks": {\n  }\n}', '{"hooks": {"SessionEnd": []}}',
+        '{"hooks": {"SessionEnd": [ /* none */ ], "AfterAgent": [{"hooks": []}]}}', "\ufeff{}\r\n", "// nothing\n{}", None,
+    ],
+)  # fmt: skip
+def test_when_it_is_removed_no_trace_is_left(ann: Keeper, text: str | None) -> None:
+    if text is None:
+        gemini(ann).unlink()
+    else:
+        gemini(ann).write_text(text, encoding="utf-8", newline="")
+    before = homes(ann)
+    assert ann.run("keep", "--install").code == 0
+    assert b"keep --hook" in gemini(ann).read_bytes()
+    done = ann.run("keep", "--remove")
+    assert done.code == 0, done
+    assert homes(ann) == before
+    assert not (ann.archive / "keep.json").exists()
+    done = ann.run("keep", "--remove")
+    assert (done.code, done.out, done.err) == (0, "", "retold: nothing to do: nothing is installed\n")
+
+
+def test_what_others_have_changed_meanwhile_stays(ann: Keeper) -> None:
+    ann.run("keep", "--install")
+    gemini(ann).write_text(gemini(ann).read_text(encoding="utf-8").replace("dark", "light"), encoding="utf-8")
+    claude(ann).write_text(
+        claude(ann).read_text(encoding="utf-8").replace("{\n", '{\n  "model": "x",\n', 1), encoding="utf-8"
+    )
+    assert ann.run("keep", "--install").err.endswith("nothing to do: all is installed\n")
+    ann.run("keep", "--remove")
+    assert gemini(ann).read_text(encoding="utf-8") == SETTINGS.replace("dark", "light")
+    assert json.loads(claude(ann).read_text(encoding="utf-8")) == {"model": "x"}
+
+
+def test_a_file_of_ours_that_was_written_anew_goes_too(ann: Keeper) -> None:
+    ann.run("keep", "--install")
+    claude(ann).write_text(json.dumps(json.loads(claude(ann).read_text(encoding="utf-8"))), encoding="utf-8")
+    ann.run("keep", "--remove")
+    assert not claude(ann).exists()
+
+
+def test_without_the_notes_it_is_removed_all_the_same(ann: Keeper) -> None:
+    ann.run("keep", "--install")
+    (ann.archive / "keep.json").write_text("{", encoding="utf-8")
+    ann.run("keep", "--remove")
+    assert gemini(ann).read_text(encoding="utf-8") == SETTINGS
+    assert json.loads(claude(ann).read_text(encoding="utf-8")) == {}
+
+
+def test_a_call_of_another_retold_is_renewed_and_removed_to_the_byte(ann: Keeper) -> None:
+    ann.call("keep", "--install")
+    assert str(ann.retold) in gemini(ann).read_text(encoding="utf-8")
+    assert "hook: yes, but it calls another retold" in ann.run("keep").out
+    done = ann.run("keep", "--install")  # from this process, which is not the script
+    assert str(ann.retold) not in gemini(ann).read_text(encoding="utf-8")
+    assert f"-  {' ' * 10}" in done.out
+    ann.run("keep", "--remove")
+    assert gemini(ann).read_text(encoding="utf-8") == SETTINGS
+    assert not claude(ann).exists()
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
+def test_broken_settings_are_refused_and_nothing_is_changed(ann: Keeper, data: bytes) -> None:
+    gemini(ann).write_bytes(data)
+    before = tree(ann.folder)
+    done = ann.run("keep", "--install")
+    assert (done.code, done.out) == (4, "")
+    assert str(gemini(ann)) in done.err
+    assert done.err.endswith("nothing was changed\n")
+    assert len([line for line in done.err.splitlines() if "nothing was changed" in line]) == 1
+    assert tree(ann.folder) == before
+    told = ann.run("keep")
+    assert told.code == 0
+    assert ("gemini  hook: not known: " in told.out) == (b"SessionEnd" not in data)
+
+
+def test_settings_that_broke_after_they_were_changed_are_left(ann: Keeper) -> None:
+    ann.run("keep", "--install")
+    gemini(ann).write_bytes(gemini(ann).read_bytes()[:-5])
+    before = tree(ann.folder)
+    assert ann.run("keep", "--remove").code == 4
+    assert tree(ann.folder) == before
+
+
+def test_broken_settings_without_us_do_not_stop_the_removal(ann: Keeper) -> None:
+    ann.run("keep", "--install")
+    gemini(ann).write_bytes(b"{")
+    assert ann.run("keep", "--remove").code == 0
+    assert not claude(ann).exists()
+    assert gemini(ann).read_bytes() == b"{"
+
+
+def test_read_only_settings_are_refused(ann: Keeper) -> None:
+    gemini(ann).chmod(0o444)
+    before = homes(ann)
+    done = ann.run("keep", "--install")
+    assert done.code == 4
+    assert "read-only; nothing was changed" in done.err
+    assert homes(ann) == before
+
+
+@pytest.mark.skipif(is_root, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_is_refused(ann: Keeper) -> None:
+    before = homes(ann)
+    (ann.folder / ".claude").chmod(0o500)
+    done = ann.run("keep", "--install")
+    (ann.folder / ".claude").chmod(0o755)
+    assert done.code == 4
+    assert homes(ann) == before
+
+
+def test_settings_that_are_a_folder_are_refused(ann: Keeper) -> None:
+    claude(ann).mkdir()
+    before = homes(ann)
+    assert ann.run("keep", "--install").code == 4
+    assert homes(ann) == before
+
+
+def test_a_link_stays_and_what_it_leads_to_is_changed(ann: Keeper) -> None:
+    dotfiles = ann.folder / "dotfiles"
+    dotfiles.mkdir()
+    gemini(ann).rename(dotfiles / "gemini.json")
+    gemini(ann).symlink_to(Path("..") / "dotfiles" / "gemini.json")
+    before = homes(ann)
+    assert ann.run("keep", "--install").code == 0
+    assert gemini(ann).is_symlink()
+    assert "keep --hook" in (dotfiles / "gemini.json").read_text(encoding="utf-8")
+    assert "hook: yes" in ann.run("keep").out.splitlines()[2]
+    ann.run("keep", "--remove")
+    assert homes(ann) == before
+
+
+def test_links_in_a_circle_are_refused(ann: Keeper) -> None:
+    gemini(ann).unlink()
+    gemini(ann).symlink_to("settings.json")
+    before = homes(ann)
+    assert ann.run("keep", "--install").code == 4
+    assert homes(ann) == before
+
+
+def test_all_changes_are_made_or_none(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "new" / "second"
+    first.write_bytes(b"1")
+    last = tmp_path / "last"
+    last.write_bytes(b"theirs")
+    before = tree(tmp_path)
+    changes = [
+        Change(str(first), b"1", b"one"),
+        Change(str(second), None, b"2"),
+        Change(str(last), b"3", b"three"),
+    ]
+    with pytest.raises(Stopped, match="something else meanwhile; nothing was changed"):
+        carry_out(changes)
+    assert tree(tmp_path) == before
+
+
+def test_what_changed_since_it_was_read_is_not_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"theirs")
+    with pytest.raises(Stopped, match="changed by something else"):
+        carry_out([Change(str(file), b"read", b"ours")])
+    assert file.read_bytes() == b"theirs"
+    assert os.listdir(tmp_path) == ["file"]
