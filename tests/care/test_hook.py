@@ -5,12 +5,15 @@ import os
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from keepers import Keeper
 from made_home import MadeHome, gemini, metadata, user
 from persons import states
+from retold.agents.protocol import Agent
 from retold.archive.record import Record
 from retold.care import errand
 from retold.care.calling import as_environment, hook_call, own_command, variables
@@ -75,13 +78,16 @@ def test_a_hook_does_not_wait_for_the_work(ann: Keeper) -> None:
         assert is_taken(lock.fileno())
         assert [called(ann).returncode for _ in range(3)] == [0, 0, 0]  # none of them waits for the lock
         time.sleep(1)
-        assert len(workers(ann)) == 1
+        assert all(
+            os.getsid(worker) == worker for worker in workers(ann)
+        )  # nobody who ends the agent ends it too
+        assert len(workers(ann)) == 1 or not Path("/proc").exists()
     ann.settle()
     assert ann.rows()
 
 
-def workers(ann: Keeper) -> list[str]:
-    """Return the processes that this person's hooks have started; none is looked for where there is no /proc."""
+def workers(ann: Keeper) -> list[int]:
+    """Return the processes that this person's hooks have started; none where there is no /proc to look into."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -89,8 +95,8 @@ def workers(ann: Keeper) -> list[str]:
         except OSError:
             continue
         if str(ann.retold) in line and "--now" in line:
-            found.append(line)
-    return found or ["?"] * (not Path("/proc").exists())
+            found.append(int(folder.name))
+    return found
 
 
 def test_who_finds_somebody_at_work_leaves_a_mark_and_goes(
@@ -226,6 +232,19 @@ def test_without_the_real_file_nothing_is_removed(ann: Keeper, made: MadeHome) -
     ann.sync()
     (made.gemini / f"{made.name('den', 1, 1)}.jsonl").unlink()
     assert removed(ann) == []
+    assert late.exists()
+
+
+def test_a_real_file_that_goes_at_the_last_moment_saves_the_ghost(ann: Keeper, made: MadeHome) -> None:
+    late = ghost(made)
+    ann.sync()
+    ((agent, home),) = own_homes(ann.env)
+    seen = list(agent.ghosts(home))
+    assert len(seen) == 1
+    seen[0].real[0].unlink()
+    told = cast("Agent", SimpleNamespace(NAME=agent.NAME, ghosts=lambda _: seen))
+    with Record(str(ann.archive)) as record:
+        assert remove_ghosts(record, [(told, home)]) == []
     assert late.exists()
 
 

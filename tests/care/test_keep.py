@@ -245,6 +245,15 @@ def test_a_folder_that_cannot_be_written_is_refused(ann: Keeper) -> None:
     assert homes(ann) == before
 
 
+def test_without_a_folder_of_our_own_nothing_is_changed(ann: Keeper) -> None:
+    ann.archive.write_text("a file", encoding="utf-8")
+    before = tree(ann.folder)
+    done = ann.run("keep", "--install")
+    assert done.code == 4
+    assert done.err.endswith("nothing was changed\n")
+    assert tree(ann.folder) == before
+
+
 def test_settings_that_are_a_folder_are_refused(ann: Keeper) -> None:
     claude(ann).mkdir()
     before = homes(ann)

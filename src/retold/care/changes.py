@@ -12,6 +12,8 @@ import msgspec
 
 from retold.archive.database import Stopped
 
+_UNCHANGED = "; nothing was changed"
+
 
 class Change(msgspec.Struct, frozen=True):
     """What a file is and what it is to be; None where there is none."""
@@ -31,12 +33,12 @@ def content(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise Stopped(f"{path} is no file; nothing was changed")
+                raise Stopped(f"{path} is no file{_UNCHANGED}")
             return file.read()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Stopped(f"{path} cannot be read ({error.strerror}); nothing was changed") from error
+        raise Stopped(f"{path} cannot be read ({error.strerror}){_UNCHANGED}") from error
 
 
 def check(change: Change) -> None:
@@ -46,11 +48,11 @@ def check(change: Change) -> None:
     try:
         is_read_only = change.before is not None and not os.stat(change.path).st_mode & stat.S_IWUSR
     except OSError as error:
-        raise Stopped(f"{change.path}: {error.strerror}; nothing was changed") from error
+        raise Stopped(f"{change.path}: {error.strerror}{_UNCHANGED}") from error
     if is_read_only:
-        raise Stopped(f"{change.path} is read-only; nothing was changed")
+        raise Stopped(f"{change.path} is read-only{_UNCHANGED}")
     if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):
-        raise Stopped(f"{above}: no permission to write there; nothing was changed")
+        raise Stopped(f"{above}: no permission to write there{_UNCHANGED}")
 
 
 def _above(folder: str) -> Iterator[str]:
@@ -85,8 +87,8 @@ def carry_out(changes: Sequence[Change]) -> list[str]:
             with contextlib.suppress(OSError, Stopped):
                 _write(Change(change.path, change.after, change.before))
         remove_folders(folders)
-        told = error if isinstance(error, Stopped) else f"{error.filename or ''}: {error.strerror}"
-        raise Stopped(f"{told}; nothing was changed") from error
+        told = str(error) if isinstance(error, Stopped) else f"{error.filename or ''}: {error.strerror}"
+        raise Stopped(f"{told.removesuffix(_UNCHANGED)}{_UNCHANGED}") from error
     return folders
 
 

@@ -41,7 +41,7 @@ def run(env: Mapping[str, str]) -> None:
         with _alone(folder) as is_alone:
             if not is_alone:
                 return  # whoever is at work looks for a mark after the end
-            while _is_mark_taken(folder):
+            if _is_mark_taken(folder):
                 _do(folder, env)
 
 

@@ -12,6 +12,7 @@ from retold.care.calling import NOW, hook_call, words
 from retold.care.changes import Change, back_up, carry_out, check, content, remove_folders
 from retold.care.ghosts import own_homes
 from retold.care.jsonc import Broken
+from retold.care.notes import NAME as NOTES
 from retold.care.notes import Note, Notes, digest, read_notes, write_notes
 from retold.care.settings import MARK, calls, is_called, with_hook, without_hook
 from retold.care.splice import is_bare_object
@@ -168,7 +169,11 @@ def carry_out_removal(work: Work, machine: Machine) -> Done:
 
 
 def _backed_up(work: Work, folder: str) -> list[tuple[str, str]]:
-    for change in work.settings:
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise Stopped(f"{folder}: {error.strerror}; nothing was changed") from error
+    for change in (*work.settings, Change(os.path.join(folder, NOTES), None, None)):
         check(change)
     backups = os.path.join(folder, BACKUPS)
     return [(one.path, back_up(one, backups)) for one in work.settings if one.before is not None]
