@@ -1,5 +1,6 @@
 """`retold keep`: what it changes, what it shows first, and what is left when it is removed: nothing."""
 
+import errno
 import json
 import os
 import stat
@@ -258,6 +259,29 @@ def test_settings_that_are_a_folder_are_refused(ann: Keeper) -> None:
     claude(ann).mkdir()
     before = homes(ann)
     assert ann.run("keep", "--install").code == 4
+    assert homes(ann) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_settings_that_are_a_pipe_are_not_waited_for(ann: Keeper) -> None:
+    os.mkfifo(claude(ann))
+    before = homes(ann)
+    assert "is no file" in ann.run("keep", "--install").err
+    assert homes(ann) == before
+
+
+def test_a_full_disk_leaves_everything_as_it_was(ann: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:  # after the first file has been written
+        sync_calls.append(descriptor)
+        if len(sync_calls) == 2:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    sync_calls: list[int] = []
+    before = homes(ann)
+    monkeypatch.setattr(os, "fsync", full)
+    done = ann.run("keep", "--install")
+    assert done.code == 4
+    assert done.err.endswith("No space left on device; nothing was changed\n")
     assert homes(ann) == before
 
 

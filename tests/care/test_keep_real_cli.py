@@ -1,6 +1,7 @@
 """The real Gemini CLI with `keep` installed, and without: what it deletes, and what is left."""
 
 import json
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from keepers import Keeper
 from made_home import session_id
 from persons import Json
-from real_cli import Gemini
+from real_cli import Driver, Gemini, RealCli
 
 pytestmark = [pytest.mark.shared, pytest.mark.real_cli]
 VERSION = "0.61.0"
@@ -125,3 +126,21 @@ def test_nothing_is_lost_with_keep_and_much_without(tmp_path: Path, real_gemini:
     assert done.code == 0, done
     assert "retold" not in kept.settings.read_text(encoding="utf-8")
     assert kept.settings.read_bytes() == lost.settings.read_bytes()
+
+
+def test_in_a_terminal_the_cli_is_content_with_its_hooks(
+    tmp_path: Path, real_cli: RealCli, real_gemini: Gemini, driven_gemini: Driver
+) -> None:
+    story = Story(tmp_path, real_gemini)
+    story.run("--version")
+    assert story.person.call("keep", "--install").code == 0
+    screen = real_cli.scratch / "log-pty" / VERSION / "tty.out"
+    seen = screen.stat().st_size if screen.exists() else 0
+    done = driven_gemini(VERSION, story.person.folder, story.project, "cancel.txt")
+    assert done.returncode == 0, done.stdout + done.stderr
+    told = screen.read_bytes()[seen:].decode(errors="replace")
+    assert "1 hooks executed successfully" in told
+    assert not re.search(r"hook[^\r\n]*(fail|error|timed out)", told, re.IGNORECASE)
+    story.person.settle()
+    assert story.person.rows()
+    assert not (story.person.archive / "logs").exists()

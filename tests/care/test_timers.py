@@ -129,6 +129,18 @@ def test_a_crontab_that_refuses_is_told_and_the_hooks_are_there(ann: Keeper) -> 
 
 
 @linux
+def test_a_crontab_that_refuses_to_be_cleaned_is_told(ann: Keeper) -> None:
+    ann.program("crontab", CRONTAB)
+    (ann.programs / "table").write_text("0 5 * * * backup\n", encoding="utf-8")
+    ann.run("keep", "--install")
+    (ann.programs / "refuses").touch()
+    done = ann.run("keep", "--remove")
+    assert done.code == 0
+    assert "retold: cron not removed: crontab: you are not allowed" in done.err
+    assert ann.run("keep").out.splitlines()[-1] == "timer   yes  (cron)"
+
+
+@linux
 def test_systemd_comes_first_and_goes_without_a_trace(ann: Keeper) -> None:
     ann.program("systemctl", SYSTEMCTL)
     ann.program("crontab", CRONTAB)

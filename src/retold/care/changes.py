@@ -31,9 +31,9 @@ class Change(msgspec.Struct, frozen=True):
 def content(path: str) -> bytes | None:
     """Return what a file holds, if it is there; raises Stopped for what is no file of a person's own."""
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # to open a pipe would be to wait for its other end
+            raise Stopped(f"{path} is no file{_UNCHANGED}")
         with open(path, "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise Stopped(f"{path} is no file{_UNCHANGED}")
             return file.read()
     except FileNotFoundError:
         return None
