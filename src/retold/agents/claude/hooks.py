@@ -1,7 +1,7 @@
 """How Claude Code is told to call a command.
 
-As its own reference of hooks has it: a group without a matcher is called always, times are in seconds, and the shell is
-bash, also on Windows, where it comes with Git. Run with 2.1.325, on Linux.
+A group without a matcher is called always, and times are in seconds. Run with 2.1.325, on Linux; that the shell is bash
+on Windows too, where it comes with Git, was only read, in reports of others (vercel/vercel-plugin#79).
 """
 
 from retold.agents.protocol import Call, Home, HookPlan

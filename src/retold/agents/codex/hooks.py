@@ -1,7 +1,7 @@
 """Codex CLI is not told to call anything.
 
-`notify` in its `config.toml` takes one program only, which may be somebody's already; hooks have to be trusted by hand.
-It deletes no session, so that a timer is early enough.
+`notify` in its `config.toml` takes one program only, which may be somebody's already. It deletes no session, so that a
+timer is early enough.
 """
 
 from retold.agents.protocol import Call, Home, HookPlan

@@ -2,7 +2,7 @@
 
 A start is too late: expired files are deleted before its hooks run. The end of a turn and of a session are not.
 Run with 0.33.2, 0.38.2, 0.51.0 and 0.61.0; times are in milliseconds. On Windows the shell is PowerShell
-(`getShellConfiguration` of 0.61.0).
+(`getShellConfiguration` of 0.61.0, read, not run).
 """
 
 from retold.agents.protocol import Call, Home, HookPlan
