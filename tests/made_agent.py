@@ -7,7 +7,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from retold.agents.protocol import Call, Ghost, Home, HookPlan, Reading, Source
+from retold.agents.protocol import (
+    Call,
+    Ghost,
+    Home,
+    HookPlan,
+    Lost,
+    Reading,
+    Refused,
+    Restored,
+    Source,
+    Target,
+)
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
 from retold.model.project import Clue
@@ -16,7 +27,7 @@ from retold.model.wire import decode_session, session_json
 from retold.reading.disk import DISK, Disk
 from retold.reading.files import read_bytes
 
-NAME = "made"
+NAME = PROGRAM = PACKAGE = "made"
 PLACE = "MADE_HOME"
 
 
@@ -77,6 +88,14 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
 
 def ghosts(home: Home) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
     return iter(())
+
+
+def restore(lost: Lost, target: Target) -> Restored | Refused:  # noqa: ARG001 - as every agent has it
+    return Refused("made up")
+
+
+def resume(native_id: str) -> Sequence[str]:
+    return ("made", native_id)
 
 
 def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - as every agent has it

@@ -172,7 +172,7 @@ class RealCli:
     def run(self, version: str, home: Path, project: Path, *arguments: str) -> Finished:
         """Run it headless."""
         command = ("bash", str(self.shared / "real-cli" / "run"), version, str(free_port()), *arguments)
-        return _finished(command, self._settings(version, home, project))
+        return _finished(command, self.settings(version, home, project))
 
     def drive(self, version: str, home: Path, project: Path, script: str) -> Finished:
         """Run it in a terminal, typing what the script says."""
@@ -184,9 +184,9 @@ class RealCli:
             str(free_port()),
             str(programs / "scripts" / script),
         )
-        return _finished(command, {**self._settings(version, home, project), "NO_YOLO": "1"})
+        return _finished(command, {**self.settings(version, home, project), "NO_YOLO": "1"})
 
-    def _settings(self, version: str, home: Path, project: Path) -> dict[str, str]:
+    def settings(self, version: str, home: Path, project: Path) -> dict[str, str]:
         """Return where everything lies; the version is linked into `scratch`, so that nothing is logged in the cache."""
         link = self.scratch / version
         if not link.exists():

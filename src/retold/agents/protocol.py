@@ -78,6 +78,55 @@ class Ghost(msgspec.Struct, frozen=True):
     real: tuple[Path, ...]
 
 
+class Lost(msgspec.Struct, frozen=True):
+    """A conversation as the archive has it, to be written back."""
+
+    session: Session
+    readings: Sequence[Reading]
+    files: Sequence[Source]
+    """All files of the conversation, those beside it and those of its subagents as well, where they can be read."""
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a conversation is to be written, and how."""
+
+    home: Home
+    root: str | None
+    """The folder of its project."""
+    at: datetime
+    version: str | None = None
+    """Of the agent that is to find it there; None for the newest."""
+    view: View | None = None
+    """None for what the agent had last, else this, even if the agent still has something of it."""
+    is_clean: bool = False
+    """Whether what the agent would not resume well is to be written anew."""
+
+
+class Addition(msgspec.Struct, frozen=True):
+    """A file to be added to a home."""
+
+    path: Path
+    data: bytes = b""
+    source: Source | None = None
+    """What it is a copy of, in place of data."""
+
+
+class Restored(msgspec.Struct, frozen=True):
+    """What has to be added so that an agent finds a conversation again; nothing, where it has it."""
+
+    native_id: str
+    """The id by which the agent then knows it."""
+    additions: tuple[Addition, ...]
+    """The conversation itself comes last."""
+    view: View = "active"
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """Why a conversation cannot be written back, in one line."""
+
+    why: str
+
+
 class Call(msgspec.Struct, frozen=True):
     """How retold is called by an agent: as a line of the shell that the agent uses."""
 
@@ -101,6 +150,10 @@ class Agent(Protocol):
     """
 
     NAME: str
+    PROGRAM: str
+    """The command that starts it."""
+    PACKAGE: str
+    """The npm package in which it comes."""
 
     def homes(self, env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
         """Where this agent keeps its sessions, whether or not the folder is there."""
@@ -131,6 +184,12 @@ class Agent(Protocol):
 
     def ghosts(self, home: Home) -> Iterator[Ghost]:
         """Files of a home without conversation that make the agent delete those with it."""
+
+    def restore(self, lost: Lost, target: Target) -> Restored | Refused:
+        """What to write so that the agent itself lists and resumes a conversation; nothing is written here."""
+
+    def resume(self, native_id: str) -> Sequence[str]:
+        """The command that goes on with a session, run in the folder of its project."""
 
     def hook_plan(self, home: Home, call: Call) -> HookPlan | None:
         """What to write into which settings, so that the agent calls retold; None where it cannot."""

@@ -60,6 +60,15 @@ def read_from(record: Record, agent: str, cluster: str | None, session: int) -> 
     return record.rows(_OF_SESSION, (agent, cluster, session))
 
 
+def kept_in_cluster(record: Record, agent: str, cluster: str) -> Iterator[Row]:
+    """Yield the files of a cluster of which something is kept, those beside it as well."""
+    asked = (
+        "SELECT DISTINCT path, home, folder, label, cluster FROM sources JOIN originals ON source = sources.id"
+        " WHERE agent = ? AND cluster = ? AND is_latest = 1 ORDER BY path"
+    )
+    return record.rows(asked, (agent, cluster))
+
+
 def latest_at(record: Record, agent: str, path: str) -> Row | None:
     """Return id, size and time of the latest that was kept of a file."""
     asked = f"{_ORIGINALS} WHERE agent = ? AND path = ? ORDER BY is_latest DESC, originals.id DESC LIMIT 1"

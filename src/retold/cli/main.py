@@ -22,6 +22,7 @@ COMMANDS = {
     "show": "the transcript of a conversation",
     "events": "tell a conversation, or files, as normalised events",
     "projects": "projects, their roots, and how they are known",
+    "restore": "write a conversation back, so that its agent lists and resumes it",
     "keep": "archive by itself: hooks in your agents, and a timer",
     "name": "give a conversation a title of your own",
     "tag": "tag a conversation",

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.protocol import Agent, Home, Reading, Source
+from retold.agents.protocol import Agent, Home, Lost, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.archive.record import Record, as_path, summary_of
 from retold.archive.rows import name_of
 from retold.archive.sessions import copied_messages, known_by, others_requests, renamed_keys
-from retold.archive.sources import read_from
+from retold.archive.sources import kept_in_cluster, read_from
 from retold.ingest.derive import conversation_name, conversations, scraps
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.model.entries import Entry, Message
@@ -18,6 +18,7 @@ from retold.model.parts import ToolCall
 from retold.model.problem import Problem
 from retold.model.session import Session, View
 from retold.model.wire import decode_summary
+from retold.reading.disk import Disk
 
 
 def retold(record: Record, key: str, view: View = "full") -> Session | None:
@@ -27,21 +28,38 @@ def retold(record: Record, key: str, view: View = "full") -> Session | None:
     return found[0]
 
 
+def lost(record: Record, key: str) -> Lost | None:
+    """Return all that there is of a session, to write it back; None if there is none."""
+    row = known_by(record, key)
+    if row is None:
+        return None
+    number, name, agent, cluster, packed = row
+    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, "full")
+    readings = () if found is None else found[0]
+    disk = KeptDisk(record, agent)
+    rows = kept_in_cluster(record, agent, cluster) if cluster is not None else ()
+    files = [_source(disk, *row) for row in rows]
+    return Lost(decode_summary(summary_of(packed)), readings, files)
+
+
 def _retold(record: Record, key: str, view: View) -> Session | None:
     row = known_by(record, key)
     if row is None:
         return None
     number, name, agent, cluster, packed = row
     known = decode_summary(summary_of(packed))
-    sources = list(_sources(record, agent, cluster, number))
-    session = _read(AGENTS[agent], sources, name, view)
-    if session is None:
+    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, view)
+    if found is None:
         return known
+    session = found[1]
     told = msgspec.structs.replace(session, timeline=tuple(_marked(record, number, session.timeline)))
     return _as_known(told, known)
 
 
-def _read(agent: Agent, sources: Iterable[Source], name: int, view: View) -> Session | None:
+def _read(
+    agent: Agent, sources: Iterable[Source], name: int, view: View
+) -> tuple[Sequence[Reading], Session] | None:
+    """Return what a session is read from, and the session."""
     clustered: list[Reading] = []
     loose: list[Reading] = []
     for source in sources:
@@ -49,11 +67,11 @@ def _read(agent: Agent, sources: Iterable[Source], name: int, view: View) -> Ses
         if not isinstance(found, Problem):
             (loose if source.cluster is None else clustered).extend(found)
     shared = scraps(agent, loose)
-    for group, _, session in conversations(agent, clustered, shared, view):
+    for group, readings, session in conversations(agent, clustered, shared, view):
         if conversation_name(agent, group) == name:
-            return session
-    lost = next((said for group, said in shared.items() if conversation_name(agent, group) == name), None)
-    return None if lost is None else agent.join(lost, view)
+            return readings, session
+    alone = next((said for group, said in shared.items() if conversation_name(agent, group) == name), None)
+    return None if alone is None else (alone, agent.join(alone, view))
 
 
 def _sources(record: Record, agent: str, cluster: str | None, session: int) -> Iterator[Source]:
@@ -62,7 +80,18 @@ def _sources(record: Record, agent: str, cluster: str | None, session: int) -> I
     for path, home, folder, label, group, is_latest, *original in read_from(record, agent, cluster, session):
         place = as_path(path)
         seen = disk if is_latest else Pinned(disk, place, KeptFile(record.originals, *original))
-        yield Source(Path(place), Home(Path(as_path(home)), Path(as_path(folder)), label, seen), group)
+        yield _source(seen, path, home, folder, label, group)
+
+
+def _source(  # noqa: PLR0913 - what is kept of a file
+    disk: Disk,
+    path: str | bytes,
+    home: str | bytes,
+    folder: str | bytes,
+    label: str | None,
+    group: str | None,
+) -> Source:
+    return Source(Path(as_path(path)), Home(Path(as_path(home)), Path(as_path(folder)), label, disk), group)
 
 
 def _marked(record: Record, session: int, timeline: Iterable[Entry]) -> Iterator[Entry]:

@@ -50,8 +50,13 @@ class Atlas:
 
     def _named(self, session: Session) -> Clue | None:
         """Return what the homes say about the folders in which the session's files lie."""
-        found = [clue for source in session.sources for clue in self._of_folders(source.path)]
-        return min(found, key=lambda clue: ORDER.index(clue.evidence), default=None)
+        found = {clue for source in session.sources for clue in self._of_folders(source.path)}
+        wanted = session.project.hash
+        folders = {_SEPARATORS.sub("/", source.path).rpartition("/")[0] for source in session.sources}
+        if wanted is not None and len(folders) > 1:
+            # A file that was written back may lie in the folder of another project.
+            found = {clue for clue in found if root_hash(clue.root) == wanted}
+        return min(found, key=lambda clue: (ORDER.index(clue.evidence), clue.root), default=None)
 
     def _of_folders(self, path: str) -> Iterator[Clue]:
         for home in self.homes:

@@ -5,12 +5,16 @@ from retold.agents.claude.hooks import hook_plan
 from retold.agents.claude.join import group, join
 from retold.agents.claude.places import clues, find, home_in, homes
 from retold.agents.claude.read import read
+from retold.agents.claude.restore import restore, resume
 from retold.agents.claude.retention import ghosts
 
 NAME = "claude"
+PROGRAM, PACKAGE = "claude", "@anthropic-ai/claude-code"
 
 __all__ = [
     "NAME",
+    "PACKAGE",
+    "PROGRAM",
     "clues",
     "find",
     "ghosts",
@@ -21,4 +25,6 @@ __all__ = [
     "join",
     "read",
     "relate",
+    "restore",
+    "resume",
 ]

@@ -4,12 +4,16 @@ from retold.agents.codex.hooks import hook_plan
 from retold.agents.codex.join import group, join, relate
 from retold.agents.codex.places import clues, find, home_in, homes
 from retold.agents.codex.read import read
+from retold.agents.codex.restore import restore, resume
 from retold.agents.codex.retention import ghosts
 
 NAME = "codex"
+PROGRAM, PACKAGE = "codex", "@openai/codex"
 
 __all__ = [
     "NAME",
+    "PACKAGE",
+    "PROGRAM",
     "clues",
     "find",
     "ghosts",
@@ -20,4 +24,6 @@ __all__ = [
     "join",
     "read",
     "relate",
+    "restore",
+    "resume",
 ]

@@ -6,11 +6,15 @@ from retold.agents.gemini.hooks import hook_plan
 from retold.agents.gemini.join import group, join
 from retold.agents.gemini.places import clues, find, home_in, homes
 from retold.agents.gemini.read import read
+from retold.agents.gemini.restore import restore, resume
 
 NAME = "gemini"
+PROGRAM, PACKAGE = "gemini", "@google/gemini-cli"
 
 __all__ = [
     "NAME",
+    "PACKAGE",
+    "PROGRAM",
     "clues",
     "find",
     "ghosts",
@@ -21,4 +25,6 @@ __all__ = [
     "join",
     "read",
     "relate",
+    "restore",
+    "resume",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from retold.agents.gemini.restored import original_id
 from retold.agents.gemini.tools import STARTS_AGENT
 from retold.model.entries import Entry, Message
 from retold.model.parts import ToolCall
@@ -39,7 +40,7 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
 def _parent_id(child: Session) -> str | None:
     """Return the id of the session that started a subagent: its folder's name, or its own id where that is shared."""
     folder, name = re.split(r"[/\\]", child.sources[0].path)[-2:]
-    return child.native_id if folder == "chats" and name.startswith("session-") else folder
+    return child.native_id if folder == "chats" and name.startswith("session-") else original_id(folder)
 
 
 def _agent_id(child: Session) -> str:

@@ -2,7 +2,7 @@
 
 A resume in another minute begins a file `session-<now>-<short id>.jsonl` in which nothing is ever said. At the next start of
 any session of the project 0.42, 0.43, 0.47 and later find it not worth keeping, and delete every file of that short id.
-Evidence: `docs/formats/gemini.md`, sections 4.3 and 4.6.
+Evidence: `docs/formats/gemini.md`, section 4.
 """
 
 from collections import defaultdict

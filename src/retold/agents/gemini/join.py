@@ -12,6 +12,7 @@ from retold.agents.gemini.merge import merged
 from retold.agents.gemini.prompts import Typed, prompts_draft
 from retold.agents.gemini.raw import ENVIRONMENT_ID
 from retold.agents.gemini.replay import as_state
+from retold.agents.gemini.restored import mark_of, original_id
 from retold.agents.gemini.sessions import Recorded, recorded_draft
 from retold.agents.gemini.state import Plain, State
 from retold.agents.protocol import Reading, source_file
@@ -43,7 +44,7 @@ def _session_group(found: Recorded, reading: Reading) -> str:
     project, kind, first = _facts(found.state)
     key = f"session:{project or found.origin.project_key}:{reading.native_id}"
     if found.origin.parent_id is not None:
-        return f"{key}:of:{found.origin.parent_id}"
+        return f"{key}:of:{original_id(found.origin.parent_id)}"
     if kind == "subagent":
         return f"{key}:subagent:{found.origin.stem}"
     if _UUID.fullmatch(reading.native_id or ""):
@@ -58,7 +59,9 @@ def _facts(state: State | Plain) -> tuple[object, object, str | None]:
         said = (message.id for message in record.messages if message.id != ENVIRONMENT_ID)
         return record.project_hash, record.kind, next(said, None)
     names = (name for name in state.ever if type(name) is str and name != ENVIRONMENT_ID)
-    return state.metadata.get("projectHash"), state.metadata.get("kind"), next(names, None)
+    mark = mark_of(state.metadata)
+    project = state.metadata.get("projectHash") if mark is None else mark.project_hash
+    return project, state.metadata.get("kind"), next(names, None)
 
 
 def join(readings: Sequence[Reading], view: View = "full") -> Session:

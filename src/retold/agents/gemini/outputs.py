@@ -48,9 +48,9 @@ class Outputs(msgspec.Struct, frozen=True):
         return full
 
 
-def find_outputs(place: Origin, native_id: str | None, disk: Disk) -> Outputs:
-    """Read what the CLI moved out of this session: only regular files below its own `tool-outputs` folder."""
-    ids = [session_id for session_id in (native_id, place.parent_id) if session_id is not None]
+def find_outputs(place: Origin, disk: Disk, *known: str | None) -> Outputs:
+    """Read what the CLI moved out of a session of these ids: only regular files below its own `tool-outputs` folder."""
+    ids = dict.fromkeys(session_id for session_id in (*known, place.parent_id) if session_id is not None)
     folder = place.project_folder + os.sep + "tool-outputs"
     return Outputs(dict(pair for session_id in ids for pair in _files(folder, session_id, disk)))
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from retold.agents.gemini.restored import without_prefix
 from retold.agents.protocol import Home, Source
 from retold.model.problem import Problem
 from retold.model.project import Clue
@@ -29,6 +30,7 @@ _CHECKPOINT = re.compile(r"checkpoint(?:-.*)?\.json")
 _PROMPTS = re.compile(r"logs\.json(?:\..+\.bak)?")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+_CLUSTERED = 5
 _SESSION_MATERIAL = re.compile(r"session-.+\.jsonl?(?:\.unreadable-\d+)?|.+\.jsonl?")
 
 
@@ -113,7 +115,7 @@ def _chats(chats: Path, home: Home) -> Iterator[Source | Problem]:
     yield from _files(chats, home)
     for entry in entries(chats, home.disk):
         if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
-            yield from _files(Path(entry.path), home, short_id(entry.name))
+            yield from _files(Path(entry.path), home, _clustered(entry.name))
 
 
 def short_id(session_id: str) -> str:
@@ -171,9 +173,17 @@ def _files(folder: Path, home: Home, cluster: str | None = None) -> Iterator[Sou
 
 
 def _cluster(name: str) -> str:
-    """Return the short id that ends a session's name; what is named otherwise stands alone."""
+    """Return the begin of the id that ends a session's name; what is named otherwise stands alone."""
     match = _SESSION_NAME.fullmatch(name)
-    return match[1][:8] if match else name
+    return _clustered(match[1]) if match else name
+
+
+def _clustered(session_id: str) -> str:
+    """Return as much of an id as stands in the name of every file of its session, written back or not.
+
+    A session that was written back is `r_<id>`, of which a name holds six characters, or five for the second time.
+    """
+    return short_id(without_prefix(session_id))[:_CLUSTERED]
 
 
 def origin(source: Source) -> Origin:

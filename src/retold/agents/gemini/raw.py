@@ -12,6 +12,8 @@ ENVIRONMENT_ID = hashlib.sha256(b"environment-context").hexdigest()[:32]
 """The id under which 0.44 and later record `<session_context>`."""
 RESPONSE_SUFFIX = "_response"
 """Ends the id of the tool results that a resume writes once more (0.44 and later)."""
+RESULTS_SUFFIX = "-retold-results"
+"""Ends the id of tool results in a session that we wrote back."""
 SNAPSHOT = "<state_snapshot>"
 """Opens the summary that `/compress` puts in place of the history."""
 
@@ -23,6 +25,7 @@ METADATA_KEYS = frozenset(
     (
         "sessionId", "projectHash", "startTime", "lastUpdated", "messages", "summary", "directories", "kind",
         "memoryScratchpad",
+        "retold",  # what we leave in a file that we wrote back
         # what `/export-session` adds
         "messageCount", "userMessageCount", "firstUserMessage", "hasResumableContent", "memoryScratchpadIsStale",
     )

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from retold.agents.gemini import restored
 from retold.agents.gemini.captures import Captured
 from retold.agents.gemini.histories import History
 from retold.agents.gemini.loader import is_loadable, with_fallback
@@ -52,7 +53,7 @@ def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] |
         case Usual(record):
             place = origin(source)
             plain = Recorded(
-                place, Plain(path, record), outputs=find_outputs(place, record.session_id, source.disk)
+                place, Plain(path, record), outputs=find_outputs(place, source.disk, record.session_id)
             )
             return (_reading(source, file, "gemini-json", record.session_id or None, plain),)
         case Document() as found:
@@ -88,11 +89,14 @@ def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
     if not is_loadable(state) and state.lines <= 1:
         whole = decode(data)
         state = with_fallback(state, whole.value) if isinstance(whole, Decoded) and whole.strict else state
-    native_id = state.metadata.get("sessionId")
-    native_id = native_id if type(native_id) is str and native_id else None
-    outputs = find_outputs(found.origin, native_id, source.disk)
+    native_id = restored.native_id(state.metadata)
+    outputs = find_outputs(found.origin, source.disk, native_id, _text(state.metadata.get("sessionId")))
     recorded = Recorded(found.origin, state, outputs, settled, settled_end, _seal(data, settled_end))
     return _reading(source, file, "gemini-jsonl", native_id, recorded)
+
+
+def _text(value: Any) -> str | None:
+    return value if type(value) is str and value else None
 
 
 def _seal(data: bytes, end: int) -> bytes:
@@ -190,9 +194,8 @@ def _is_list_of(value: Any, is_kind: Callable[[Any], bool]) -> bool:
 def _session(found: Document, source: Source, file: FileBytes, place: Origin) -> Reading:
     path, record = source.shown, found.value
     state = document(path, record, is_strict=found.strict)
-    native_id = record.get("sessionId")
-    known = native_id if type(native_id) is str and native_id else None
-    recorded = Recorded(place, state, find_outputs(place, known, source.disk))
+    known = restored.native_id(record)
+    recorded = Recorded(place, state, find_outputs(place, source.disk, known))
     return _reading(source, file, "gemini-json", known, recorded, found.problems)
 
 

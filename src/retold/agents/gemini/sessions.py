@@ -12,6 +12,7 @@ from retold.agents.gemini.outputs import Outputs
 from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import METADATA_KEYS, Record
 from retold.agents.gemini.replay import as_state
+from retold.agents.gemini.restored import mark_of
 from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.state import Plain, State
 from retold.agents.gemini.timelines import active_timeline, full_timeline
@@ -161,7 +162,10 @@ def _times(
     last_said = next((entry.at for entry in reversed(timeline) if entry.at is not None), None)
     starts = [at for at in map(notes.time, about.starts) if at is not None]
     started_at = min(starts, default=first_said)
-    ends = (notes.time(about.metadata.get("lastUpdated")), last_said)
+    mark, updated = mark_of(about.metadata), about.metadata.get("lastUpdated")
+    if mark is not None and updated == mark.restored_at:  # when we wrote it back, nothing was said
+        updated = mark.last_updated
+    ends = (notes.time(updated), last_said)
     ended_at = max((at for at in ends if at is not None), default=None)
     if started_at is None and ended_at is None:
         derived = found.origin.named_at or modified_at

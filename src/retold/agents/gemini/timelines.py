@@ -8,7 +8,7 @@ import msgspec
 from retold.agents.gemini.loader import active_records
 from retold.agents.gemini.normalise import entry, usual_entry
 from retold.agents.gemini.pairing import Placed, paired
-from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, Record, looks_said
+from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, RESULTS_SUFFIX, Record, looks_said
 from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.state import Key, Plain, State
 from retold.agents.gemini.tasks import with_tasks_told
@@ -33,16 +33,24 @@ def full_timeline(found: State | Plain, setting: Setting) -> tuple[Entry, ...]:
     return paired(with_tasks_told(placed) if notes.has_agents else placed, notes)
 
 
-def _replayed(state: State, setting: Setting) -> Iterator[Placed]:
-    copied, copies, notes = state.copies, _copies_by_original(state), setting.notes
+def fates(state: State) -> dict[Key, Fate]:
+    """Return what became of each message, copies left out."""
+    copied, copies = state.copies, _copies_by_original(state)
     is_all_live = state.verbatim is not None and state.listed is None
     live = state.live if state.listed is None else state.listed
-    for key, versions in state.ever.items():
-        if key in copied:
-            continue
+    return {
+        key: "live" if is_all_live or key in live else _fate(key, state, copies)
+        for key in state.ever
+        if key not in copied
+    }
+
+
+def _replayed(state: State, setting: Setting) -> Iterator[Placed]:
+    notes = setting.notes
+    for key, fate in fates(state).items():
+        versions = state.ever[key]
         record, place = versions[0]
         notes.place = place
-        fate: Fate = "live" if is_all_live or key in live else _fate(key, state, copies)
         if type(key) is not str and state.verbatim is None and not looks_said(record):
             yield Placed(Event(None, "notice", None, fate, "", Opaque(record)), place)  # told by the replay
             continue
@@ -53,8 +61,8 @@ def _replayed(state: State, setting: Setting) -> Iterator[Placed]:
 
 
 def _is_rerecorded(key: Key) -> bool:
-    """A resume writes every tool result once more, under the id of the answer with a suffix."""
-    return type(key) is str and key.endswith(RESPONSE_SUFFIX)
+    """A resume writes every tool result once more, under the id of the answer with a suffix; so do we."""
+    return type(key) is str and key.endswith((RESPONSE_SUFFIX, RESULTS_SUFFIX))
 
 
 def _superseded(record: Record, setting: Setting) -> Entry:

@@ -1,0 +1,16 @@
+"""A session written back: Claude Code finds it by its file, as it was."""
+
+from collections.abc import Sequence
+
+from retold.agents.protocol import Lost, Refused, Restored, Target
+from retold.agents.verbatim import verbatim
+
+
+def restore(lost: Lost, target: Target) -> Restored | Refused:
+    """Return the files that a home lacks, byte for byte."""
+    return verbatim(lost, target)
+
+
+def resume(native_id: str) -> Sequence[str]:
+    """Return the command that goes on with a session."""
+    return ("claude", "--resume", native_id)

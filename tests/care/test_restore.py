@@ -1,0 +1,241 @@
+"""Sessions written back: what is written says what was said, is written once, and harms nothing."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from persons import Person
+from retold.agents.gemini.raw import RESULTS_SUFFIX
+from retold.agents.gemini.resumable import is_wellformed
+from retold.demo.home import make_home
+
+Json = dict[str, Any]
+
+
+def demo(folder: Path) -> Person:
+    make_home(folder / "demo", datetime(2026, 3, 1, tzinfo=UTC))
+    return Person(folder / "demo" / "home", folder / "retold")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Person:
+    """A person with weeks of work of all three agents, archived, whose agents have nothing of it any more."""
+    person = demo(tmp_path_factory.mktemp("made"))
+    person.sync()
+    for name in (".gemini", ".claude", ".codex"):
+        (person.folder / name).rename(person.folder / f"kept{name}")
+    return person
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "den"
+    folder.mkdir()
+    return folder.resolve()
+
+
+def mains(person: Person, agent: str) -> list[str]:
+    return [
+        key
+        for key, row in person.rows().items()
+        if row["agent"] == agent and row["kind"] == "main" and row["counts"]["prompts"]
+    ]
+
+
+def restored(person: Person, key: str, home: Path, project: Path, *more: str) -> list[Path]:
+    """Restore a session into a home; return what was written."""
+    done = person.run("restore", key, "--home", str(home), "--project", str(project), *more)
+    assert done.code == 0, done
+    return [Path(line) for line in done.out.splitlines()]
+
+
+def conversation(session: Json) -> list[Any]:
+    """Return what was said and done, in order, without what only surrounds it."""
+    return [said for entry in session["timeline"] if entry["type"] == "message" for said in _said(entry)]
+
+
+def _said(entry: Json) -> Iterator[Any]:
+    for part in entry["parts"]:
+        if part["type"] == "text":
+            yield entry["role"], part["text"]
+        elif part["type"] == "tool_call":
+            yield part["name"], part["arguments"], part["result"] or part["error"]
+
+
+def test_restored_and_read_again_it_is_the_same_conversation(
+    made: Person, tmp_path: Path, project: Path
+) -> None:
+    keys = mains(made, "gemini")
+    assert keys
+    for number, key in enumerate(keys):
+        other = Person(tmp_path / f"bob{number}")
+        files = restored(made, key, other.folder, project, "--view", "full")
+        assert files[-1].name.startswith("session-")
+        records = [json.loads(line) for line in files[-1].read_bytes().splitlines()]
+        assert is_wellformed(records[1:])
+        other.sync()
+        before = made.show(key)
+        (found,) = [row for row in other.rows().values() if row["native_id"] == before["native_id"]]
+        after = other.show(found["key"])
+        assert conversation(after) == conversation(before)
+        assert after["started_at"] == before["started_at"]
+        assert after["ended_at"] == before["ended_at"]
+        assert not any(str(entry["id"]).endswith(RESULTS_SUFFIX) for entry in after["timeline"])
+
+
+@pytest.mark.parametrize("agent", ["claude", "codex"])
+def test_other_agents_get_their_files_back_byte_for_byte(made: Person, tmp_path: Path, agent: str) -> None:
+    keys = mains(made, agent)
+    assert keys
+    for key in keys:
+        home = tmp_path / "home"
+        files = [
+            Path(line)
+            for line in made.run(
+                "restore", key, "--home", str(home), "--project", str(tmp_path)
+            ).out.splitlines()
+        ]
+        assert files
+        for file in files:
+            assert file.read_bytes() == (made.folder / f"kept{file.relative_to(home)}").read_bytes()
+
+
+@pytest.mark.parametrize("agent", ["gemini", "claude", "codex"])
+def test_restoring_twice_writes_nothing_new(made: Person, tmp_path: Path, project: Path, agent: str) -> None:
+    key = mains(made, agent)[0]
+    for options in ((), ("--view", "full"), ("--view", "active")) if agent == "gemini" else ((),):
+        restored(made, key, tmp_path, project, *options)
+        assert restored(made, key, tmp_path, project, *options) == []
+
+
+def test_the_archive_knows_what_was_written_back_as_its_own(tmp_path: Path) -> None:
+    person = demo(tmp_path)
+    person.sync()
+    before = person.rows()
+    shutil.rmtree(person.folder / ".gemini" / "tmp")
+    person.sync()
+    placed = [key for key in mains(person, "gemini") if before[key]["project"]["root"]]
+    assert placed
+    for key in placed:
+        assert person.run("restore", key).code == 0
+    assert person.sync()["new_sessions"] == 0
+    after = person.rows()
+    for key, row in before.items():
+        changed = {name for name in row if row[name] != after[key][name]}
+        assert changed <= {"sources", "coverage", "project"}, (key, changed)
+        # The marker that was written tells what only the hash told before.
+        assert after[key]["project"]["root"] == row["project"]["root"]
+
+
+def test_a_dry_run_writes_nothing(made: Person, tmp_path: Path, project: Path) -> None:
+    key = mains(made, "gemini")[0]
+    done = made.run("restore", key, "--home", str(tmp_path / "home"), "--project", str(project), "--dry-run")
+    assert done.code == 0
+    assert done.out.startswith("would write ")
+    assert not (tmp_path / "home").exists()
+
+
+def test_an_id_is_only_a_name(tmp_path: Path, project: Path) -> None:
+    person = Person(tmp_path / "ann")
+    chats = person.folder / ".gemini" / "tmp" / "den" / "chats"
+    chats.mkdir(parents=True)
+    head = {
+        "sessionId": "../../../../x\u001b[2J y",
+        "projectHash": "ab" * 32,
+        "startTime": "2026-03-01T10:00:00.000Z",
+    }
+    said = {
+        "id": "m1",
+        "type": "user",
+        "timestamp": "2026-03-01T10:00:01.000Z",
+        "content": "where is the quokka?",
+    }
+    text = "".join(json.dumps(record) + "\n" for record in (head, said))
+    (chats / "session-2026-03-01T10-00-aaaaaaaa.jsonl").write_text(text, encoding="utf-8")
+    person.sync()
+    (key,) = person.rows()
+    (*_, file) = restored(person, key, tmp_path / "home", project)
+    assert file.parent == tmp_path / "home" / ".gemini" / "tmp" / "den" / "chats"
+    assert file.name == "session-2026-03-01T10-00-r_______.jsonl"
+
+
+class TestBadInput:
+    """One clear line, exit code 4, and nothing changed."""
+
+    @pytest.fixture
+    def key(self, made: Person) -> str:
+        return mains(made, "gemini")[0]
+
+    def refused(self, made: Person, key: str, *arguments: str) -> str:
+        done = made.run("restore", key, *arguments)
+        assert (done.code, done.out) == (4, ""), done
+        assert done.err.count("\n") == 1
+        return done.err
+
+    def test_a_home_that_is_a_file(self, made: Person, key: str, tmp_path: Path, project: Path) -> None:
+        home = tmp_path / "home"
+        home.write_text("mine", encoding="utf-8")
+        assert "is no folder" in self.refused(made, key, "--home", str(home), "--project", str(project))
+        assert home.read_text(encoding="utf-8") == "mine"
+
+    def test_a_project_that_is_gone(self, made: Person, key: str, tmp_path: Path) -> None:
+        told = self.refused(made, key, "--home", str(tmp_path / "home"), "--project", str(tmp_path / "gone"))
+        assert "is gone" in told
+        assert not (tmp_path / "home").exists()
+
+    @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write everywhere")
+    def test_a_home_that_is_read_only(self, made: Person, key: str, tmp_path: Path, project: Path) -> None:
+        home = tmp_path / "home"
+        home.mkdir(mode=0o500)
+        assert "nothing was written" in self.refused(
+            made, key, "--home", str(home), "--project", str(project)
+        )
+
+    def test_a_full_disk(self, made: Person, key: str, tmp_path: Path, project: Path) -> None:
+        code = """
+import resource, signal
+import retold.care.restore as restore
+write = restore.add
+def add(*given):
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (600, 600))
+    write(*given)
+restore.add = add
+"""
+        done = made.spawn(
+            "restore", key, "--home", str(tmp_path / "home"), "--project", str(project), code=code
+        )
+        assert (done.code, done.out) == (4, ""), done
+        assert "nothing was written" in done.err
+        assert not (tmp_path / "home").exists()
+
+    def test_a_folder_that_leads_elsewhere(
+        self, made: Person, key: str, tmp_path: Path, project: Path
+    ) -> None:
+        tmp = tmp_path / "home" / ".gemini" / "tmp"
+        tmp.mkdir(parents=True)
+        (tmp_path / "elsewhere").mkdir()
+        (tmp / "den").symlink_to(tmp_path / "elsewhere", target_is_directory=True)
+        told = self.refused(made, key, "--home", str(tmp_path / "home"), "--project", str(project))
+        assert "outside" in told
+        assert list((tmp_path / "elsewhere").iterdir()) == []
+
+    def test_a_session_that_no_agent_goes_on_with(self, made: Person) -> None:
+        (checkpoint,) = [key for key, row in made.rows().items() if row["kind"] == "checkpoint"][:1]
+        assert "no conversation" in self.refused(made, checkpoint)
+
+
+def test_whoever_is_writing_there_is_waited_for(made: Person, tmp_path: Path, project: Path) -> None:
+    chats = tmp_path / ".gemini" / "tmp" / "den" / "chats"
+    chats.mkdir(parents=True)
+    (chats / "session-2026-03-01T10-00-bbbbbbbb.jsonl").write_text("{}\n", encoding="utf-8")
+    began = time.monotonic()
+    assert restored(made, mains(made, "gemini")[0], tmp_path, project)
+    assert time.monotonic() - began > 1
