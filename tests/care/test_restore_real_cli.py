@@ -1,6 +1,8 @@
 """Sessions written back, as the real Gemini CLI finds them: listed, resumed, and still there later."""
 
 import json
+import os
+import shlex
 import shutil
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,8 +11,9 @@ from typing import Any
 import pytest
 
 from persons import Person
-from real_cli import RealCli
+from real_cli import RealCli, free_port
 from requests_sent import last_conversation, misfits, parts
+from retold.agents.gemini import ghosts, home_in
 
 NEW, OLD = "0.61.0", "0.38.2"
 MODEL = ("-m", "gemini-2.5-flash", "--yolo")
@@ -195,3 +198,40 @@ def test_a_prompt_that_failed_is_brought_back(gemini: Gemini) -> None:
     assert f"[{found}]" in gemini("--list-sessions")
     (file,) = gemini.person.folder.glob(".gemini/tmp/*/chats/session-*r_*")
     assert "find the quokka" in file.read_text(encoding="utf-8")
+
+
+def test_resume_runs_the_agent_on_a_history_it_resumes_well(
+    gemini: Gemini, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = gemini.person
+    gemini(*MODEL, "-p", "SCENARIO:full please look at @main.py and fix it")
+    person.sync()
+    (key,) = (key for key, row in person.rows().items() if row["kind"] == "main")
+    before, session = person.rows(), person.show(key)
+    put_on_path(gemini, tmp_path / "bin", monkeypatch, "and where is the quokka?")
+    done = person.run("resume", key)
+    assert done.out.startswith(f"retold restore {key} --clean && cd ")
+    done = person.run("resume", key, "--run")
+    assert done.code == 0, done
+    turns = last_conversation(gemini.real.scratch / "log" / NEW)
+    assert misfits(turns) == []
+    assert ids(turns, "functionCall") == calls_of(session)
+    assert "and where is the quokka?" in said(turns)
+    after = person.rows()
+    assert after.keys() == before.keys()
+    assert after[key]["counts"]["prompts"] == before[key]["counts"]["prompts"] + 1
+    home = home_in(person.folder)
+    assert home is not None
+    assert list(ghosts(home)) == []
+
+
+def put_on_path(gemini: Gemini, folder: Path, monkeypatch: pytest.MonkeyPatch, prompt: str) -> None:
+    """Let `gemini` be the real CLI, asked something: nobody sits before it."""
+    folder.mkdir()
+    settings = gemini.real.settings(NEW, gemini.person.folder, gemini.project)
+    script = [*(f"export {name}={shlex.quote(value)}" for name, value in settings.items())]
+    command = ["bash", str(gemini.real.shared / "real-cli" / "run"), NEW, str(free_port()), *MODEL]
+    script.append(f'exec {shlex.join(command)} "$@" -p {shlex.quote(prompt)}')
+    (folder / "gemini").write_text("#!/bin/sh\n" + "\n".join(script) + "\n", encoding="utf-8")
+    (folder / "gemini").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")

@@ -23,6 +23,7 @@ COMMANDS = {
     "events": "tell a conversation, or files, as normalised events",
     "projects": "projects, their roots, and how they are known",
     "restore": "write a conversation back, so that its agent lists and resumes it",
+    "resume": "the command to go on with a conversation, or do it",
     "keep": "archive by itself: hooks in your agents, and a timer",
     "name": "give a conversation a title of your own",
     "tag": "tag a conversation",

@@ -1,0 +1,79 @@
+"""`retold resume`: go on with a conversation."""
+
+from __future__ import annotations
+
+import os
+
+from retold.cli.archive import no_such_session, opened, session_argument
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from retold.archive.record import Record
+    from retold.cli.console import Console
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what `resume` understands."""
+    session_argument(parser)
+    parser.add_argument(
+        "--run",
+        action="store_true",
+        help="archive, write back what is missing, start the agent, archive again, and remove what would make it delete the session",
+    )
+
+
+def run(options: Namespace, console: Console) -> int:
+    """Print the command, or run it; 1 if no session is meant, 2 if several are; else the agent's own exit code."""
+    from retold.query.listing import named
+
+    if options.run:
+        from retold.cli.syncing import run_sync
+
+        run_sync(console)
+    with opened(console) as record:
+        found = named(record, options.session)
+        if len(found) != 1:
+            return no_such_session(console, options.session, found)
+        key = found[0][0]
+        return _run(record, key, console) if options.run else _print(record, key, console)
+
+
+def _print(record: Record, key: str, console: Console) -> int:
+    from retold.care.resume import command_line, endangered, quoted, way_on
+
+    plan = way_on(record, key, os.environ)
+    line = command_line(plan)
+    if plan.additions:
+        console.tell(
+            "retold: the agent has it no more, or would not resume it well: it is written back first, beside what is there"
+        )
+        line = f"{quoted(('retold', 'restore', key, '--clean'))} && {line}"
+    elif endangered(plan):
+        console.tell(
+            "retold: a file without conversation lies beside it, for which the agent deletes it at its next start:"
+            f" `{quoted(('retold', 'resume', key, '--run'))}` removes that"
+        )
+    console.line(line)
+    return 0
+
+
+def _run(record: Record, key: str, console: Console) -> int:
+    from retold.care.restore import write
+    from retold.care.resume import clear_ghosts, command_line, way_on
+    from retold.care.resume import run as run_agent
+    from retold.cli.syncing import run_sync
+
+    plan = way_on(record, key, os.environ)
+    for addition in plan.additions:
+        console.tell(f"retold: writing {addition.path}")
+    write(plan)
+    clear_ghosts(record, os.environ)
+    console.tell(f"retold: {command_line(plan)}")
+    try:
+        return run_agent(plan, os.environ)
+    finally:
+        run_sync(console)
+        if count := clear_ghosts(record, os.environ):
+            console.tell(f"retold: removed {count} file{'s' if count > 1 else ''} without conversation")
