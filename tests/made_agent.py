@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from retold.agents.protocol import Ghost, Home, Reading, Source
+from retold.agents.protocol import Ghost, Home, Limit, Reading, Remains, Source, Threat
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
 from retold.model.project import Clue
@@ -76,4 +76,16 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
 
 
 def ghosts(home: Home) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
+    return iter(())
+
+
+def limit(home: Home) -> Limit:  # noqa: ARG001 - as every agent has it
+    return Limit()
+
+
+def retention(home: Home) -> Iterator[Threat]:  # noqa: ARG001 - as every agent has it
+    return iter(())
+
+
+def remains(home: Home) -> Iterator[Remains]:  # noqa: ARG001 - as every agent has it
     return iter(())

@@ -5,7 +5,23 @@ from retold.agents.gemini.ghosts import ghosts
 from retold.agents.gemini.join import group, join
 from retold.agents.gemini.places import clues, find, home_in, homes
 from retold.agents.gemini.read import read
+from retold.agents.gemini.remains import remains
+from retold.agents.gemini.retention import limit, retention
 
 NAME = "gemini"
 
-__all__ = ["NAME", "clues", "find", "ghosts", "group", "home_in", "homes", "join", "read", "relate"]
+__all__ = [
+    "NAME",
+    "clues",
+    "find",
+    "ghosts",
+    "group",
+    "home_in",
+    "homes",
+    "join",
+    "limit",
+    "read",
+    "relate",
+    "remains",
+    "retention",
+]
