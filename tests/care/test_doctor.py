@@ -5,12 +5,15 @@ import importlib
 import json
 import os
 import shlex
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from persons import Done, Person, is_root
 from retold.care.doctor.finding import CODES
@@ -20,6 +23,33 @@ NOW = datetime.now(UTC)
 COMING = {"keep", "restore", "resume"}
 """Commands that other findings lead to, until they are there."""
 KEYS = ["finding", "severity", "home", "session", "when", "text", "fix"]
+
+
+JSON = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.sampled_from(["", "1d", "0h", "9" * 30 + "d", "x"])
+)
+KEYS_OF_SETTINGS = [
+    "general",
+    "sessionRetention",
+    "enabled",
+    "maxAge",
+    "maxCount",
+    "minRetention",
+    "cleanupPeriodDays",
+]
+
+
+def deeper(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(KEYS_OF_SETTINGS), inner, max_size=5)
+
+
+def as_settings(value: object) -> bytes:
+    told = value if isinstance(value, dict) else {"cleanupPeriodDays": value}
+    return json.dumps({"general": {"sessionRetention": value}, **told}).encode()
 
 
 def ago(days: float) -> str:
@@ -198,6 +228,19 @@ def test_transcripts_of_claude_go_by_the_time_of_their_files(ann: Patient) -> No
     assert [one["when"] for one in ann.found("deletion")] == [None, None]
 
 
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=60) | st.recursive(JSON, deeper, max_leaves=8).map(as_settings))
+def test_no_settings_and_no_log_make_an_agent_raise(tmp_path: Path, content: bytes) -> None:
+    person = Patient(tmp_path / "ann")
+    for name in (".gemini", ".claude", ".codex"):
+        (person.folder / name).mkdir(exist_ok=True)
+        (person.folder / name / "settings.json").write_bytes(content)
+        (person.folder / name / "history.jsonl").write_bytes(content)
+    person.gemini("aaaaaaa1", 60)
+    person.claude("bbbbbbb1", 60)
+    assert person.run("doctor", "--json").code == 1
+
+
 def test_a_ghost_endangers_the_session_beside_it(ann: Patient) -> None:
     ann.gemini("aaaaaaa1", 3)
     ann.gemini("aaaaaaa1", 2, said="")
@@ -238,6 +281,15 @@ def test_sessions_that_are_gone_can_be_restored(ann: Patient) -> None:
     assert "what did the wombat say?" in finding["text"]
     ann.sync()
     assert ann.codes() == ["lost"]
+
+
+def test_a_home_that_was_emptied_has_lost_everything(ann: Patient) -> None:
+    ann.gemini("aaaaaaa1", 3)
+    ann.gemini("aaaaaaa2", 3)
+    ann.sync()
+    shutil.rmtree(ann.folder / ".gemini")
+    assert ann.codes() == ["lost", "lost"]
+    assert "2 sessions are gone from the home; the archive has them" in ann.run("doctor").out
 
 
 def test_prompts_that_are_left_are_told(ann: Patient) -> None:
@@ -358,6 +410,12 @@ def test_an_old_sync_is_told(ann: Patient) -> None:
     connection.close()
     (finding,) = ann.found("archive-stale")
     assert finding["text"] == "the last sync was 3 days ago"
+
+
+def test_a_disk_that_is_nearly_full_is_told(ann: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann.sync()
+    monkeypatch.setattr("retold.care.doctor.health.ROOM", 1 << 80)
+    assert ann.codes() == ["little-space"]
 
 
 def test_files_that_others_may_read_are_told(ann: Patient) -> None:

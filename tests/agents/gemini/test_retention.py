@@ -136,6 +136,25 @@ def test_the_real_cli_deletes_what_is_foretold_and_nothing_else(
     assert sorted(gone) == sorted(foretold)
 
 
+def test_the_real_cli_of_the_time_of_documents_deletes_them_too(den: Den, real_gemini: Gemini) -> None:
+    talk = (asked(), answered())
+    for short, days, more in (
+        ("aaaaaab1", 60, {}),
+        ("aaaaaab2", 29, {}),
+        ("aaaaaab3", 2, {"kind": "subagent"}),
+    ):
+        den.document(short, days, *talk, **more)
+    den.document("aaaaaab4", 2, INFO)
+    den.document("aaaaaab5", 3, *talk)  # drawn along by a subagent's file
+    den.document("aaaaaab5", 2, *talk, kind="subagent")
+    (den.chats / "session-2026-01-01T10-00-aaaaaab6.json").write_text("{ torn", encoding="utf-8")
+    before = {file.name for file in den.chats.iterdir()}
+    foretold = den.due()
+    done = real_gemini("0.38.2", den.home.path.parent, den.project, *LONG)
+    assert done.returncode == 0, done.stderr
+    assert before - {file.name for file in den.chats.iterdir()} == foretold
+
+
 @pytest.mark.parametrize(
     "told",
     [{"maxAge": "12h", "minRetention": "1h"}, {"maxCount": 3}, {"maxAge": "1h"}],

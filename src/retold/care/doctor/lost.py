@@ -13,7 +13,7 @@ _RESTORABLE = ("main", "fork")
 def lost(survey: Survey) -> Iterator[Finding]:
     """Yield the sessions that the archive has and their agent has not, and what is left of those that nobody has."""
     there = {path for place in survey.places for path in place.files}
-    homes = {str(place.home.path) for place in survey.places if place.files}
+    homes = {str(place.home.path) for place in survey.places}
     for session in survey.sessions:
         if session.kind == "prompts-only":
             yield _told(session, "prompts-only", f"only prompts are left of “{session.name}”", "show")
@@ -28,7 +28,7 @@ def lost(survey: Survey) -> Iterator[Finding]:
 
 
 def _is_gone(session: Archived, there: set[str], homes: set[str]) -> bool:
-    """Tell whether none of the files is there, in a home that is: one that is away as a whole has lost nothing."""
+    """Tell whether none of the files is there, in a home that is looked at: one that is away has lost nothing."""
     return any(home in homes for _, home in session.files) and not any(
         path in there for path, _ in session.files
     )
