@@ -15,9 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from persons import Done, Person, is_root
+from persons import Done, Person
 from retold.care.doctor.finding import CODES
 from retold.cli.main import COMMANDS
+from retold.reading.disk import LocalDisk, OpenFile
 
 NOW = datetime.now(UTC)
 COMING = {"keep", "restore", "resume"}
@@ -195,11 +196,20 @@ def test_what_goes_soon_is_told_with_when_and_whether_it_is_archived(ann: Patien
     assert found[full_id("aaaaaaa4")[-8:]]["fix"] == "retold sync"
     done = ann.run("doctor")
     assert done.code == 1
-    assert "3 sessions go within 5 days; 1 is NOT archived" in done.out
+    assert "  ! 3 sessions go within 5 days; 1 is NOT archived\n" in done.out
     ann.sync()
     done = ann.run("doctor")
     assert done.code == 0
-    assert "3 sessions go within 5 days; they are archived" in done.out
+    assert "  - 3 sessions go within 5 days; they are archived\n" in done.out
+
+
+def test_a_session_is_told_once_and_is_archived_with_its_last_file(ann: Patient) -> None:
+    ann.gemini("aaaaaaa1", 60)
+    ann.sync()
+    ann.gemini("aaaaaaa1", 59)
+    (finding,) = ann.found("deletion")
+    assert finding["session"] in ann.rows()
+    assert (finding["severity"], finding["fix"]) == ("loss", "retold sync")
 
 
 def test_settings_decide_what_goes(ann: Patient) -> None:
@@ -324,11 +334,16 @@ def test_outputs_and_subagents_of_lost_sessions_are_told(ann: Patient) -> None:
     assert finding["fix"] == f"retold show {finding['session']}"
 
 
-def test_outputs_of_a_session_that_is_there_are_no_remains(ann: Patient) -> None:
-    ann.gemini("aaaaaaa1", 3)
+def test_what_belongs_to_a_session_that_is_there_or_archived_is_no_remains(ann: Patient) -> None:
+    session = ann.gemini("aaaaaaa1", 3)
     ann.write(f".gemini/tmp/den/tool-outputs/session-{full_id('aaaaaaa1')}/shell_1.txt", "much")
+    ann.claude("bbbbbbb1", 3)
+    ann.write(f".claude/projects/-home-ann-den/{full_id('bbbbbbb1')}/tool-results/1.txt", "much")
+    ann.write(".claude/history.jsonl", json.dumps({"display": "x", "sessionId": full_id("bbbbbbb1")}))
+    assert ann.codes() == ["no-archive"]
     ann.sync()
-    assert ann.codes() == []
+    session.unlink()
+    assert ann.codes() == ["lost"]
 
 
 def test_what_is_not_read_yet_is_told(ann: Patient) -> None:
@@ -366,13 +381,21 @@ def test_refused_damaged_and_unknown_content_is_told_by_file(ann: Patient) -> No
     assert unknown["session"].endswith("aaaaaaa1")
 
 
-@pytest.mark.skipif(is_root, reason="root may read everything")
-def test_a_file_that_may_not_be_opened_is_told(ann: Patient) -> None:
-    closed = ann.gemini("aaaaaaa1", 3)
+def test_a_file_that_may_not_be_opened_is_told(ann: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann.gemini("aaaaaaa1", 3)
     ann.sync()
-    closed.write_text("{}", encoding="utf-8")
-    closed.chmod(0)
-    assert len(ann.found("unreadable")) == 1
+    closed = str(ann.gemini("aaaaaaa2", 3))
+    given = LocalDisk.open
+
+    def refused(disk: LocalDisk, path: str) -> OpenFile:
+        if path == closed:
+            raise PermissionError(13, "Permission denied")
+        return given(disk, path)
+
+    monkeypatch.setattr(LocalDisk, "open", refused)
+    (finding,) = ann.found("unreadable")
+    assert (finding["severity"], finding["text"]) == ("warning", f"{closed}: Permission denied")
+    assert ann.found("unarchived") == []
 
 
 def test_an_archive_that_is_none_is_told_and_the_rest_as_well(ann: Patient) -> None:
@@ -385,11 +408,47 @@ def test_an_archive_that_is_none_is_told_and_the_rest_as_well(ann: Patient) -> N
     assert path.read_bytes() == b"garbage" * 1000
 
 
-def test_a_changed_chunk_is_found(ann: Patient) -> None:
+@pytest.mark.parametrize("start", [4096, 3 * 4096, 12 * 4096])
+def test_an_archive_that_was_written_over_is_told(ann: Patient, start: int) -> None:
+    for number in range(9):
+        ann.gemini(f"aaaaaaa{number}", 3, said=os.urandom(20_000).hex())
+    ann.sync()
+    path = ann.archive / "archive.db"
+    data = bytearray(path.read_bytes())
+    data[start : start + 30 * 4096] = b"\xa5" * len(data[start : start + 30 * 4096])
+    path.write_bytes(data)
+    worst, *_ = ann.doctor()
+    assert worst["finding"] in ("archive-damaged", "archive-unusable")
+    assert path.read_bytes() == data
+
+
+def test_a_row_that_cannot_be_is_found(ann: Patient) -> None:
     ann.gemini("aaaaaaa1", 3)
     ann.sync()
     connection = apsw.Connection(str(ann.archive / "archive.db"))
-    connection.execute("UPDATE chunks SET digest = randomblob(16)")
+    connection.execute("PRAGMA writable_schema = 1")
+    harm = "UPDATE sqlite_schema SET sql = replace(sql, ' parent TEXT', ' parent TEXT NOT NULL') WHERE name = 'sessions'"
+    connection.execute(harm)
+    connection.close()
+    (finding,) = ann.found("archive-damaged")
+    assert "sessions.parent" in finding["text"]
+
+
+def test_damage_in_one_place_does_not_hide_the_rest(ann: Patient) -> None:
+    ann.gemini("aaaaaaa1", 60)
+    ann.sync()
+    connection = apsw.Connection(str(ann.archive / "archive.db"))
+    connection.execute("UPDATE summaries SET packed = zeroblob(9)")
+    connection.close()
+    assert ann.codes() == ["archive-damaged", "deletion"]
+
+
+@pytest.mark.parametrize("harm", ["digest = randomblob(16)", "packed = zeroblob(9)"])
+def test_a_changed_chunk_is_found(ann: Patient, harm: str) -> None:
+    ann.gemini("aaaaaaa1", 3)
+    ann.sync()
+    connection = apsw.Connection(str(ann.archive / "archive.db"))
+    connection.execute(f"UPDATE chunks SET {harm}")  # noqa: S608 - ours
     connection.close()
     (finding,) = ann.found("archive-damaged")
     assert "1 of 1 pieces" in finding["text"]
@@ -508,3 +567,15 @@ def test_plain_retold_says_what_goes_soon(ann: Patient) -> None:
 def test_plain_retold_says_nothing_where_nothing_goes(ann: Patient) -> None:
     ann.gemini("aaaaaaa1", 2)
     assert "deletes" not in ann.run().err
+
+
+def test_plain_retold_counts_what_is_there_and_can_go(ann: Patient) -> None:
+    ann.gemini("aaaaaaa1", 60)
+    gone = ann.gemini("aaaaaaa2", 60)
+    spared = ann.gemini("aaaaaaa3", 60)
+    other = ann.folder / ".gemini" / "tmp" / ("ab" * 32) / "chats"
+    other.mkdir(parents=True)
+    spared.rename(other / spared.name)
+    assert "Gemini CLI deletes 2 of these at its next start" in ann.run().err
+    gone.unlink()
+    assert "Gemini CLI deletes 1 of these at its next start; it is archived." in ann.run().err

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import zlib
+
+from retold.archive.database import Damaged
 from retold.archive.record import as_path, summary_of
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -56,4 +59,8 @@ def damages(record: Record) -> Iterator[tuple[Any, ...]]:
 def summaries(record: Record) -> Iterator[tuple[str, str, str]]:
     """Yield key, agent and JSON form of every session."""
     asked = "SELECT key, agent, packed FROM sessions JOIN summaries ON session = id ORDER BY key"
-    return ((key, agent, summary_of(packed)) for key, agent, packed in record.rows(asked))
+    for key, agent, packed in record.rows(asked):
+        try:
+            yield key, agent, summary_of(packed)
+        except zlib.error as error:
+            raise Damaged(f"{record.path}: what is told of {key} is damaged ({error})") from error

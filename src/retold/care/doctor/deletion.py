@@ -49,13 +49,17 @@ def deletions(survey: Survey) -> Iterator[Finding]:
 def _doomed(place: Place, survey: Survey, owners: Mapping[str, Archived]) -> Iterator[_Doomed]:
     """Yield each session once, with what threatens it first; one file that is not archived is enough to lose something."""
     first: dict[str, _Doomed] = {}
+    conversations = {
+        one.native_id: one for one in survey.sessions if one.agent == place.agent.NAME and one.is_main
+    }
     for threat in place.agent.retention(place.home):
         path = str(threat.source.path)
         answer = place.files.get(path)
         is_archived = survey.is_archived(path, answer)
         if (survey.is_known(path, answer) and not is_archived) or _is_nothing(threat, answer):
             continue  # left out because it was told to be, or because there is no conversation in it
-        owner = owners.get(path)
+        # Subagents, and files that are new, are told with their conversation.
+        owner = conversations.get(threat.native_id) or owners.get(path)
         name = owner.key if owner else threat.native_id or threat.source.shown
         shown = owner.name if owner else name
         found = _Doomed(threat, shown, owner.key if owner else None, is_archived)

@@ -7,8 +7,6 @@ from retold.care.doctor.finding import Finding, command
 from retold.care.doctor.survey import Archived, Survey
 from retold.reading.files import printable
 
-_RESTORABLE = ("main", "fork")
-
 
 def lost(survey: Survey) -> Iterator[Finding]:
     """Yield the sessions that the archive has and their agent has not, and what is left of those that nobody has."""
@@ -17,7 +15,7 @@ def lost(survey: Survey) -> Iterator[Finding]:
     for session in survey.sessions:
         if session.kind == "prompts-only":
             yield _told(session, "prompts-only", f"only prompts are left of “{session.name}”", "show")
-        elif session.kind in _RESTORABLE and _is_gone(session, there, homes):
+        elif session.is_main and _is_gone(session, there, homes):
             yield _told(
                 session, "lost", f"“{session.name}” is gone from the home; the archive has it", "restore"
             )

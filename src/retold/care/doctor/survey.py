@@ -44,6 +44,11 @@ class Archived(msgspec.Struct, frozen=True):
     """Path and home of each."""
 
     @property
+    def is_main(self) -> bool:
+        """Whether it is a conversation by itself, with files of its own."""
+        return self.kind in ("main", "fork")
+
+    @property
     def name(self) -> str:
         """What a person knows it by."""
         return self.title or self.key
