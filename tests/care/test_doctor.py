@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from persons import Done, Person
+from persons import Done, Person, is_root
 from retold.care.doctor.finding import CODES
 from retold.cli.main import COMMANDS
 from retold.reading.disk import LocalDisk, OpenFile
@@ -534,6 +534,17 @@ def test_the_same_is_told_twice(ann: Patient) -> None:
     ann.claude("bbbbbbb1", 60)
     ann.sync()
     assert ann.run("doctor", "--json").out == ann.run("doctor", "--json").out
+
+
+@pytest.mark.skipif(is_root, reason="root may write everywhere")
+def test_an_archive_that_may_not_be_written_to_can_be_asked(ann: Patient) -> None:
+    ann.gemini("aaaaaaa1", 3)
+    ann.sync()
+    ann.archive.chmod(0o500)
+    try:
+        assert ann.codes() == []
+    finally:
+        ann.archive.chmod(0o700)
 
 
 def test_nothing_is_written(ann: Patient) -> None:
