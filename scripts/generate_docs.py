@@ -24,6 +24,7 @@ import retold
 from retold.agents.claude import tools as claude_tools
 from retold.agents.codex import tools as codex_tools
 from retold.agents.gemini import tools as gemini_tools
+from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
 from retold.model.problem import CODES
 from retold.model.schema import schemas
@@ -69,6 +70,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     """Yield each page with what it should hold."""
     reference = ROOT / "docs" / "reference"
     yield reference / "cli.md", cli_page()
+    yield reference / "findings.md", findings_page()
     yield reference / "library.md", library_page()
     yield reference / "problems.md", problems_page()
     yield reference / "tools.md", tools_page()
@@ -137,7 +139,7 @@ picture of itself, so that it cannot steer the terminal.
 | exit code | when |
 |---|---|
 | 0 | there is an answer, even if there were problems inside a file |
-| 1 | nothing was found, or at least one FILE is missing or no transcript; the others were read |
+| 1 | nothing was found, or at least one FILE is missing or no transcript; the others were read; `doctor`: something is at risk |
 | 2 | the command line makes no sense, or SESSION may mean several |
 | 3 | retold itself failed; the message names a log |
 | 4 | the operating system refused something, such as a write |
@@ -153,6 +155,22 @@ picture of itself, so that it cannot steer the terminal.
 | `CODEX_HOME` | the folder that stands for `.codex` |
 | `CODEX_SESSIONS_DIR` | the folder that stands for `.codex/sessions` |
 | `NO_COLOR` | no colour, if it is set to anything |
+"""
+
+
+def findings_page() -> str:
+    """Return the table of what the doctor may find."""
+    rows = [f"| `{code}` | {meaning} |" for code, meaning in FINDINGS.items()]
+    head = ["| finding | means |", "|---|---|"]
+    return "# Findings\n\n" + NOTE + FINDINGS_INTRODUCTION + "\n" + "\n".join([*head, *rows]) + "\n"
+
+
+FINDINGS_INTRODUCTION = """\
+What `retold doctor` may find. With `--json` each finding is one object: `finding` (a code of this table, permanent),
+`severity`, `home`, `session` (its key, or the agent's own id if it is not archived), `when` (from when on the agent deletes it
+at a start; null: at its next start, or nothing is deleted), `text`, and `fix`, a command, or null where none helps. `loss`
+means that something is lost or will be if nobody acts; `warning`, that something should be mended; `note`, that it is good to
+know. The exit code is 1 where there is a loss or a warning.
 """
 
 

@@ -12,12 +12,15 @@ from retold.agents.protocol import (
     Ghost,
     Home,
     HookPlan,
+    Limit,
     Lost,
     Reading,
     Refused,
+    Remains,
     Restored,
     Source,
     Target,
+    Threat,
 )
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
@@ -100,3 +103,15 @@ def resume(native_id: str) -> Sequence[str]:
 
 def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
     return None
+
+
+def limit(home: Home) -> Limit:  # noqa: ARG001 - as every agent has it
+    return Limit()
+
+
+def retention(home: Home) -> Iterator[Threat]:  # noqa: ARG001 - as every agent has it
+    return iter(())
+
+
+def remains(home: Home) -> Iterator[Remains]:  # noqa: ARG001 - as every agent has it
+    return iter(())

@@ -13,6 +13,7 @@ import retold
 from retold.agents.gemini.tools import TOOLS
 from retold.agents.protocol import Agent
 from retold.agents.registry import AGENTS
+from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
 from retold.model.problem import CODES
 from synced import synced
@@ -86,6 +87,12 @@ def test_every_problem_code_is_documented(code: str) -> None:
     assert f"\n| `{code}` | {CODES[code].severity} | {CODES[code].meaning} |" in text_of(
         DOCS / "reference" / "problems.md"
     )
+
+
+@pytest.mark.parametrize("code", FINDINGS)
+def test_every_finding_is_documented_and_made_in_a_test(code: str) -> None:
+    assert f"\n| `{code}` | {FINDINGS[code]} |" in text_of(DOCS / "reference" / "findings.md")
+    assert f'"{code}"' in text_of(ROOT / "tests" / "care" / "test_doctor.py")
 
 
 @pytest.mark.parametrize("name", retold.__all__)

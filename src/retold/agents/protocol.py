@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 from msgspec.structs import replace
@@ -143,6 +143,45 @@ class HookPlan(msgspec.Struct, frozen=True):
     entry: dict[str, Any]
 
 
+class Limit(msgspec.Struct, frozen=True):
+    """How long an agent keeps sessions by itself, as the settings of a home say."""
+
+    seconds: float | None = None
+    """None: it deletes none for their age."""
+    counted_from: Literal["said", "written"] = "said"
+    """From when a session's age counts: from what was recorded last, or from when its file was written to last."""
+    spared: str | None = None
+    """A pattern, as SQLite's GLOB has it, of the names of project folders from which nothing is deleted."""
+    problems: tuple[Problem, ...] = ()
+    """Settings that could not be understood; what the agent does by default is then assumed."""
+
+
+Reason = Literal["expired", "too-many", "unloadable", "subagent", "empty", "nothing-to-resume"]
+
+
+class Threat(msgspec.Struct, frozen=True):
+    """A file that the agent is going to delete by itself."""
+
+    source: Source
+    native_id: str | None
+    reason: Reason
+    at: datetime | None
+    """From when on, at the agent's next start; None: whenever it starts next."""
+    beside: Path | None = None
+    """The file that the reason is true of, where another draws this one along."""
+
+
+class Remains(msgspec.Struct, frozen=True):
+    """Something in a home that no session is read from."""
+
+    path: Path
+    kind: Literal["prompts", "outputs", "unread"]
+    """Prompts, or tool outputs, of a session; or something that retold cannot read yet."""
+    native_id: str | None = None
+    count: int = 1
+    """How many prompts or files."""
+
+
 class Agent(Protocol):
     """An agent is a module with these functions.
 
@@ -193,3 +232,12 @@ class Agent(Protocol):
 
     def hook_plan(self, home: Home, call: Call) -> HookPlan | None:
         """What to write into which settings, so that the agent calls retold; None where it cannot."""
+
+    def limit(self, home: Home) -> Limit:
+        """How long the agent keeps sessions, as the settings of a home say."""
+
+    def retention(self, home: Home) -> Iterator[Threat]:
+        """Every file of a home that the agent will delete some day, and when; nothing is deleted here."""
+
+    def remains(self, home: Home) -> Iterator[Remains]:
+        """What lies in a home of which no session is read: left of deleted ones, or not understood yet."""

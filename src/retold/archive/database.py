@@ -63,8 +63,28 @@ def reading(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
         connection.execute("PRAGMA query_only = 1")
     except apsw.ReadOnlyError:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    except apsw.CantOpenError as error:
+        connection = _untouched(path, mark, steps, error)
     except apsw.Error as error:
         raise told(error, path) from error
+    return connection
+
+
+def _untouched(path: str, mark: int, steps: Sequence[str], error: apsw.CantOpenError) -> apsw.Connection:
+    """Return a connection to a file in a folder where nobody may write: SQLite would put its own files beside it."""
+    from pathlib import Path
+
+    wal = f"{path}-wal"
+    is_settled = not os.path.exists(wal) or not os.path.getsize(wal)
+    if os.access(os.path.dirname(path) or ".", os.W_OK) or not is_settled:
+        raise told(error, path) from error
+    try:
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(f"{Path(path).absolute().as_uri()}?immutable=1", flags=flags)
+        if _version(connection, path, mark, steps) < len(steps):
+            raise told(error, path) from error
+    except apsw.Error as later:
+        raise told(later, path) from later
     return connection
 
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "keep": "archive by itself: hooks in your agents, and a timer",
     "name": "give a conversation a title of your own",
     "tag": "tag a conversation",
+    "doctor": "what is at risk, what is lost, and what mends it",
     "forget": "remove a conversation from the archive for good",
     "read": "read transcript files as they are, without an archive",
     "demo": "make a home with weeks of invented work, to try everything on",

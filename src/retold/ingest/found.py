@@ -17,6 +17,7 @@ from retold.ingest.revision import REVISION
 from retold.ingest.witness import Answer, AskedEnvironment, Witness
 from retold.model.problem import Problem
 from retold.model.project import Clue
+from retold.reading.disk import Disk
 
 Given = Sequence[tuple[str | None, Path]]
 
@@ -88,7 +89,7 @@ def look(  # noqa: PLR0913 - all that a look depends on
 
     Where it was chosen anew what is kept, files of which nothing is kept count as never read.
     """
-    homes = list(_homes(agent, env, given, witness))
+    homes = list(homes_of(agent, env, given, witness))
     sources: dict[str, Source] = {}
     problems: list[Problem] = []
     for home in homes:
@@ -136,8 +137,8 @@ def _compared(path: str, row: Row | None) -> tuple[str | None, bool]:
     return f"{answer} {ends}", ends != row.tail.hex()
 
 
-def _homes(agent: Agent, env: Mapping[str, str], given: Given, disk: Witness) -> Iterator[Home]:
-    """Yield each home once, however it was named."""
+def homes_of(agent: Agent, env: Mapping[str, str], given: Given, disk: Disk) -> Iterator[Home]:
+    """Yield each home once, however it was named; those that were given bear their label."""
     seen: set[str] = set()
     own = [(None, home) for home in agent.homes(env, disk)]
     added = [(label, home) for label, folder in given if (home := agent.home_in(folder, disk)) is not None]

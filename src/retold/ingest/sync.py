@@ -8,11 +8,12 @@ from functools import partial
 
 import msgspec
 
-from retold.agents.protocol import Reading
+from retold.agents.protocol import Limit, Reading
 from retold.agents.registry import AGENTS
 from retold.archive.answers import keep_answers
 from retold.archive.clues import all_clues, keep_clues, roots
 from retold.archive.hand import forgotten_names
+from retold.archive.limits import keep_limits
 from retold.archive.parcel import Parcel
 from retold.archive.record import Record
 from retold.archive.rows import Rows, rows_of
@@ -82,6 +83,8 @@ class _Sync:
         self._writer = Writer(record, REVISION)
         self._shards = self._opened()
         self._answers: dict[str, list[Answer]] = {}
+        self._limits: dict[str, list[tuple[str, Limit]]] = {}
+        """By agent: its own homes, and how long it keeps sessions there."""
         self._problems: defaultdict[str, list[Problem]] = defaultdict(list)
         generation = record.fact("generation")
         self._is_behind = any(shard.generation() != generation for shard in self._shards)
@@ -117,6 +120,10 @@ class _Sync:
                 self._record, AGENTS[name], env, self._order.given, witness, has_choice=has_choice
             )
             found.append(one)
+            # Looked for like the files, so that a change of the settings is one that a sync sees.
+            self._limits[name] = [
+                (str(home.path), AGENTS[name].limit(home)) for home in AGENTS[name].homes(env, witness)
+            ]
             self._answers[name] = [*answers, *env.answers(), *witness.answers(), (FACT, "revision", REVISION)]
         return found
 
@@ -268,6 +275,8 @@ class _Sync:
             troubled = len(one.problems) + len(self._problems[name])
             keep_found(self._record, scope, name, len(one.sources), troubled)
             self._record.set_fact(f"excluded {name}", repr(sorted(self._order.excluded)))
+            told = [(home, kept.seconds, kept.counted_from, kept.spared) for home, kept in self._limits[name]]
+            keep_limits(self._record, name, told)
         self._record.set_fact("synced_at", time.time())
         self._writer.commit()
         problems = (problem for one in found for problem in (*one.problems, *self._problems[one.agent.NAME]))

@@ -5,8 +5,9 @@ from retold.agents.claude.hooks import hook_plan
 from retold.agents.claude.join import group, join
 from retold.agents.claude.places import clues, find, home_in, homes
 from retold.agents.claude.read import read
+from retold.agents.claude.remains import remains
 from retold.agents.claude.restore import restore, resume
-from retold.agents.claude.retention import ghosts
+from retold.agents.claude.retention import ghosts, limit, retention
 
 NAME = "claude"
 PROGRAM, PACKAGE = "claude", "@anthropic-ai/claude-code"
@@ -23,8 +24,11 @@ __all__ = [
     "homes",
     "hook_plan",
     "join",
+    "limit",
     "read",
     "relate",
+    "remains",
     "restore",
     "resume",
+    "retention",
 ]

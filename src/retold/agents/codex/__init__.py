@@ -4,8 +4,9 @@ from retold.agents.codex.hooks import hook_plan
 from retold.agents.codex.join import group, join, relate
 from retold.agents.codex.places import clues, find, home_in, homes
 from retold.agents.codex.read import read
+from retold.agents.codex.remains import remains
 from retold.agents.codex.restore import restore, resume
-from retold.agents.codex.retention import ghosts
+from retold.agents.codex.retention import ghosts, limit, retention
 
 NAME = "codex"
 PROGRAM, PACKAGE = "codex", "@openai/codex"
@@ -22,8 +23,11 @@ __all__ = [
     "homes",
     "hook_plan",
     "join",
+    "limit",
     "read",
     "relate",
+    "remains",
     "restore",
     "resume",
+    "retention",
 ]

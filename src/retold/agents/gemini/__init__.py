@@ -6,7 +6,9 @@ from retold.agents.gemini.hooks import hook_plan
 from retold.agents.gemini.join import group, join
 from retold.agents.gemini.places import clues, find, home_in, homes
 from retold.agents.gemini.read import read
+from retold.agents.gemini.remains import remains
 from retold.agents.gemini.restore import restore, resume
+from retold.agents.gemini.retention import limit, retention
 
 NAME = "gemini"
 PROGRAM, PACKAGE = "gemini", "@google/gemini-cli"
@@ -23,8 +25,11 @@ __all__ = [
     "homes",
     "hook_plan",
     "join",
+    "limit",
     "read",
     "relate",
+    "remains",
     "restore",
     "resume",
+    "retention",
 ]

@@ -8,6 +8,9 @@ from retold.cli.syncing import coverage_line, run_sync
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from retold.archive.record import Record
     from retold.cli.console import Console
 
 NEWEST = 20
@@ -36,6 +39,21 @@ def run(options: object, console: Console) -> int:  # noqa: ARG001 - as every co
         code = print_list(record, console, Wanted(), NEWEST, every_kind=False)
         if count > NEWEST:
             console.tell(f"… and {count - NEWEST:,} more: retold list")
+        for line in _warnings(record):
+            console.tell(line)
     console.tell(coverage_line(coverage))
     console.tell(HINTS)
     return code
+
+
+def _warnings(record: Record) -> Iterator[str]:
+    """Yield a line for each agent that deletes some of the sessions soon."""
+    from retold.agents import TITLES
+    from retold.archive.limits import DAY, due_soon
+
+    for due in due_soon(record):
+        days = int(-(-due.seconds // DAY))
+        when = "at its next start" if days <= 0 else f"within {days} day{'' if days == 1 else 's'}"
+        them, are = ("it", "is") if due.count == 1 else ("they", "are")
+        told = f"{TITLES.get(due.agent, due.agent)} deletes {due.count:,} of these {when}; {them} {are} archived."
+        yield f"{told} `retold doctor` tells more."

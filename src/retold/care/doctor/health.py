@@ -1,0 +1,79 @@
+"""The archive's own health: whether it is whole, in step, recent, private, and has room."""
+
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+
+from retold.archive.database import Stopped
+from retold.archive.health import broken_chunks, own_files, structure_faults
+from retold.archive.record import Record
+from retold.archive.shards import generations
+from retold.care.doctor.finding import SYNC, Finding, command
+from retold.care.doctor.survey import Survey
+from retold.reading.files import printable
+
+DAY = 86_400
+ROOM = 500_000_000
+"""Bytes that should be free: a sync of a long session takes more than the session."""
+
+
+def health(survey: Survey) -> Iterator[Finding]:
+    """Yield what is wrong with retold's own folder."""
+    if survey.trouble is not None:
+        yield Finding("broken-config", "warning", survey.trouble)
+    for label, home in survey.config.homes.items():
+        if not os.path.isdir(home):
+            fix = command("retold", "sync", "--home", f"{label}={home}")
+            yield Finding(
+                "missing-home", "warning", f"the home “{label}” is not there: {home}", home, fix=fix
+            )
+    if survey.stopped is not None:
+        yield Finding("archive-unusable", "loss", survey.stopped)
+    elif survey.record is None:
+        yield Finding("no-archive", "warning", "there is no archive yet: nothing is kept", fix=SYNC)
+    else:
+        yield from _record(survey.record, survey)
+    yield from _folder(survey.folder)
+
+
+def _record(record: Record, survey: Survey) -> Iterator[Finding]:
+    yield from _damage(record)
+    generation = record.fact("generation")
+    # Where nobody may write, SQLite cannot look into an index that was left in the middle of things.
+    if os.access(survey.folder, os.W_OK) and any(found != generation for found in generations(survey.folder)):
+        text = "the text index is not in step with the archive: a search may miss something"
+        yield Finding("index-behind", "warning", text, fix="retold sync --reindex")
+    age = survey.now.timestamp() - (record.fact("synced_at") or 0)
+    if age > DAY:
+        days = int(age // DAY)
+        text = f"the last sync was {days:,} day{'s' if days > 1 else ''} ago"
+        yield Finding("archive-stale", "note", text, fix=SYNC)
+
+
+def _damage(record: Record) -> Iterator[Finding]:
+    try:
+        faults = structure_faults(record)
+        compared, broken = broken_chunks(record)
+    except Stopped as error:
+        yield Finding("archive-damaged", "loss", str(error))
+        return
+    for fault in faults:
+        yield Finding("archive-damaged", "loss", f"{record.path}: {fault}")
+    if broken:
+        text = f"{record.path}: {broken:,} of {compared:,} pieces of original files are not what was kept"
+        yield Finding("archive-damaged", "loss", text)
+
+
+def _folder(folder: str) -> Iterator[Finding]:
+    # On Windows the mode says nothing of who may read.
+    paths = own_files(folder) if sys.platform != "win32" else ()
+    open_ones = [path for path in paths if os.stat(path).st_mode & (stat.S_IRWXG | stat.S_IRWXO)]
+    if open_ones:
+        fix = command("chmod", "-R", "go-rwx", folder)
+        yield Finding("open-to-others", "warning", f"others may look into {printable(open_ones[0])}", fix=fix)
+    if os.path.isdir(folder) and (free := shutil.disk_usage(folder).free) < ROOM:
+        yield Finding(
+            "little-space", "warning", f"only {free / 1e6:,.0f} MB are free for the archive in {folder}"
+        )

@@ -1,0 +1,171 @@
+"""What there is to judge: the agents' homes as they are, and what the archive holds of them. Everything is only read."""
+
+import os
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from retold.agents.protocol import Agent, Home, Source
+from retold.agents.registry import AGENTS
+from retold.archive.database import Stopped
+from retold.archive.holdings import held_files, owned_files
+from retold.archive.limits import SOON
+from retold.archive.record import Record, exists
+from retold.care.keep import hooks
+from retold.care.timers.machine import Machine
+from retold.ingest.answers import file_answer
+from retold.ingest.config import Config, read_config
+from retold.ingest.found import homes_of
+from retold.ingest.home import retold_home
+from retold.model.problem import Problem
+from retold.reading.disk import DISK
+from retold.reading.files import printable
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What the archive has of a file."""
+
+    home: str
+    size: int
+    modified_ns: int
+    refusal: str | None
+    is_kept: bool
+
+
+class Archived(msgspec.Struct, frozen=True):
+    """A session of the archive."""
+
+    key: str
+    agent: str
+    native_id: str | None
+    kind: str
+    title: str | None
+    files: tuple[tuple[str, str], ...]
+    """Path and home of each."""
+
+    @property
+    def is_main(self) -> bool:
+        """Whether it is a conversation by itself, with files of its own."""
+        return self.kind in ("main", "fork")
+
+    @property
+    def name(self) -> str:
+        """What a person knows it by."""
+        return self.title or self.key
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A home of an agent, with the files in it: path, and size and time as one text."""
+
+    agent: Agent
+    home: Home
+    files: Mapping[str, str | None]
+    problems: tuple[Problem, ...]
+    is_kept: bool
+    """Whether the agent itself calls retold, at the end of every session."""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the agent of this machine works in it: in a labelled one, another machine's does or did."""
+        return self.home.label is None
+
+    @property
+    def shown(self) -> str:
+        """Its path, as it is told."""
+        return printable(self.home.path)
+
+
+class Survey(msgspec.Struct, frozen=True):
+    """All that findings are made from."""
+
+    folder: str
+    now: datetime
+    places: Sequence[Place]
+    config: Config
+    trouble: str | None = None
+    """Why `config.toml` cannot be used."""
+    record: Record | None = None
+    stopped: str | None = None
+    """Why the archive cannot be opened, if there is one."""
+    held: Mapping[str, Held] = {}
+    sessions: Sequence[Archived] = ()
+
+    @property
+    def soon(self) -> datetime:
+        """Until when a deletion is worth a word."""
+        return self.now + timedelta(seconds=SOON)
+
+    def is_archived(self, path: str, answer: str | None) -> bool:
+        """Tell whether the archive has a file as it is now."""
+        held = self.held.get(path)
+        return held is not None and held.is_kept and answer == f"{held.size} {held.modified_ns}"
+
+    def is_known(self, path: str, answer: str | None) -> bool:
+        """Tell whether a sync has met a file as it is now, whatever it made of it."""
+        held = self.held.get(path)
+        return held is not None and answer == f"{held.size} {held.modified_ns}"
+
+    def of_file(self) -> dict[str, Archived]:
+        """Return by path the session that a file belongs to; not of files that several share."""
+        found: dict[str, Archived] = {}
+        shared: set[str] = set()
+        for session in self.sessions:
+            for path, _ in session.files:
+                if path in found:
+                    shared.add(path)
+                found.setdefault(path, session)
+        return {path: session for path, session in found.items() if path not in shared}
+
+
+def survey(env: Mapping[str, str]) -> Survey:
+    """Look at everything; the caller closes the record."""
+    folder = retold_home(env)
+    config, trouble = _config(folder)
+    kept = {hook.home for hook in hooks(Machine(env, sys.platform)) if hook.state == "yes"}
+    places = [place for name in AGENTS for place in _places(AGENTS[name], env, config, kept)]
+    now = datetime.now(UTC)
+    empty = Survey(folder, now, places, config, trouble)
+    if not exists(folder):
+        return empty
+    try:
+        record = Record(folder)
+        held = {path: Held(*row) for name in AGENTS for path, *row in held_files(record, name)}
+        return Survey(folder, now, places, config, trouble, record, None, held, _sessions(record))
+    except (Stopped, OSError) as error:
+        return msgspec.structs.replace(empty, stopped=str(error))
+
+
+def _config(folder: str) -> tuple[Config, str | None]:
+    try:
+        return read_config(folder), None
+    except (Stopped, OSError, ValueError) as error:
+        return Config({}, []), str(error)
+
+
+def _places(
+    agent: Agent, env: Mapping[str, str], config: Config, kept: Collection[str | None]
+) -> list[Place]:
+    given = [(label, Path(home)) for label, home in config.homes.items()]
+    homes = homes_of(agent, env, given, DISK)
+    return [_place(agent, home, is_kept=str(home.path) in kept) for home in homes]
+
+
+def _place(agent: Agent, home: Home, *, is_kept: bool) -> Place:
+    files: dict[str, str | None] = {}
+    problems: list[Problem] = []
+    for found in agent.find(home):
+        if isinstance(found, Source):
+            files[str(found.path)] = file_answer(os.fspath(found.path))
+        else:
+            problems.append(found)
+    return Place(agent, home, files, tuple(problems), is_kept)
+
+
+def _sessions(record: Record) -> list[Archived]:
+    files: dict[tuple[str, str, str | None, str, str | None], list[tuple[str, str]]] = {}
+    for key, agent, native_id, kind, title, path, home in owned_files(record):
+        files.setdefault((key, agent, native_id, kind, title), []).append((path, home))
+    return [Archived(*session, tuple(same)) for session, same in files.items()]

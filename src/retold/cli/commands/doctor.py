@@ -1,0 +1,51 @@
+"""`retold doctor`: what is at risk, what is lost, and the command that mends it."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from retold.care.doctor.survey import Survey
+    from retold.cli.console import Console
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what `doctor` understands."""
+    parser.add_argument("--json", action="store_true", help="one JSON object per finding")
+
+
+def run(options: Namespace, console: Console) -> int:
+    """Print what was found; 1 if something is at risk."""
+    from retold.care.doctor.checkup import checkup
+    from retold.care.doctor.survey import survey
+    from retold.cli.findings import finding_json, finding_lines
+
+    seen = survey(os.environ)
+    found = list(checkup(seen))
+    if options.json:
+        for finding in found:
+            console.record(finding_json(finding))
+    else:
+        for pieces in finding_lines(found, seen.now, console.columns):
+            console.pieces(pieces)
+        if not any(finding.is_risk for finding in found):
+            console.line(_well(seen))
+    if seen.record is not None:
+        seen.record.connection.close()
+    return 1 if any(finding.is_risk for finding in found) else 0
+
+
+def _well(seen: Survey) -> str:
+    """Return what is said where nothing is at risk."""
+    import shutil
+
+    from retold.archive.health import own_files
+
+    size = sum(os.path.getsize(path) for path in own_files(seen.folder))
+    free = shutil.disk_usage(seen.folder).free
+    count = len(seen.sessions)
+    sessions = f"{count:,} session{'' if count == 1 else 's'}"
+    return f"Nothing is at risk: {sessions} archived, {size / 1e6:,.1f} MB; {free / 1e9:,.0f} GB are free."
