@@ -21,6 +21,7 @@ COMMANDS = {
     "search": "find what was said",
     "show": "the transcript of a conversation",
     "events": "tell a conversation, or files, as normalised events",
+    "watch": "follow what your agents write, archive it, and tell it as it comes",
     "projects": "projects, their roots, and how they are known",
     "name": "give a conversation a title of your own",
     "tag": "tag a conversation",
