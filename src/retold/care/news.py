@@ -73,7 +73,7 @@ class Told:
 def _content(step: AnyStep) -> Name:
     """Return what tells an event from another; a result that is told otherwise later is the same."""
     if isinstance(step, ToolUse | ToolResult):
-        return type(step), step.call_id, step.tool.name
+        return type(step), step.call_id
     return type(step), getattr(step, "text", "")
 
 

@@ -98,7 +98,8 @@ class Watch:
             if self._task.agents and agent not in self._task.agents:
                 continue
             session = retold(record, key)
-            if session is None:
+            # What a log of prompts tells is told with its session: the log is written first, and has commands in it too.
+            if session is None or session.kind == "prompts-only":
                 continue
             steps = list(self._told_of(name, session).news(session))
             if steps:
