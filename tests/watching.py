@@ -34,7 +34,7 @@ class Watching:
     @staticmethod
     def _gather(stream: IO[str], lines: list[str]) -> None:
         for line in stream:
-            lines.append(line.rstrip("\n"))  # noqa: PERF402 - each as it comes
+            lines.append(line.rstrip("\n"))  # noqa: PERF401 - each as it comes
 
     @property
     def events(self) -> list[Json]:

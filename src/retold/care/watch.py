@@ -17,6 +17,9 @@ from retold.model.steps import AnyStep
 MANY = 100
 """Clusters that are more than this are not read before they are written: of their sessions, times tell what is new."""
 
+SECOND_HAND = ("prompts-only", "checkpoint")
+"""What is said here is told in the session where it was said; a log of prompts is only written earlier."""
+
 
 class News(NamedTuple):
     """What is new in one session."""
@@ -66,9 +69,7 @@ class Watch:
 
     def _sync(self, tell_progress: Callable[[int, int], None]) -> Coverage:
         ear = self._ear
-        coverage, problems = update(
-            self._task, ear.tell_wait, tell_progress, ear.tell_damage, self._remember
-        )
+        coverage, problems = update(self._task, ear.tell_wait, tell_progress, ear.tell_damage, self._remember)
         for problem in problems:
             if problem not in self._problems:
                 self._problems.add(problem)
@@ -98,8 +99,7 @@ class Watch:
             if self._task.agents and agent not in self._task.agents:
                 continue
             session = retold(record, key)
-            # What a log of prompts tells is told with its session: the log is written first, and has commands in it too.
-            if session is None or session.kind == "prompts-only":
+            if session is None or session.kind in SECOND_HAND:
                 continue
             steps = list(self._told_of(name, session).news(session))
             if steps:
