@@ -61,29 +61,33 @@ class Told:
 
     def news(self, session: Session) -> Iterator[AnyStep]:
         """Yield what a session says that was not told yet."""
-        found = list(self._happenings(session))
-        gone = self._gone({one.name for one in found})
-        held = echoes(list(self._fresh(found, gone)))
-        for one in found:
+        found = {one.name: one for one in self._happenings(session)}
+        gone = self._gone(found)
+        held = echoes(list(self._fresh(found.values(), gone)))
+        for one in found.values():
             earlier = self._contents.get(one.name)
-            if earlier is not None:
-                if isinstance(one.step, AssistantText) and one.content != earlier:
-                    yield from _added(one.step, str(earlier[-1]))
-            elif gone[one.content]:
-                del self._contents[gone[one.content].pop()]  # the same, under another id now
+            if earlier != one.content and gone[one.content]:
+                self._rename(gone[one.content].pop(), found)
+            elif earlier is not None:
+                yield from _added(one, earlier)
             elif any(one.message is message for message in held):
                 continue
             elif one.is_own:
                 yield one.step
             self._contents[one.name] = one.content
 
-    def _gone(self, names: set[Name]) -> defaultdict[Content, list[Name]]:
+    def _gone(self, found: Mapping[Name, Happening]) -> defaultdict[Content, list[Name]]:
         """Return what was told and is not there under its name any more, by what it says."""
         gone: defaultdict[Content, list[Name]] = defaultdict(list)
         for name, content in self._contents.items():
-            if name not in names:
+            if name not in found or found[name].content != content:
                 gone[content].append(name)
         return gone
+
+    def _rename(self, name: Name, found: Mapping[Name, Happening]) -> None:
+        """Let go of a name under which something was told that is now there under another."""
+        if name not in found:
+            del self._contents[name]
 
     def _fresh(self, found: Iterable[Happening], gone: Mapping[Content, Sequence[Name]]) -> Iterator[Fresh]:
         """Yield the messages of which something was not told, with whether it was said before."""
@@ -124,7 +128,8 @@ def _known_by(message: Message | None, step: AnyStep) -> Name | None:
     return type(step), None, message.id
 
 
-def _added(step: AssistantText, earlier: str) -> Iterator[AnyStep]:
+def _added(one: Happening, earlier: Content) -> Iterator[AnyStep]:
     """Yield what was added to an answer; all of it, if it is another."""
-    if step.text not in earlier:
-        yield replace(step, text=step.text.removeprefix(earlier))
+    told = str(earlier[-1])
+    if isinstance(one.step, AssistantText) and one.step.text not in told:
+        yield replace(one.step, text=one.step.text.removeprefix(told))
