@@ -16,7 +16,6 @@ from retold.model.steps import AnyStep
 
 MANY = 100
 """Clusters that are more than this are not read before they are written: of their sessions, times tell what is new."""
-
 SECOND_HAND = ("prompts-only", "checkpoint")
 """What is said here is told in the session where it was said; a log of prompts is only written earlier."""
 
@@ -60,12 +59,11 @@ class Watch:
         self._told.clear()
         return coverage
 
-    def look(self) -> Iterator[News]:
-        """Bring the archive up to date, and yield what is new, session by session."""
+    def look(self) -> list[News]:
+        """Bring the archive up to date, and return what is new, session by session."""
         self._sync(lambda _done, _size: None)
         with Record(self._task.folder) as record:
-            # As a list: what is told may take as long as a reader likes, and no question should stay open.
-            yield from sorted(self._changed(record), key=_place)
+            return sorted(self._changed(record), key=_place)
 
     def _sync(self, tell_progress: Callable[[int, int], None]) -> Coverage:
         ear = self._ear

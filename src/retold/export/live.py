@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from retold.export.transcript import MARKS, Line, key_argument_of, one_line
+from retold.export.transcript import MARKS, Line, Style, key_argument_of, one_line
 from retold.model.session import Session
 from retold.model.steps import (
     AnyStep,
@@ -61,9 +61,9 @@ def _lines(
             pass  # a start stands in the heading, and a result with its call
 
 
-def _spoken(style: str, who: str, text: str) -> Iterator[Line]:
+def _spoken(style: Style, who: str, text: str) -> Iterator[Line]:
     for number, line in enumerate(text.strip("\n").splitlines()):
-        yield Line(style, f"{who if number == 0 else '':<{_NAME}} {line}")  # type: ignore[arg-type]
+        yield Line(style, f"{who if number == 0 else '':<{_NAME}} {line}")
 
 
 def _call(name: str, told: str, result: ToolResult | None) -> Iterator[Line]:
