@@ -11,8 +11,9 @@ from jsonschema import Draft202012Validator
 import casebook
 from casebook import every_case
 from retold.agents.registry import NotASession, read
+from retold.export.log import event_line
 from retold.model.schema import schemas
-from retold.model.steps import AnyStep, ToolResult, ToolUse, steps
+from retold.model.steps import AnyStep, ToolResult, ToolUse, sourced_steps, steps
 from retold.model.wire import step_json
 
 PARALLEL = "claude-parallel-calls-each-get-their-own-result"
@@ -110,7 +111,9 @@ def test_every_session_is_told_in_valid_events(case: str, tmp_path: Path) -> Non
     except NotASession:
         return
     for session in found:
-        told = [json.loads(step_json(step)) for step in steps(session, with_text=True)]
+        found_steps = [step for _, step in sourced_steps(session, with_text=True, with_thoughts=True)]
+        told = [json.loads(step_json(step)) for step in found_steps]
+        assert all(event_line(step).text for step in found_steps)
         for step in told:
             validator.validate(step)
         assert [step["seq"] for step in told] == list(range(len(told)))

@@ -23,6 +23,17 @@ def stamps(record: Record) -> dict[int, bytes]:
     return dict(record.rows("SELECT name, stamp FROM sessions"))
 
 
+def stamped_keys(record: Record) -> dict[int, tuple[str, str, bytes]]:
+    """Return agent, key and stamp of every session by its name."""
+    return {name: (*rest,) for name, *rest in record.rows("SELECT name, agent, key, stamp FROM sessions")}
+
+
+def keys_of_cluster(record: Record, agent: str, cluster: str) -> list[tuple[int, str]]:
+    """Return name and key of the sessions of a cluster."""
+    asked = "SELECT name, key FROM sessions WHERE agent = ? AND cluster = ?"
+    return list(record.rows(asked, (agent, cluster)))
+
+
 def clusters(record: Record, agent: str) -> dict[int, str | None]:
     """Return every session of an agent by its name, with its cluster; none where only files of many tell of it."""
     return dict(record.rows("SELECT name, cluster FROM sessions WHERE agent = ?", (agent,)))

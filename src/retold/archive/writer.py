@@ -7,7 +7,7 @@ from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.record import Record, as_stored, as_text, packed_summary
 from retold.archive.rows import Rows, stored_figure, time_or_none, usage_json
 from retold.model.project import root_hash
-from retold.model.session import Session
+from retold.model.session import Kind, Session
 
 _SESSION = (
     "name", "stamp", "agent", "cluster", "key", "read_key", "native_id", "kind", "read_kind", "parent", "read_parent",
@@ -27,6 +27,7 @@ _DERIVED = (
     "requests",
     "problems",
 )
+LOST: Kind = "prompts-only"
 DISPENSABLE = -1
 """In the place of whether an original is the latest: a later one says all that it says."""
 _HOLDERS = (
@@ -133,8 +134,10 @@ class Writer:
 
     def _put_session(self, rows: Rows) -> None:
         ask, many, session = self._connection.execute, self._connection.executemany, rows.session
-        known = ask("SELECT id, key FROM sessions WHERE name = ?", (rows.name,)).fetchone()
-        key = known[1] if known is not None else self._free_key(session)
+        known = ask("SELECT id, key, read_kind FROM sessions WHERE name = ?", (rows.name,)).fetchone()
+        # A log of prompts is written before the session's own file: what was called lost meanwhile is not.
+        is_found = known is not None and known[2] == LOST and session.kind != LOST
+        key = self._free_key(session) if known is None or is_found else known[1]
         values = self._values(rows, key)
         if known is None:
             ask(_INSERT, values)

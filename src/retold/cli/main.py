@@ -21,6 +21,7 @@ COMMANDS = {
     "search": "find what was said",
     "show": "the transcript of a conversation",
     "events": "tell a conversation, or files, as normalised events",
+    "watch": "follow what your agents write, archive it, and tell it as it comes",
     "projects": "projects, their roots, and how they are known",
     "restore": "write a conversation back, so that its agent lists and resumes it",
     "resume": "the command to go on with a conversation, or do it",

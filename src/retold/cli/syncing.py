@@ -25,6 +25,19 @@ def run_sync(
     console: Console, homes: Sequence[str] = (), agents: Sequence[str] = (), *, reindex: bool = False
 ) -> Coverage:
     """Bring the archive up to date, and tell what stood in the way."""
+    task = asked_task(console, homes, agents, reindex=reindex)
+    progress = Progress(console)
+    coverage, problems = update(task, progress.tell_wait, progress.show, progress.tell_damage)
+    progress.end()
+    for problem in problems:
+        progress.tell_problem(problem)
+    return coverage
+
+
+def asked_task(
+    console: Console, homes: Sequence[str] = (), agents: Sequence[str] = (), *, reindex: bool = False
+) -> Task:
+    """Return what is to be synced; homes with a label are remembered, and what is no home is told."""
     folder = retold_home(os.environ)
     given = [_labelled(home) for home in homes]
     for label, home in given:
@@ -38,13 +51,7 @@ def run_sync(
     config = read_config(folder)
     labels = {label for label, _ in given}
     known = [(label, home) for label, home in config.homes.items() if label not in labels]
-    task = Task(folder, os.environ, [*given, *known], agents, config.excluded, reindex=reindex)
-    progress = _Progress(console)
-    coverage, problems = update(task, progress.tell_wait, progress.show, progress.tell_damage)
-    progress.end()
-    for problem in problems:
-        console.tell(f"retold: {problem.path}: {problem.message} [{problem.code}]")  # type: ignore[attr-defined]
-    return coverage
+    return Task(folder, os.environ, [*given, *known], agents, config.excluded, reindex=reindex)
 
 
 def _labelled(home: str) -> tuple[str | None, str]:
@@ -73,7 +80,7 @@ def _counted(number: int, what: str) -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-class _Progress:
+class Progress:
     """How far the reading is: a bar on a terminal, nothing elsewhere."""
 
     def __init__(self, console: Console) -> None:
@@ -81,12 +88,20 @@ class _Progress:
         self._began = time.monotonic()
 
     def tell_wait(self) -> None:
+        """Tell that another has the archive."""
         self._console.tell("retold: another retold is bringing the archive up to date; waiting for it")
 
+    def tell_problem(self, problem: object) -> None:
+        """Tell what stood in the way."""
+        told = f"{problem.path}: {problem.message} [{problem.code}]"  # type: ignore[attr-defined]
+        self._console.tell(f"retold: {told}")
+
     def tell_damage(self, damage: str) -> None:
+        """Tell that the text index is made anew, and why."""
         self._console.tell(f"retold: {damage}: making the text index anew, from the archive")
 
     def show(self, done: int, size: int) -> None:
+        """Draw the bar."""
         now = time.monotonic()
         if not self._is_shown or (now - self._shown_at < _STEP and done < size):
             return
@@ -99,5 +114,6 @@ class _Progress:
         self._console.err.flush()
 
     def end(self) -> None:
+        """Wipe it."""
         if self._shown_at:
             self._console.err.write("\r\x1b[K")

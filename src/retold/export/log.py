@@ -4,6 +4,7 @@ from retold.export.transcript import LINE, Line, key_argument_of
 from retold.model.steps import (
     AnyStep,
     AssistantText,
+    AssistantThought,
     SessionEnd,
     SessionStart,
     ToolResult,
@@ -29,6 +30,8 @@ def _told(step: AnyStep) -> str:
             return f"{step.agent} {step.session}"
         case UserPrompt() | AssistantText():
             return step.text
+        case AssistantThought():
+            return ": ".join(words for words in (step.subject, step.text) if words)
         case ToolUse():
             return f"{step.tool.name} {key_argument_of(step.arguments)}"
         case ToolResult():

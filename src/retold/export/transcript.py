@@ -17,6 +17,8 @@ KEY_ARGUMENTS = (
     "request", "question", "agent_name", "name", "title", "fact", "uri", "paths", "include", "plan_filename", "reason",
 )  # fmt: skip
 """The argument that tells most, by order of preference."""
+MARKS = {"success": "•", "error": "✗", "cancelled": "⊘"}
+"""What became of a call, without colour."""
 LINE = 100
 """How much of an argument or an error is shown on a line of its own."""
 
@@ -150,18 +152,18 @@ def _part(part: Part, wanted: Wanted) -> Iterator[Line]:
         case ToolCall() if wanted.tools != "none":
             yield from _call(part, wanted)
         case Attachment():
-            yield Line("faint", "  + " + _one_line(part.path or part.media_type or "attachment"))
+            yield Line("faint", "  + " + one_line(part.path or part.media_type or "attachment"))
         case Context(kind="shell" | "task", text=str(text)):
             yield from _lines("plain", text)
         case Context(text=str(text)) if wanted.notices:
             yield from _lines("faint", text, f"  {part.kind}: ")
         case Opaque() if wanted.notices:
-            yield Line("faint", f"  not understood: {_one_line(_as_json(part.value))}")
+            yield Line("faint", f"  not understood: {one_line(_as_json(part.value))}")
 
 
 def _call(call: ToolCall, wanted: Wanted) -> Iterator[Line]:
-    mark = {"success": "•", "error": "✗", "cancelled": "⊘"}.get(call.status, "?")
-    told = _one_line(key_argument_of(call.arguments))
+    mark = MARKS.get(call.status, "?")
+    told = one_line(key_argument_of(call.arguments))
     yield Line(
         "bad" if call.status == "error" else "tool", f"  {mark} {call.name}{'  ' + told if told else ''}"
     )
@@ -170,7 +172,7 @@ def _call(call: ToolCall, wanted: Wanted) -> Iterator[Line]:
         yield from _lines("plain", call.full_result or call.result or "", "    ")
         yield from _lines("bad", call.error or "", "    ")
     elif call.error:
-        yield Line("bad", f"    {_one_line(call.error)}")
+        yield Line("bad", f"    {one_line(call.error)}")
     if call.exit_code:
         yield Line("bad", f"    exit code {call.exit_code}")
 
@@ -202,7 +204,8 @@ def _lines(style: Style, text: str, indent: str = "") -> Iterator[Line]:
         yield Line(style, (indent if number == 0 else " " * len(indent)) + line)
 
 
-def _one_line(text: str) -> str:
+def one_line(text: str) -> str:
+    """Return text on one line, cut where it is long."""
     line = " ".join(text.split())
     return line if len(line) <= LINE else line[: LINE - 1] + "…"
 

@@ -3,7 +3,7 @@
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -38,6 +38,8 @@ from retold.projects.atlas import Atlas
 
 Tell = Callable[[int, int], None]
 """Hears how many bytes of how many were read."""
+TellStale = Callable[[Record, str, Collection[str]], None]
+"""Hears of an agent's clusters that they will be written anew, while the archive still has them as they were."""
 Shared = Mapping[str, Mapping[str, Sequence[Reading]]]
 """What files of many conversations say, by agent and conversation."""
 AtlasFacts = tuple[dict[str, Sequence[Clue]], dict[str, str], str]
@@ -66,9 +68,11 @@ class Outcome(msgspec.Struct, frozen=True):
     """What stood in the way of reading folders and files."""
 
 
-def sync(record: Record, order: Order, tell: Tell) -> Outcome:
+def sync(
+    record: Record, order: Order, tell: Tell, tell_stale: TellStale = lambda _record, _agent, _clusters: None
+) -> Outcome:
     """Bring the archive and its index up to date; the lock is the caller's."""
-    one = _Sync(record, order, tell)
+    one = _Sync(record, order, tell, tell_stale)
     try:
         return one.run()
     finally:
@@ -78,8 +82,8 @@ def sync(record: Record, order: Order, tell: Tell) -> Outcome:
 class _Sync:
     """One run."""
 
-    def __init__(self, record: Record, order: Order, tell: Tell) -> None:
-        self._record, self._order, self._tell = record, order, tell
+    def __init__(self, record: Record, order: Order, tell: Tell, tell_stale: TellStale) -> None:
+        self._record, self._order, self._tell, self._tell_stale = record, order, tell, tell_stale
         self._writer = Writer(record, REVISION)
         self._shards = self._opened()
         self._answers: dict[str, list[Answer]] = {}
@@ -96,6 +100,8 @@ class _Sync:
         missing = self._missing() if self._is_behind else set()
         work = [work_of(self._record, one, missing, is_behind=self._is_behind) for one in found]
         if self._is_behind or any(one.is_any for one in work):
+            for one in work:
+                self._tell_stale(self._record, one.found.agent.NAME, one.clusters)
             generation = self._begin()
             self._write(work)
             self._settle(found)

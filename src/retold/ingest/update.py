@@ -15,7 +15,7 @@ from retold.ingest.revision import REVISION
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from retold.ingest.coverage import Coverage
 
@@ -49,10 +49,11 @@ def update(
     tell_wait: Callable[[], None],
     tell_progress: Callable[[int, int], None],
     tell_damage: Callable[[str], None] = lambda _: None,
+    tell_stale: Callable[[Record, str, Collection[str]], None] = lambda _record, _agent, _clusters: None,
 ) -> tuple[Coverage, Sequence[object]]:
     """Bring the archive up to date; return how much was read, and the problems that stood in the way.
 
-    A damaged index is told and made anew.
+    A damaged index is told and made anew. Before sessions are written, their clusters are told, with their agent.
     """
     began = time.perf_counter()
     with Lock(task.folder, tell_wait), Record(task.folder, can_write=True) as record:
@@ -74,7 +75,7 @@ def update(
         order = Order(task.folder, task.scope, task.env, given, stale, tuple(task.excluded))
         outcome, damage = None, ""
         try:
-            outcome = sync(record, order, tell_progress)
+            outcome = sync(record, order, tell_progress, tell_stale)
         except IndexDamaged as error:
             damage = str(error)
         # Not before the error has gone, and with it every connection to the old files: one that is closed later would
@@ -83,7 +84,7 @@ def update(
             tell_damage(damage)
             remove_index(task.folder)
             whole = Order(task.folder, task.scope, task.env, given, NAMES, tuple(task.excluded))
-            outcome = sync(record, whole, tell_progress)
+            outcome = sync(record, whole, tell_progress, tell_stale)
         coverage = told_coverage(record, task.scope, agents, time.perf_counter() - began, outcome.coverage)
         return coverage, outcome.problems
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from retold.model.entries import Fate, Message
-from retold.model.parts import Canonical, Category, Status, Text, ToolCall
+from retold.model.parts import Canonical, Category, Status, Text, Thinking, ToolCall
 from retold.model.project import Project
 from retold.model.session import Session, SessionStatus
 
@@ -44,6 +44,13 @@ class UserPrompt(Step, frozen=True, tag="user_prompt", kw_only=True):
     text: str
 
 
+class AssistantThought(Step, frozen=True, tag="assistant_thought", kw_only=True):
+    """The model thought something."""
+
+    subject: str | None
+    text: str
+
+
 class AssistantText(Step, frozen=True, tag="assistant_text", kw_only=True):
     """The model said something."""
 
@@ -74,22 +81,27 @@ class SessionEnd(Step, frozen=True, tag="session_end", kw_only=True):
     status: SessionStatus
 
 
-AnyStep = SessionStart | UserPrompt | AssistantText | ToolUse | ToolResult | SessionEnd
+AnyStep = SessionStart | UserPrompt | AssistantThought | AssistantText | ToolUse | ToolResult | SessionEnd
 
 
 def steps(session: Session, *, with_text: bool = False) -> Iterator[AnyStep]:
     """Yield the session's events in order, numbered from 0."""
+    return (step for _, step in sourced_steps(session, with_text=with_text))
+
+
+def sourced_steps(
+    session: Session, *, with_text: bool = False, with_thoughts: bool = False
+) -> Iterator[tuple[Message | None, AnyStep]]:
+    """Yield the same with the message that each is told by; start and end are told by none."""
     clock = _Clock(session)
-    yield SessionStart(
-        **clock.tick(session.started_at, is_derived=session.are_times_derived),
-        agent=session.agent,
-        project=session.project,
-    )
+    start = clock.tick(session.started_at, is_derived=session.are_times_derived)
+    yield None, SessionStart(**start, agent=session.agent, project=session.project)
     for turn in _turns(session):
-        yield from _said(turn, clock, with_text=with_text)
-    yield SessionEnd(
-        **clock.tick(session.ended_at, is_derived=session.are_times_derived), status=session.status
-    )
+        for message in turn:
+            yield from ((message, step) for step in _words(message, clock, with_text, with_thoughts))
+        yield from _uses(turn, clock)
+    end = clock.tick(session.ended_at, is_derived=session.are_times_derived)
+    yield None, SessionEnd(**end, status=session.status)
 
 
 class _Clock:
@@ -124,31 +136,37 @@ def _turns(session: Session) -> Iterator[list[Message]]:
         yield turn
 
 
-def _said(turn: Sequence[Message], clock: _Clock, *, with_text: bool) -> Iterator[AnyStep]:
-    """Yield what was said at a time: the words, then all calls, then all their results."""
-    for message in turn:
-        if message.prompt is not None:
-            yield UserPrompt(**clock.tick(message.at, message.fate), text=message.prompt)
-        text = _text(message) if with_text and message.role == "assistant" else ""
-        if text:
-            yield AssistantText(**clock.tick(message.at, message.fate), text=text)
+def _words(message: Message, clock: _Clock, with_text: bool, with_thoughts: bool) -> Iterator[AnyStep]:  # noqa: FBT001 - of the caller's, one for one
+    """Yield what a message says in words."""
+    if message.prompt is not None:
+        yield UserPrompt(**clock.tick(message.at, message.fate), text=message.prompt)
+    for part in message.parts if with_thoughts else ():
+        if isinstance(part, Thinking):
+            at = clock.tick(part.at or message.at, message.fate)
+            yield AssistantThought(**at, subject=part.subject, text=part.text)
+    text = _text(message) if with_text and message.role == "assistant" else ""
+    if text:
+        yield AssistantText(**clock.tick(message.at, message.fate), text=text)
+
+
+def _uses(turn: Sequence[Message], clock: _Clock) -> Iterator[tuple[Message, AnyStep]]:
+    """Yield the calls of what was said at a time, then all their results."""
     calls = [(message, part) for message in turn for part in message.parts if isinstance(part, ToolCall)]
     for message, call in calls:
-        yield ToolUse(
-            **clock.tick(message.at, message.fate),
-            call_id=call.id,
-            tool=_tool(call),
-            arguments=call.arguments,
-        )
+        at = clock.tick(message.at, message.fate)
+        yield message, ToolUse(**at, call_id=call.id, tool=_tool(call), arguments=call.arguments)
     for message, call in calls:
         if call.result is not None or call.error is not None or call.status != "unknown":
-            yield ToolResult(
-                **clock.tick(call.at or message.at, message.fate),
-                call_id=call.id,
-                tool=_tool(call),
-                status=call.status,
-                error=call.error,
-                result=call.result,
+            yield (
+                message,
+                ToolResult(
+                    **clock.tick(call.at or message.at, message.fate),
+                    call_id=call.id,
+                    tool=_tool(call),
+                    status=call.status,
+                    error=call.error,
+                    result=call.result,
+                ),
             )
 
 

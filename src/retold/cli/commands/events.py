@@ -4,6 +4,7 @@ import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
+from retold.agents import NAMES
 from retold.cli.console import Console
 from retold.cli.files import sessions, view_argument
 from retold.model.problem import Problem
@@ -46,7 +47,8 @@ def run(options: Namespace, console: Console) -> int:
 def _told(options: Namespace, console: Console) -> Iterator[Session | Problem | int]:
     """Yield sessions of the archive and of files; a Problem for what is no session, an exit code for an unclear name."""
     for name in options.files:
-        if os.path.exists(name) or os.sep in name:
+        is_key = name.partition(":")[0] in NAMES  # that of a subagent has a slash in it
+        if os.path.exists(name) or (os.sep in name and not is_key):
             yield from sessions(Namespace(files=[name], view=options.view, json=options.json), console)
         else:
             yield _of_archive(name, options, console)

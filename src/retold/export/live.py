@@ -1,0 +1,78 @@
+"""What happens in sessions as lines to read while it happens."""
+
+from collections.abc import Iterator, Sequence
+
+from retold.export.transcript import MARKS, Line, Style, key_argument_of, one_line
+from retold.model.session import Session
+from retold.model.steps import (
+    AnyStep,
+    AssistantText,
+    AssistantThought,
+    ToolResult,
+    ToolUse,
+    UserPrompt,
+)
+
+_NAME = 7
+"""How wide the column is in which it stands who speaks."""
+_RUNNING = "…"
+
+
+def live_heading(session: Session) -> Line:
+    """Return the line that says in which session something happens; one of a subagent names that of its parent."""
+    root = session.project.root or session.project.native_key or ""
+    place = root.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
+    of = f"subagent of {session.parent}" if session.kind == "subagent" and session.parent else ""
+    return Line(
+        "title", _indent(session) + " · ".join(one_line(word) for word in (session.key, place, of) if word)
+    )
+
+
+def live_lines(session: Session, steps: Sequence[AnyStep]) -> Iterator[Line]:
+    """Yield what is new in a session; a call whose result is new as well stands on one line with it."""
+    results = {(step.call_id, step.tool.name): step for step in steps if isinstance(step, ToolResult)}
+    used = {(step.call_id, step.tool.name) for step in steps if isinstance(step, ToolUse)}
+    for step in steps:
+        at = f"{step.at:%H:%M:%S}" if step.at else " " * 8
+        for line in _lines(step, session.agent, results, used):
+            yield Line(line.style, f"{_indent(session)}{at}  {line.text}".rstrip())
+            at = " " * 8
+
+
+def _lines(
+    step: AnyStep,
+    agent: str,
+    results: dict[tuple[str, str], ToolResult],
+    used: set[tuple[str, str]],
+) -> Iterator[Line]:
+    match step:
+        case UserPrompt():
+            yield from _spoken("you", "you", step.text)
+        case AssistantThought():
+            yield from _spoken("faint", "~", ": ".join(words for words in (step.subject, step.text) if words))
+        case AssistantText():
+            yield from _spoken("plain", agent, step.text)
+        case ToolUse():
+            told = one_line(key_argument_of(step.arguments))
+            yield from _call(step.tool.name, told, results.get((step.call_id, step.tool.name)))
+        case ToolResult() if (step.call_id, step.tool.name) not in used:
+            yield from _call(step.tool.name, step.status, step)
+        case _:
+            pass  # a start stands in the heading, and a result with its call
+
+
+def _spoken(style: Style, who: str, text: str) -> Iterator[Line]:
+    for number, line in enumerate(text.strip("\n").splitlines()):
+        yield Line(style, f"{who if number == 0 else '':<{_NAME}} {line}")
+
+
+def _call(name: str, told: str, result: ToolResult | None) -> Iterator[Line]:
+    mark = _RUNNING if result is None else MARKS.get(result.status, "?")
+    is_bad = result is not None and result.status == "error"
+    yield Line("bad" if is_bad else "tool", f"{mark} {one_line(name)}{'  ' + told if told else ''}")
+    if result is not None and result.error:
+        yield Line("bad", f"    {one_line(result.error)}")
+
+
+def _indent(session: Session) -> str:
+    return "    " if session.kind == "subagent" else ""
