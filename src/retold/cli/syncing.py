@@ -12,6 +12,7 @@ from retold.ingest.update import Task, update
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
+    from argparse import ArgumentParser
     from collections.abc import Sequence
 
     from retold.cli.console import Console
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 BAR = 24
 _STEP = 0.1
+
+
+def home_arguments(parser: ArgumentParser, home: str) -> None:
+    """Add which homes, and which agents', are meant; `home` says what is done with a further one."""
+    from retold.agents import NAMES
+
+    parser.add_argument("--home", action="append", metavar="[LABEL=]DIR", help=home)
+    parser.add_argument("--agent", action="append", choices=NAMES, help="only this agent's; repeatable")
 
 
 def run_sync(

@@ -61,17 +61,10 @@ def responses(state: State) -> dict[str, Record]:
 def as_lines(messages: Sequence[Record], given: Mapping[str, Record]) -> list[Record]:
     """Return messages for JSON lines: calls among the parts of an answer, their responses in a message of their own."""
     told: list[Record] = []
-    for record in messages:
-        if record["type"] == "user":
-            if not _is_response(record):
-                told.append(_chosen(record, _PROMPT))
-            continue
-        calls = list(_calls(record))
-        answer = _chosen(record, _ANSWER)
+    for record, written, calls in _written(messages):
+        told.append(written)
         if calls:
-            answer["content"] = [*_words(record), *({"functionCall": call} for call in calls)]
-        told.append(answer)
-        if calls:
+            written["content"] = [*_words(record), *({"functionCall": call} for call in calls)]
             parts = [part for call in calls for part in _result(call, record, given)]
             behind = {
                 "id": f"{record['id']}{RESULTS_SUFFIX}",
@@ -85,20 +78,23 @@ def as_lines(messages: Sequence[Record], given: Mapping[str, Record]) -> list[Re
 def as_document(messages: Sequence[Record], given: Mapping[str, Record]) -> list[Record]:
     """Return messages for one JSON document: results in their calls, as versions up to 0.38 read them."""
     told: list[Record] = []
-    for record in messages:
-        if record["type"] == "user":
-            if not _is_response(record):
-                told.append(_chosen(record, _PROMPT))
-            continue
-        calls = list(_calls(record))
-        answer = _chosen(record, _ANSWER)
+    for record, written, calls in _written(messages):
+        told.append(written)
         if calls:
-            answer["content"] = plain_text(record.get("content"))
-            answer["toolCalls"] = [
+            written["content"] = plain_text(record.get("content"))
+            written["toolCalls"] = [
                 _known(record, call) | call | {"result": list(_result(call, record, given))} for call in calls
             ]
-        told.append(answer)
     return told
+
+
+def _written(messages: Sequence[Record]) -> Iterator[tuple[Record, Record, list[Record]]]:
+    """Yield each message, what is written of it, and its calls; what only holds responses is told with the calls."""
+    for record in messages:
+        if record["type"] == "gemini":
+            yield record, _chosen(record, _ANSWER), list(_calls(record))
+        elif not _is_response(record):
+            yield record, _chosen(record, _PROMPT), []
 
 
 def is_wellformed(messages: Sequence[Any]) -> bool:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from retold.agents import NAMES
-from retold.cli.syncing import coverage_line, run_sync
+from retold.cli.syncing import coverage_line, home_arguments, run_sync
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -14,13 +13,9 @@ if TYPE_CHECKING:
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `sync` understands."""
-    parser.add_argument(
-        "--home",
-        action="append",
-        metavar="[LABEL=]DIR",
-        help="also read this home folder: another machine's, or a backup's; with a LABEL it is remembered",
+    home_arguments(
+        parser, "also read this home folder: another machine's, or a backup's; with a LABEL it is remembered"
     )
-    parser.add_argument("--agent", action="append", choices=NAMES, help="only this agent's; repeatable")
     parser.add_argument("--reindex", action="store_true", help="make the text index anew, from the archive")
     parser.add_argument("--json", action="store_true", help="one JSON object: found, read, unchanged, ...")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from retold.agents import NAMES
-
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -14,13 +12,9 @@ if TYPE_CHECKING:
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `watch` understands."""
-    parser.add_argument(
-        "--home",
-        action="append",
-        metavar="[LABEL=]DIR",
-        help="also follow this home folder: another machine's, or one that will be there later",
-    )
-    parser.add_argument("--agent", action="append", choices=NAMES, help="only this agent's; repeatable")
+    from retold.cli.syncing import home_arguments
+
+    home_arguments(parser, "also follow this home folder: another machine's, or one that will be there later")
     parser.add_argument("--thoughts", action="store_true", help="also what the model thought")
     parser.add_argument("--json", action="store_true", help="one JSON object per event, as it comes")
 
