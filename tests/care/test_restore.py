@@ -198,6 +198,27 @@ class TestBadInput:
             made, key, "--home", str(home), "--project", str(project)
         )
 
+    @pytest.mark.skipif(
+        not os.path.isdir("/proc/self"), reason="nobody, not even root, makes folders in /proc"
+    )
+    def test_a_home_in_which_nothing_can_be_made(self, made: Person, key: str, project: Path) -> None:
+        told = self.refused(made, key, "--home", "/proc/retold-home", "--project", str(project))
+        assert "/proc/retold-home" in told
+        assert "nothing was written" in told
+
+    def test_a_home_that_is_being_written_to(
+        self, made: Person, key: str, tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        chats = tmp_path / ".gemini" / "tmp" / "den" / "chats"
+        chats.mkdir(parents=True)
+        busy = chats / "session-2026-03-01T10-00-bbbbbbbb.jsonl"
+        busy.write_text("{}\n", encoding="utf-8")
+        os.utime(busy, (time.time() + 60, time.time() + 60))  # as if it was written to without end
+        monkeypatch.setattr("retold.care.restore._PATIENCE", 0.3)
+        told = self.refused(made, key, "--home", str(tmp_path), "--project", str(project))
+        assert "running agent" in told
+        assert list(chats.iterdir()) == [busy]
+
     def test_a_full_disk(self, made: Person, key: str, tmp_path: Path, project: Path) -> None:
         code = """
 import resource, signal
