@@ -16,10 +16,12 @@ from retold.archive.words import LONGEST_NAME
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import Any, TypeVar
 
     from retold.archive.record import Record
+
+    T = TypeVar("T")
 
 _COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
 _TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
@@ -39,6 +41,17 @@ WHERE {{which}} GROUP BY told.id ORDER BY sessions.ended_at DESC LIMIT ?
 _OF_ONE = (
     f"SELECT {_COLUMNS}, -1 FROM docs {_TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
 )
+TABLES = ("said", "output")
+# FTS5 finds its way to a range of rows: the documents of one session lie side by side.
+_HELD = {
+    table: f"""
+SELECT {_COLUMNS}, 0 FROM {table} JOIN docs ON docs.id = {table}.rowid {_TOLD}
+WHERE {table} MATCH ? AND docs.session = ? AND {table}.rowid BETWEEN
+    (SELECT min(id) FROM docs WHERE session = ?) AND (SELECT max(id) FROM docs WHERE session = ?) AND {{which}} LIMIT 1
+"""  # noqa: S608 - ours
+    for table in TABLES
+}
+_FREQUENCY = "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"
 _SESSIONS = """
 SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)
 FROM told JOIN archive.sessions ON sessions.name = told.name WHERE {which}
@@ -129,6 +142,14 @@ class IndexFile:
         """Yield what went by, the latest that was put in first."""
         return self._found(_OUTPUT, wanted, (match,), (most,))
 
+    def frequency(self, table: str, match: str, most: int) -> int:
+        """Return how many documents hold something, up to so many."""
+        return int(next(self.rows(_FREQUENCY.format(table=table), (match, most)))[0])
+
+    def held(self, table: str, match: str, told_id: int, wanted: Conditions) -> Found | None:
+        """Return a document of a session that holds something."""
+        return next(self._found(_HELD[table], wanted, (match, told_id, told_id, told_id), ()), None)
+
     def beginnings(self, without: tuple[str, str] | None, wanted: Conditions, most: int) -> Iterator[Found]:
         """Yield the first document of each session that is meant, the newest first; but of those that hold something."""
         unwanted = [] if without is None else [Condition(_WITHOUT, *without)]
@@ -144,12 +165,14 @@ class IndexFile:
         which, values = clause(wanted.sessions)
         return self.rows(_SESSIONS.format(which=which), values)
 
-    def names_with(self, word: str) -> list[str]:
-        """Return the names in which a word stands, if only as letters; the shortest first."""
-        if len(word) > LONGEST_NAME:  # SQLite takes no pattern of any length
-            return []
-        asked = "SELECT name FROM names WHERE name LIKE ? ORDER BY length(name), name"
-        return [name for (name,) in self.rows(asked, (f"%{word}%",))]
+    def names_with(self, words: Collection[str]) -> Iterator[str]:
+        """Yield the names in which one of the words stands, if only as letters."""
+        patterns = [
+            f"%{word}%" for word in words if len(word) <= LONGEST_NAME
+        ]  # SQLite takes none of any length
+        if patterns:
+            asked = f"SELECT name FROM names WHERE {' OR '.join(['name LIKE ?'] * len(patterns))}"  # noqa: S608 - ours
+            yield from (name for (name,) in self.rows(asked, patterns))
 
     def text(self, told_id: int, region: str) -> str | None:
         """Return the text in a region."""
@@ -198,7 +221,7 @@ class Index:
         for file in self.files:
             teach(file.connection, is_meant)
 
-    def at_once(self, ask: Callable[[IndexFile], Iterable[Found]]) -> list[Found]:
+    def at_once(self, ask: Callable[[IndexFile], Iterable[T]]) -> list[T]:
         """Return what a question to each file gives, asked of all of them at the same time."""
         first, *others = self.files
         asked = [_Asked(file, ask) for file in others]
@@ -208,14 +231,14 @@ class Index:
 class _Asked:
     """A question to a file of the index, in a thread of its own: SQLite lets others run while it looks."""
 
-    def __init__(self, file: IndexFile, ask: Callable[[IndexFile], Iterable[Found]]) -> None:
-        self._answer: list[Found] = []
+    def __init__(self, file: IndexFile, ask: Callable[[IndexFile], Iterable[Any]]) -> None:
+        self._answer: list[Any] = []
         self._error: BaseException | None = None
         self._working = allocate_lock()  # threading takes a millisecond to import
         self._working.acquire()
         start_new_thread(self._run, (file, ask))
 
-    def _run(self, file: IndexFile, ask: Callable[[IndexFile], Iterable[Found]]) -> None:
+    def _run(self, file: IndexFile, ask: Callable[[IndexFile], Iterable[Any]]) -> None:
         try:
             self._answer = list(ask(file))
         except BaseException as error:  # noqa: BLE001 - raised where the answer is wanted
@@ -223,7 +246,7 @@ class _Asked:
         finally:
             self._working.release()
 
-    def answer(self) -> list[Found]:
+    def answer(self) -> list[Any]:
         """Wait for what was found."""
         with self._working:
             if self._error is not None:

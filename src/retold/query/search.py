@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice
 
-from retold.archive.index import Conditions, Found, Index
+from retold.archive.index import TABLES, Conditions, Found, Index
 from retold.archive.words import part_spans
 from retold.projects.matching import is_meant
 from retold.query.expression import exclusion, expression, lone_words, needs_verifying
@@ -114,32 +114,49 @@ class Search:
             yield from rest.of(chain(self.said(names), self.output(names, rest=rest)))
 
     def _scattered(self, rest: _Rest) -> Iterator[Found]:
-        """Yield the best documents of sessions that hold all words, each wherever it is said."""
+        """Yield documents of sessions that hold all words, each wherever it is said; the rarest word leads to them."""
         unwanted = [one for one in self.query.clauses if one.is_negated]
         sought = [one for one in self.query.clauses if not one.is_negated]
         if len(sought) < 2:  # noqa: PLR2004 - one is found in one message
             return
-        found: list[dict[int, Found]] = []
-        for one in sought:
-            alone = Search(
-                self._record, Query((one, *unwanted), self.query.fields), self._wanted, self._index
-            )
-            # What has to be read to be sure of it would take too long for so many.
-            docs = [*alone.said(most=FAR), *([] if needs_verifying(alone.query) else alone.output(most=FAR))]
-            found.append({doc.session: doc for doc in reversed(docs)})
-        holders = sorted(set(found[0]).intersection(*found[1:]))
-        yield from rest.of(docs[session] for session in holders for docs in found)
+        queries = [Query((one, *unwanted), self.query.fields) for one in sought]
+        alone = [Search(self._record, query, self._wanted, self._index) for query in queries]
+        rarest, *others = sorted(alone, key=Search._frequency)
+        best: dict[int, Found] = {}
+        for one in chain(rarest.said(most=FAR), rarest.output(most=FAR) if rarest.matches[1] else ()):
+            best.setdefault(one.session, one)
+        yield from rest.of(one for found in islice(best.values(), FAR) for one in _joined(found, others))
+
+    @property
+    def matches(self) -> tuple[str | None, str | None]:
+        """What is asked of both tables; nothing of the second where it would have to be read to be sure of it."""
+        said = expression(self.query, has_positions=True)
+        return said, None if needs_verifying(self.query) else expression(self.query, has_positions=False)
+
+    def _frequency(self) -> int:
+        """Return how often it is found, as far as that matters."""
+        asked = [(table, match) for table, match in zip(TABLES, self.matches, strict=True) if match]
+        return sum(file.frequency(table, match, FAR) for file in self._index.files for table, match in asked)
+
+    def held_with(self, found: Found) -> Found | None:
+        """Return a document of the same session in which this is found."""
+        for table, match in zip(TABLES, self.matches, strict=True):
+            held = match and found.shard.held(table, match, found.told, self._conditions)
+            if held:
+                return held
+        return None
 
     def _names(self) -> dict[str, list[str]]:
         """Return the names of which the words of the query are parts."""
+        words = lone_words(self.query)
+        there = sorted(
+            set(self._index.at_once(lambda file: file.names_with(words))), key=lambda name: (len(name), name)
+        )
         found: dict[str, list[str]] = {}
-        for word in lone_words(self.query):
-            there = {name for file in self._index.files for name in file.names_with(word)}
-            fitting = sorted(
-                [name for name in there if _is_part(word, name)], key=lambda name: (len(name), name)
-            )
+        for word in words:
+            fitting = [name.lower() for name in there if _is_part(word, name)]
             if fitting:
-                found[word] = [name.lower() for name in fitting[:MOST_NAMES]]
+                found[word] = fitting[:MOST_NAMES]
         return found
 
     def _is_right(self, found: Found) -> bool:
@@ -165,7 +182,18 @@ class Search:
 
 
 def _is_part(word: str, name: str) -> bool:
-    return any(name[start:end].lower() == word for start, end in part_spans(name))
+    return word in name.lower() and any(name[start:end].lower() == word for start, end in part_spans(name))
+
+
+def _joined(found: Found, others: Sequence[Search]) -> list[Found]:
+    """Return a document with those of the same session in which everything else is found; none, if something is not."""
+    joined = [found]
+    for other in others:
+        held = other.held_with(found)
+        if held is None:
+            return []
+        joined.append(held)
+    return joined
 
 
 class _Rest:
