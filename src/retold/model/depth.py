@@ -1,19 +1,39 @@
 """Room for deep values: what a decoder could just take in must not overflow whoever walks through it afterwards."""
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from _thread import allocate_lock
+from types import TracebackType
 
 FRAMES = 20_000
 """Several frames for every level that a decoder accepts; in this Python, frames of Python take no C stack."""
 
 
-@contextmanager
-def room_for_depth() -> Iterator[None]:
+class _Room:
+    """The recursion limit, raised while anybody needs it: it is one for all threads."""
+
+    def __init__(self) -> None:
+        self._lock = allocate_lock()
+        self._guests = self._before = 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._guests:
+                self._before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(self._before, FRAMES))
+            self._guests += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._guests -= 1
+            if not self._guests:
+                sys.setrecursionlimit(self._before)
+
+
+_ROOM = _Room()
+
+
+def room_for_depth() -> _Room:
     """Raise the recursion limit for a while. Decoding stays outside, so that its own limit bounds every value."""
-    before = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(before, FRAMES))
-    try:
-        yield
-    finally:
-        sys.setrecursionlimit(before)
+    return _ROOM

@@ -1,0 +1,25 @@
+"""Room for deep values is given back, whoever asked for it in whatever order."""
+
+import sys
+import threading
+
+from retold.model.depth import FRAMES, room_for_depth
+
+
+def test_the_limit_is_what_it_was_after_the_last_has_left() -> None:
+    before = sys.getrecursionlimit()
+    is_inside, may_leave = threading.Event(), threading.Event()
+
+    def stay() -> None:
+        with room_for_depth():
+            is_inside.set()
+            may_leave.wait(10)
+
+    other = threading.Thread(target=stay)
+    with room_for_depth():
+        other.start()
+        assert is_inside.wait(10)
+    assert sys.getrecursionlimit() >= FRAMES  # the other is still there
+    may_leave.set()
+    other.join(10)
+    assert sys.getrecursionlimit() == before
