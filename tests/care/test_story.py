@@ -17,7 +17,7 @@ EXPECTED = {
     'gemini -p "Why is the tide table an hour off?"': "Fake answer to",
     "retold keep --install": "SessionEnd",
     "retold doctor": "",
-    "rm -r ~/.gemini/tmp": "",
+    "mv ~/.gemini/tmp ~/gone": "",
     "gemini --list-sessions": "No previous sessions found",
     'retold search "tide table"': "Why is the tide table an hour off?",
     "retold restore 3f6c21aa": "session-",

@@ -111,7 +111,7 @@ class IndexFile:
             self.connection.execute("BEGIN")  # all that is asked is answered as of one moment
         except apsw.Error as error:
             raise IndexDamaged(f"{path} cannot be read ({error})") from error
-        self._originals = Originals(self.connection)  # of the archive, as of the same moment
+        self._originals = Originals(self.connection, is_still=True)  # of the archive, as of the same moment
         self._known: dict[int, list[int]] = {}
 
     def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:

@@ -115,8 +115,9 @@ class _Unrolled:
 class Originals:
     """The originals in an archive."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: apsw.Connection, *, is_still: bool = False) -> None:
+        """Take a connection; one that stands still sees everything as of one moment."""
+        self._connection, self._is_still = connection, is_still
         self._last: _Unrolled | None = None
         self._pieces: tuple[int, list[tuple[int, int]]] = (-1, [])
         self._version = -1
@@ -171,6 +172,8 @@ class Originals:
 
     def data(self, original: int, start: int = 0, size: int | None = None) -> bytes:
         """Return what stands in an original: all, or a part of it, for which only its chunks are unpacked."""
+        if self._is_still:
+            return b"".join(self._parts(self.pieces(original), start, size))
         with self._connection:  # at one moment: a sync may be cutting it otherwise
             self._forget_if_changed()
             parts = list(self._parts(self.pieces(original), start, size))
