@@ -66,7 +66,7 @@ def _publish(draft: str, path: str) -> None:
     """Give a file its name, unless another has it."""
     try:
         os.link(draft, path)
-    except (AttributeError, NotImplementedError, PermissionError, OSError) as error:
+    except (AttributeError, NotImplementedError, OSError) as error:
         if isinstance(error, OSError) and error.errno not in (
             errno.EPERM,
             errno.ENOTSUP,

@@ -29,17 +29,22 @@ def hash_of(root: str) -> str:
 
 def slug_of(home: Home, root: str) -> str:
     """Return the name of a project's folder: the one it has, or the one that the CLI would give it."""
-    registry = _registry(home)
-    registered = registry.get(root)
-    if registered is not None and not _is_anothers(home, registered, root):
+    known, registry = _normal(root), _registry(home)
+    registered = registry.get(known)
+    if registered is not None and not _is_anothers(home, registered, known):
         return registered
-    marked = next((name for name in _folders(home) if root in _owners(home, name)), None)
+    marked = next((name for name in _folders(home) if known in _owners(home, name)), None)
     if marked is not None:
         return marked
-    taken = {name for path, name in registry.items() if path != root}
+    taken = {name for path, name in registry.items() if path != known}
     base = slugified(os.path.basename(root) or "project")
     names = chain((base,), (f"{base}-{number}" for number in count(1)))
-    return next(name for name in names if name not in taken and not _is_anothers(home, name, root))
+    return next(name for name in names if name not in taken and not _is_anothers(home, name, known))
+
+
+def _normal(root: str) -> str:
+    """Return a root as the CLI compares it: on Windows in small letters."""
+    return root.lower() if os.name == "nt" else root
 
 
 def slugified(name: str) -> str:
@@ -71,7 +76,8 @@ def _folders(home: Home) -> Iterator[str]:
 def _owners(home: Home, name: str) -> set[str]:
     """Return the roots that markers in folders of this name tell."""
     bases = (home.sessions, home.path / "history")
-    return {root for base in bases if (root := marked_root(str(base / name), home.disk)) is not None}
+    found = (marked_root(str(base / name), home.disk) for base in bases)
+    return {_normal(root) for root in found if root is not None}
 
 
 def _is_anothers(home: Home, name: str, root: str) -> bool:
