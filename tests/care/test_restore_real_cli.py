@@ -15,7 +15,7 @@ from real_cli import RealCli, free_port
 from requests_sent import last_conversation, misfits, parts
 from retold.agents.gemini import ghosts, home_in
 
-NEW, OLD = "0.61.0", "0.38.2"
+NEW = "0.61.0"
 MODEL = ("-m", "gemini-2.5-flash", "--yolo")
 
 
@@ -126,17 +126,18 @@ def test_a_deleted_session_is_listed_and_resumed_again_and_again(gemini: Gemini)
     assert after[key]["started_at"] == before[key]["started_at"]
 
 
-def test_before_039_a_session_is_one_document(gemini: Gemini) -> None:
+@pytest.mark.parametrize("version", ["0.38.2", "0.20.2"])
+def test_before_039_a_session_is_one_document(gemini: Gemini, version: str) -> None:
     person = gemini.person
     gemini(*MODEL, "-p", "SCENARIO:full please look at @main.py and fix it")
     person.sync()
     (key,) = (key for key, row in person.rows().items() if row["kind"] == "main")
     session = person.show(key)
     shutil.rmtree(person.folder / ".gemini")
-    found = restored_id(person, key, "--for", OLD)
+    found = restored_id(person, key, "--for", version)
     (file,) = person.folder.glob(".gemini/tmp/*/chats/session-*")
     assert file.suffix == ".json"
-    old = Gemini(gemini.real, person, gemini.project, OLD)
+    old = Gemini(gemini.real, person, gemini.project, version)
     assert f"[{found}]" in old("--list-sessions")
     turns = old.resumed(found, "and where is the quokka?")
     assert ids(turns, "functionCall") == calls_of(session)
