@@ -111,6 +111,11 @@ def test_where_nothing_is_new_nothing_heavy_is_imported(
     assert imported & COUNTED <= {"argparse"}
 
 
+@pytest.mark.parametrize("name", ["sync", "list"])
+def test_where_no_option_is_typed_nothing_is_parsed(archived: dict[str, str], name: str) -> None:
+    assert "argparse" not in command(name, **archived)
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command_reads_no_model(name: str) -> None:
     imported = command(name, "--help")

@@ -248,6 +248,13 @@ restore.add = add
         assert "outside" in told
         assert list((tmp_path / "elsewhere").iterdir()) == []
 
+    def test_a_subagent_leads_to_its_parent(self, made: Person) -> None:
+        rows = made.rows().items()
+        key, parent = next(
+            (key, row["parent"]) for key, row in rows if row["kind"] == "subagent" and "gemini" in key
+        )
+        assert f"go on with {parent}" in self.refused(made, key)
+
     def test_a_session_that_no_agent_goes_on_with(self, made: Person) -> None:
         (checkpoint,) = [key for key, row in made.rows().items() if row["kind"] == "checkpoint"][:1]
         assert "no conversation" in self.refused(made, checkpoint)

@@ -127,6 +127,37 @@ class Refused(msgspec.Struct, frozen=True):
     why: str
 
 
+def verbatim(lost: Lost, target: Target) -> Restored | Refused:
+    """Return the files of a conversation that a home lacks, each in the place that it had."""
+    if lost.session.native_id is None or lost.session.kind not in ("main", "fork"):
+        return Refused(f"{lost.session.key} is no session that can be resumed by itself")
+    files = [source for source in lost.files if source.cluster is not None]
+    if not files:
+        return Refused(f"nothing but prompts is left of {lost.session.key}")
+    return Restored(lost.session.native_id, tuple(_missing(files, target)))
+
+
+def _missing(files: list[Source], target: Target) -> Iterator[Addition]:
+    # The longest path first: what lies beside a session before the session itself.
+    for source in sorted(files, key=lambda source: -len(source.path.parts)):
+        path = _place(source, target)
+        if path is not None and not target.home.disk.is_file(str(path)):
+            yield Addition(path, source=source)
+
+
+def _place(source: Source, target: Target) -> Path | None:
+    home = source.home
+    if home is None:
+        return None
+    if source.path.is_relative_to(home.sessions):
+        return target.home.sessions / source.path.relative_to(home.sessions)
+    return (
+        target.home.path / source.path.relative_to(home.path)
+        if source.path.is_relative_to(home.path)
+        else None
+    )
+
+
 class Call(msgspec.Struct, frozen=True):
     """How retold is called by an agent: as a line of the shell that the agent uses."""
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 
-from retold.agents.protocol import Lost, Refused, Restored, Target
-from retold.agents.verbatim import verbatim
+from retold.agents.protocol import Lost, Refused, Restored, Target, verbatim
 
 
 def restore(lost: Lost, target: Target) -> Restored | Refused:

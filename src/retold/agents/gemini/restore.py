@@ -42,6 +42,8 @@ def restore(lost: Lost, target: Target) -> Restored | Refused:
     """Return the files to write: the session last, so that it is found only when all is there."""
     found = [reading.state for reading in lost.readings if isinstance(reading.state, Recorded)]
     native_id = lost.session.native_id
+    if lost.session.kind == "subagent" and lost.session.parent is not None:
+        return Refused(f"{lost.session.key} is a subagent's: go on with {lost.session.parent}")
     if not found or native_id is None or lost.session.kind != "main":
         return Refused(f"{lost.session.key} holds no conversation that Gemini CLI could go on with")
     if target.root is None:
