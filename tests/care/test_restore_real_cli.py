@@ -4,7 +4,7 @@ import json
 import os
 import shlex
 import shutil
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from persons import Person
 from real_cli import RealCli, free_port
 from requests_sent import last_conversation, misfits, parts
 from retold.agents.gemini import ghosts, home_in
+from retold.agents.gemini.slugs import hash_of
 
 NEW = "0.61.0"
 MODEL = ("-m", "gemini-2.5-flash", "--yolo")
@@ -163,6 +164,34 @@ def test_what_other_versions_and_accidents_left_goes_on(
     assert keys
     for key in keys:
         goes_on(gemini, key, view)
+
+
+def test_what_the_cli_has_not_moved_to_a_name_yet_is_still_found(gemini: Gemini) -> None:
+    person, root = gemini.person, str(gemini.project)
+    chats = person.folder / ".gemini" / "tmp" / hash_of(root) / "chats"
+    chats.mkdir(parents=True)
+    at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}.000Z"
+    for short in ("aaaaaaaa", "bbbbbbbb"):
+        said = {
+            "id": f"{short}-1",
+            "timestamp": at,
+            "type": "user",
+            "content": f"where is the {short} quokka?",
+        }
+        told = {
+            "sessionId": f"{short}-1111-4222-8333-944445555666",
+            "projectHash": hash_of(root),
+            "startTime": at,
+        }
+        text = json.dumps(told | {"lastUpdated": at, "messages": [said]}, indent=2)
+        (chats / f"session-2026-03-01T10-00-{short}.json").write_text(text, encoding="utf-8")
+    person.sync()
+    (chats / "session-2026-03-01T10-00-bbbbbbbb.json").unlink()
+    assert restored_id(person, "aaaaaaaa", "--project", root).startswith("aaaaaaaa-")  # it is there
+    found = restored_id(person, "bbbbbbbb", "--project", root)
+    listed = gemini("--list-sessions")
+    assert f"[{found}]" in listed
+    assert "[aaaaaaaa-1111-4222-8333-944445555666]" in listed
 
 
 def goes_on(gemini: Gemini, key: str, view: str | None) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from retold.model.problem import Problem, problem
 from retold.reading.files import printable
 from retold.reading.settings import read_settings
 
-_PERIOD = re.compile(r"([0-9]+)([dhwm])")
+_PERIOD = re.compile(r"([0-9]{1,18})([dhwm])")
 _UNITS = {"h": 3600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400}
 _AGE, _LEAST = "30d", "1d"
 _LONGEST = 100 * 365 * 86_400
@@ -64,6 +64,6 @@ def _rules(told: dict[str, Any]) -> Rules:
 
 def _period(text: object) -> timedelta | None:
     """Return a period such as `30d`; a month has 30 days."""
-    match = _PERIOD.fullmatch(text) if type(text) is str and len(text) < 20 else None  # noqa: PLR2004 - digits
+    match = _PERIOD.fullmatch(text) if type(text) is str else None
     seconds = int(match[1]) * _UNITS[match[2]] if match else 0
     return timedelta(seconds=min(seconds, _LONGEST)) if seconds else None

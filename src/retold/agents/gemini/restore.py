@@ -51,14 +51,22 @@ def restore(lost: Lost, target: Target) -> Restored | Refused:
     version = NEWEST if target.version is None else release(target.version)
     if version is None:
         return Refused(f"{target.version} is no version: write it as 0.61.0")
-    folder = target.home.sessions / (
-        slug_of(target.home, target.root) if version.has_slugs else hash_of(target.root)
-    )
+    folder = _folder(target.home, target.root, version)
     there = list(_there(folder, native_id, target.home))
     if target.view is None and (present := _present(there, is_clean=target.is_clean)) is not None:
         return Restored(present, ())
     state = as_state((found[0] if len(found) == 1 else merged(found)).state)
     return _written(_Draft(lost, target, version, folder, state), there)
+
+
+def _folder(home: Home, root: str, version: Release) -> Path:
+    """Return a project's folder. What still lies under its hash is copied to its name by the CLI's next start, if nothing is there."""
+    hashed = home.sessions / hash_of(root)
+    if not version.has_slugs:
+        return hashed
+    named = home.sessions / slug_of(home, root)
+    held = {entry.name for entry in entries(named, home.disk) if not isinstance(entry, Problem)}
+    return hashed if not held - {MARKER} and home.disk.is_folder(str(hashed)) else named
 
 
 class _Draft(msgspec.Struct, frozen=True):
@@ -179,7 +187,8 @@ def _head(draft: _Draft, session_id: str, mark: Mark) -> Record:
 def _beside(draft: _Draft) -> Iterator[Addition]:
     """Yield what belongs to a session: the marker of its folder, outputs of its tools, its subagents."""
     disk = draft.target.home.disk
-    if draft.version.has_slugs and not disk.is_file(str(draft.folder / MARKER)):
+    is_hashed = draft.folder.name == hash_of(str(draft.target.root))
+    if not is_hashed and not disk.is_file(str(draft.folder / MARKER)):
         yield Addition(draft.folder / MARKER, str(draft.target.root).encode("utf-8", "surrogateescape"))
     for source in draft.lost.files:
         place = _place(source, str(draft.lost.session.native_id))
