@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import time
 from pathlib import Path
@@ -137,6 +138,18 @@ def test_who_says_nothing_is_not_waited_for(ann: Keeper) -> None:
     out, _ = process.communicate()
     assert out == b""
     ann.settle()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no terminals that hang up")
+def test_a_hook_outlasts_its_terminal(ann: Keeper) -> None:
+    with subprocess.Popen([str(ann.retold), "keep", "--hook"], env=ann.env, stdin=subprocess.PIPE) as hook:
+        ends = time.monotonic() + 60
+        while not (ann.archive / "keep.asked").exists() and time.monotonic() < ends:
+            time.sleep(0.001)
+        hook.send_signal(signal.SIGHUP)
+        assert hook.wait(60) == 0
+    ann.settle()
+    assert ann.rows()
 
 
 @pytest.mark.parametrize("damage", ["archive", "config", "home"])

@@ -24,6 +24,7 @@ _HEARD, _PATIENCE = 1 << 20, 0.5
 
 def ask(command: Sequence[str], env: Mapping[str, str]) -> None:
     """Have it done by a process that outlives this one, unless one is at work already; return at once."""
+    _outlast_terminal()
     folder = retold_home(env)
     _leave_mark(folder)
     with _alone(folder) as is_alone:
@@ -80,6 +81,15 @@ def _alone(folder: str) -> Iterator[bool]:
         yield is_taken(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _outlast_terminal() -> None:
+    """Stay when the terminal goes: who closes the window ends the agent and its hooks, but means to keep the session."""
+    import signal
+    import threading
+
+    if sys.platform != "win32" and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _start(command: Sequence[str], env: Mapping[str, str]) -> None:
