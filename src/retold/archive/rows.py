@@ -1,8 +1,10 @@
 """A session as the rows that are kept of it: a value that a worker makes and the one writer writes."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
@@ -10,6 +12,7 @@ from retold.archive.record import as_text
 from retold.model.entries import Entry, Message
 from retold.model.files import touched
 from retold.model.parts import ToolCall
+from retold.model.report import FIGURES
 from retold.model.session import Session
 from retold.model.usage import Usage
 from retold.model.wire import encoded, summary_json, time_text
@@ -17,8 +20,9 @@ from retold.model.wire import encoded, summary_json, time_text
 Row = tuple[object, ...]
 TELLING = 16
 """Ids shorter than this are too common to tell that two entries are one."""
-FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total", "cache_write_1h")
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
+_MOST = 10**12
+"""Tokens of a request that are believed: millions of requests that claim as many still have a sum."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = 8
 
@@ -36,8 +40,9 @@ class Rows(msgspec.Struct):
     """The paths of its files."""
     messages: list[Row]
     calls: list[Row]
-    files: list[str]
-    requests: list[Row]
+    files: list[tuple[str, int]]
+    """Those that calls were at work on, and how many calls."""
+    requests: list[tuple[Any, ...]]
 
 
 def name_of(*words: str | None) -> int:
@@ -58,7 +63,7 @@ def rows_of(session: Session, name: int, stamp: bytes, cluster: str | None, sour
         tuple(sources),
         [_message(seq, entry) for seq, entry in enumerate(session.timeline)],
         list(_calls(session)),
-        sorted({path for path in _files(session) if path.isprintable()}),
+        sorted(Counter(path for path in _files(session) if path.isprintable()).items()),
         list(_requests(session)),
     )
 
@@ -82,13 +87,14 @@ def _message(seq: int, entry: Entry) -> Row:
 def _calls(session: Session) -> Iterator[Row]:
     for seq, place, call in calls_of(session):
         yield (
-            seq, place, _text(call.name), call.canonical, _text(call.server), call.status, micros(call.at),
+            seq, place, _text(call.name), call.canonical, _text(call.server), call.status, micros(call.at), None,
         )  # fmt: skip
 
 
 def _files(session: Session) -> Iterator[str]:
+    """Yield the files that each call was at work on, once a call."""
     for _, _, call in calls_of(session):
-        yield from touched(call)
+        yield from set(touched(call))
 
 
 def calls_of(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
@@ -100,21 +106,21 @@ def calls_of(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
                     yield seq, place, part
 
 
-def _requests(session: Session) -> Iterator[Row]:
+def _requests(session: Session) -> Iterator[tuple[Any, ...]]:
     """Yield each request once; of several messages that tell of one, the last counts."""
     found: dict[str, tuple[int, Message, Usage]] = {}
     for seq, entry in enumerate(session.timeline):
         if isinstance(entry, Message) and entry.usage is not None and entry.own:
             found[entry.usage.request] = (seq, entry, entry.usage)
     for request, (seq, message, usage) in found.items():
-        figures = [stored_figure(getattr(usage, figure)) for figure in FIGURES]
+        figures = [stored_figure(getattr(usage, figure), _MOST) for figure in FIGURES]
         told = (seq, _text(message.model), micros(message.at), *figures, usage.estimated)
         yield (name_of("request", request), *told)
 
 
-def stored_figure(figure: int | None) -> int | None:
+def stored_figure(figure: int | None, largest: int = LARGEST) -> int | None:
     """Return a count that SQLite takes, whatever a file says."""
-    return None if figure is None else max(min(figure, _LARGEST), 0)
+    return None if figure is None else max(min(figure, largest), 0)
 
 
 def micros(at: datetime | None) -> int | None:
@@ -129,6 +135,11 @@ def _text(text: str | None) -> str | None:
 def usage_json(session: Session) -> str:
     """Return the sums of a session as its files tell them."""
     return encoded(msgspec.to_builtins(session.usage)).decode()
+
+
+def with_cost(summary: str, cost: str | None) -> str:
+    """Return the JSON form of a session with what it cost; between words of a transcript, quotes are escaped."""
+    return summary if cost is None else summary.replace('"cost_usd":null', f'"cost_usd":"{cost}"', 1)
 
 
 def time_or_none(at: datetime | None) -> str | None:

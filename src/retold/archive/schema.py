@@ -200,4 +200,57 @@ CREATE TABLE names (name INTEGER PRIMARY KEY, title TEXT NOT NULL);
 CREATE TABLE tags (name INTEGER NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (name, tag)) WITHOUT ROWID;
 CREATE TABLE forgotten (name INTEGER PRIMARY KEY, native BLOB, forgotten_at TEXT NOT NULL);
 """,
+    """
+-- What each request cost, in millionths of a millionth of a dollar; NULL where no price is known.
+ALTER TABLE requests ADD COLUMN picos INTEGER;
+ALTER TABLE tool_calls ADD COLUMN took_ms INTEGER;
+ALTER TABLE files ADD COLUMN times INTEGER NOT NULL DEFAULT 1; -- calls that were at work on it
+
+-- The prices that were used, as JSON; NULL for a model that has none.
+CREATE TABLE rates (model TEXT PRIMARY KEY, told TEXT) WITHOUT ROWID;
+
+-- Sums that reports are made of. A quarter is one of an hour, counted since 1970: every zone's days begin with one.
+-- NULL where nothing tells the time. What was copied from another session counts there.
+CREATE TABLE spent (
+    session INTEGER NOT NULL REFERENCES sessions,
+    quarter INTEGER,
+    model TEXT,
+    estimated INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    unpriced INTEGER NOT NULL,  -- requests without a price
+    input INTEGER,
+    cached INTEGER,
+    cache_write INTEGER,
+    output INTEGER,
+    reasoning INTEGER,
+    tool INTEGER,
+    total INTEGER,
+    cache_write_1h INTEGER,
+    micros INTEGER,             -- millionths of a dollar, and what is left: one number might become too large
+    picos INTEGER
+);
+CREATE INDEX spent_sessions ON spent (session);
+CREATE TABLE used (
+    session INTEGER NOT NULL REFERENCES sessions,
+    quarter INTEGER,
+    model TEXT,
+    tool TEXT NOT NULL,
+    canonical TEXT NOT NULL,
+    calls INTEGER NOT NULL,
+    errors INTEGER NOT NULL,
+    retries INTEGER NOT NULL,   -- calls of a tool that had failed when the session called it last
+    timed INTEGER NOT NULL,     -- calls of which is known how long they took
+    took_ms INTEGER,
+    slowest_ms INTEGER
+);
+CREATE INDEX used_sessions ON used (session);
+CREATE TABLE worked (
+    session INTEGER NOT NULL REFERENCES sessions,
+    quarter INTEGER,
+    prompts INTEGER NOT NULL,
+    active_ms INTEGER NOT NULL,
+    compactions INTEGER NOT NULL
+);
+CREATE INDEX worked_sessions ON worked (session);
+""",
 )

@@ -12,9 +12,12 @@ from typing import Any
 import msgspec
 
 from retold.archive.hand import tags
+from retold.archive.rates import cost_of
 from retold.archive.record import Record, packed_summary, summary_of
-from retold.archive.rows import FIGURES, stored_figure
+from retold.archive.rollup import roll_up
+from retold.archive.rows import stored_figure
 from retold.archive.sessions import renamed_keys
+from retold.model.report import FIGURES, dollars_text
 
 _SHARED = """
 SELECT one.name, one.session, one.seq FROM {0} one
@@ -63,6 +66,8 @@ def settle(record: Record, touched: Iterable[int], fresh: Collection[int] = ()) 
     keys, renamed = _keys(record), renamed_keys(record)
     special = {one for (one,) in ask(_SPECIAL)}
     for session in sorted(concerned):
+        if session not in fresh or session in shares:
+            roll_up(record.connection, session)
         if session not in fresh or session in special or session in shares:
             _tell(record, session, shares.get(session, Shares()), keys, renamed)
     _tell_parents(record, concerned)
@@ -143,6 +148,7 @@ def _tell(
     told |= {"key": key, "kind": kind, "parent": parent}
     told["project"] = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
     told["usage"] = _without(record, session, json.loads(usage), shares)
+    told["cost_usd"] = dollars_text(cost_of(record, session))
     told["tags"] = tags(record, name)
     own_title = ask("SELECT title FROM names WHERE name = ?", (name,)).get
     told["title"] = own_title or read_title

@@ -2,12 +2,20 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
+from typing import TYPE_CHECKING
 
 from retold.archive.parcel import Fresh, Held, Parcel
+from retold.archive.rates import cost_of
 from retold.archive.record import Record, as_stored, as_text, packed_summary
-from retold.archive.rows import Rows, stored_figure, time_or_none, usage_json
+from retold.archive.rollup import TABLES as ROLLUPS
+from retold.archive.rollup import add_up
+from retold.archive.rows import Rows, stored_figure, time_or_none, usage_json, with_cost
 from retold.model.project import root_hash
+from retold.model.report import dollars_text
 from retold.model.session import Kind, Session
+
+if TYPE_CHECKING:
+    from retold.archive.rates import Price
 
 _SESSION = (
     "name", "stamp", "agent", "cluster", "key", "read_key", "native_id", "kind", "read_kind", "parent", "read_parent",
@@ -26,6 +34,7 @@ _DERIVED = (
     "files",
     "requests",
     "problems",
+    *ROLLUPS,
 )
 LOST: Kind = "prompts-only"
 DISPENSABLE = -1
@@ -38,8 +47,8 @@ _HOLDERS = (
 class Writer:
     """Writes what workers found into the archive, in transactions that readers see whole."""
 
-    def __init__(self, record: Record, revision: int) -> None:
-        self._record, self._revision = record, revision
+    def __init__(self, record: Record, revision: int, price: "Price") -> None:
+        self._record, self._revision, self._price = record, revision, price
         self._connection = record.connection
         self.touched: set[int] = set()
         """The sessions to be told anew what they are to others."""
@@ -151,13 +160,18 @@ class Writer:
         self.touched.add(number)
         self.fresh.add(number)
         sources = self._source_ids(session.agent, rows.sources)
-        ask(_ROW.format("summaries", "?"), (number, packed_summary(rows.summary)))
         many(_ROW.format("session_sources", "?"), [(number, source) for source in sources])
         many(_ROW.format("models", "?"), [(number, as_text(model)) for model in session.models])
         many(_ROW.format("messages", ", ".join("?" * 10)), [(number, *row) for row in rows.messages])
-        many(_ROW.format("tool_calls", ", ".join("?" * 7)), [(number, *row) for row in rows.calls])
-        many(_ROW.format("files", "?"), [(number, path) for path in rows.files])
-        many(_ROW.format("requests", ", ".join("?" * 13) + ", 1"), [(number, *row) for row in rows.requests])
+        many(_ROW.format("tool_calls", ", ".join("?" * 8)), [(number, *row) for row in rows.calls])
+        many(_ROW.format("files", "?, ?"), [(number, *row) for row in rows.files])
+        many(
+            _ROW.format("requests", ", ".join("?" * 13) + ", 1, ?"),
+            [(number, *row, self._price(row[2], row[3], row[4:12])) for row in rows.requests],
+        )
+        add_up(self._connection, number)
+        cost = dollars_text(cost_of(self._record, number))
+        ask(_ROW.format("summaries", "?"), (number, packed_summary(with_cost(rows.summary, cost))))
         told = [
             (one.code, one.severity, as_text(one.message), as_text(one.path), one.line, one.pointer)
             for one in session.problems

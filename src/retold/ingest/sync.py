@@ -15,6 +15,7 @@ from retold.archive.clues import all_clues, keep_clues, roots
 from retold.archive.hand import forgotten_names
 from retold.archive.limits import keep_limits
 from retold.archive.parcel import Parcel
+from retold.archive.rates import reprice
 from retold.archive.record import Record
 from retold.archive.rows import Rows, rows_of
 from retold.archive.sessions import clusters, ids, stamps
@@ -28,6 +29,7 @@ from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import alone, crew_size, home_of, together
 from retold.ingest.derive import conversation_name
 from retold.ingest.found import Found, Given, look
+from retold.ingest.prices import Prices
 from retold.ingest.reader import Reader, Wanted, index_entry, stamp_of
 from retold.ingest.revision import REVISION
 from retold.ingest.witness import Answer, AskedEnvironment, Witness
@@ -84,7 +86,8 @@ class _Sync:
 
     def __init__(self, record: Record, order: Order, tell: Tell, tell_stale: TellStale) -> None:
         self._record, self._order, self._tell, self._tell_stale = record, order, tell, tell_stale
-        self._writer = Writer(record, REVISION)
+        self._prices = Prices(record, order.folder)
+        self._writer = Writer(record, REVISION, self._prices.cost)
         self._shards = self._opened()
         self._answers: dict[str, list[Answer]] = {}
         self._limits: dict[str, list[tuple[str, Limit]]] = {}
@@ -99,7 +102,7 @@ class _Sync:
         found = self._look()
         missing = self._missing() if self._is_behind else set()
         work = [work_of(self._record, one, missing, is_behind=self._is_behind) for one in found]
-        if self._is_behind or any(one.is_any for one in work):
+        if self._is_behind or self._prices.are_new or any(one.is_any for one in work):
             for one in work:
                 self._tell_stale(self._record, one.found.agent.NAME, one.clusters)
             generation = self._begin()
@@ -130,8 +133,13 @@ class _Sync:
             self._limits[name] = [
                 (str(home.path), AGENTS[name].limit(home)) for home in AGENTS[name].homes(env, witness)
             ]
-            self._answers[name] = [*answers, *env.answers(), *witness.answers(), (FACT, "revision", REVISION)]
+            self._answers[name] = [*answers, *env.answers(), *witness.answers(), *self._facts()]
         return found
+
+    def _facts(self) -> Iterator[Answer]:
+        """Yield what has to be as it is now for nothing to be new."""
+        yield FACT, "revision", REVISION
+        yield FACT, "prices", self._prices.source
 
     def _missing(self) -> set[int]:
         """Return the sessions that the index lacks; take out of it those that the archive lacks."""
@@ -158,6 +166,7 @@ class _Sync:
         generation = int(self._record.fact("generation") or 0) + 1
         self._writer.begin()
         self._record.set_fact("generation", generation)
+        self._prices.begin()
         self._writer.commit()
         return generation
 
@@ -257,6 +266,9 @@ class _Sync:
                 )
         if self._is_behind:  # whoever wrote the others may not have got here
             self._writer.touched |= ids(self._record)
+        if self._prices.are_new:
+            self._writer.touched.update(reprice(self._record, self._prices.cost))
+            self._prices.end()
         settle(self._record, self._writer.touched, self._writer.fresh)
         self._writer.commit()
 

@@ -11,6 +11,7 @@ from retold.archive.shards import generations, missing_files, remove_index
 from retold.ingest.answers import is_unchanged
 from retold.ingest.coverage import told_coverage
 from retold.ingest.lock import Lock
+from retold.ingest.prices import priced_by
 from retold.ingest.revision import REVISION
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -97,7 +98,7 @@ def _is_behind(record: Record, folder: str) -> bool:
 
 def _stale(record: Record, task: Task, agents: Sequence[str]) -> tuple[str, ...]:
     """Return the agents of which something may be new."""
-    facts = {"revision": REVISION}
+    facts = {"revision": REVISION, "prices": priced_by(task.folder)}
     stale = tuple(
         agent for agent in agents if not is_unchanged(record, f"{task.scope} {agent}", task.env, facts)
     )

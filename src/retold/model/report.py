@@ -239,6 +239,14 @@ def dollars(picos: int) -> Decimal:
     return Decimal(picos).scaleb(-_PLACES, Context(prec=60)) if picos else Decimal(0)
 
 
+def dollars_text(picos: int | None) -> str | None:
+    """Return money in dollars as programs read it: all its digits, and no more."""
+    if picos is None:
+        return None
+    whole, rest = divmod(picos, PICOS)
+    return f"{whole}.{rest:0{_PLACES}d}".rstrip("0").rstrip(".")
+
+
 def plus(one: int | None, other: int | None) -> int | None:
     """Add what is known."""
     return one if other is None else other if one is None else one + other

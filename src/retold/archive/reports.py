@@ -1,0 +1,164 @@
+"""Sums over many sessions, by whatever they are asked for."""
+
+from __future__ import annotations
+
+from retold.archive.conditions import Condition, clause
+from retold.model.report import FIGURES
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+    from retold.archive.record import Record
+
+    Row = tuple[Any, ...]
+
+QUARTER = 900
+"""Seconds."""
+TIMES = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
+_CONVERSATION = (
+    "iif(sessions.kind = 'subagent' AND sessions.parent IS NOT NULL, sessions.parent, sessions.key)"
+)
+"""Whose work it is: a subagent's belongs to the conversation that called it."""
+_SUMS = ", ".join(f"sum(spent.{figure})" for figure in FIGURES)
+_OF_SESSIONS = {
+    "all": "''",
+    "agent": "sessions.agent",
+    "project": "coalesce(sessions.root, sessions.hash, sessions.native_key)",
+    "session": "sessions.key",
+}
+
+
+class Span:
+    """A time, in quarters of an hour since 1970, and in whose days it is counted."""
+
+    __slots__ = ("is_utc", "since", "until")
+
+    def __init__(self, since: int | None = None, until: int | None = None, *, is_utc: bool = False) -> None:
+        self.since, self.until, self.is_utc = since, until, is_utc
+        """The first quarter, and the first that is not meant any more."""
+
+    def conditions(self, quarter: str) -> Iterator[Condition]:
+        """Yield what holds of the quarters that are meant."""
+        if self.since is not None:
+            yield Condition(f"{quarter} >= ?", self.since)
+        if self.until is not None:
+            yield Condition(f"{quarter} < ?", self.until)
+
+    def named(self, by: str, quarter: str) -> str:
+        """Return the day, week or month of a quarter, as SQL."""
+        zone = "" if self.is_utc else ", 'localtime'"
+        return f"strftime('{TIMES[by]}', {quarter} * {QUARTER}, 'unixepoch'{zone})"
+
+
+def spent_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+    """Yield what was spent: of what, whether it is estimated, requests, unpriced, each figure, and money in two parts.
+
+    At the end of a row: how many conversations spent it.
+    """
+    of = _of(by, span, "spent")
+    which, values = clause([*conditions, *span.conditions("spent.quarter")])
+    return record.rows(
+        f"SELECT {of}, spent.estimated, sum(requests), sum(unpriced), {_SUMS}, sum(micros), sum(spent.picos),"  # noqa: S608 - values are bound
+        f" count(DISTINCT {_CONVERSATION})"
+        f" FROM spent JOIN sessions ON sessions.id = spent.session WHERE {which} GROUP BY 1, 2",
+        values,
+    )
+
+
+def worked_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+    """Yield what was worked: of what, in how many conversations, prompts, milliseconds, compactions.
+
+    While a subagent works, so does the conversation that called it: the time counts there.
+    """
+    of = _of(by, span, "worked")
+    which, values = clause([*conditions, *span.conditions("worked.quarter")])
+    return record.rows(
+        f"SELECT {of}, count(DISTINCT {_CONVERSATION}), sum(prompts),"  # noqa: S608 - values are bound
+        f" sum(iif({_CONVERSATION} = sessions.key OR {of} = sessions.key, active_ms, 0)), sum(compactions)"
+        f" FROM worked JOIN sessions ON sessions.id = worked.session WHERE {which} GROUP BY 1",
+        values,
+    )
+
+
+def used_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+    """Yield what tools were used: of what, calls, errors, retries."""
+    of = _of(by, span, "used")
+    which, values = clause([*conditions, *span.conditions("used.quarter")])
+    return record.rows(
+        f"SELECT {of}, sum(calls), sum(errors), sum(retries)"  # noqa: S608 - values are bound
+        f" FROM used JOIN sessions ON sessions.id = used.session WHERE {which} GROUP BY 1",
+        values,
+    )
+
+
+def tool_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+    """Yield tools: name, kind, calls, errors, retries, timed calls, milliseconds, the slowest's, conversations."""
+    which, values = clause([*conditions, *span.conditions("used.quarter")])
+    return record.rows(
+        "SELECT used.tool, min(canonical), sum(calls), sum(errors), sum(retries), sum(timed), sum(took_ms), max(slowest_ms),"  # noqa: S608 - values are bound
+        f" count(DISTINCT {_CONVERSATION})"
+        f" FROM used JOIN sessions ON sessions.id = used.session WHERE {which} GROUP BY 1",
+        values,
+    )
+
+
+def file_rows(record: Record, conditions: Iterable[Condition], limit: int) -> Iterator[Row]:
+    """Yield the files that were worked on most: path, calls, conversations."""
+    which, values = clause(conditions)
+    return record.rows(
+        f"SELECT path, sum(times), count(DISTINCT {_CONVERSATION})"  # noqa: S608 - values are bound
+        f" FROM files JOIN sessions ON sessions.id = files.session WHERE {which}"
+        " GROUP BY 1 ORDER BY 2 DESC, 3 DESC, 1 LIMIT ?",
+        [*values, limit],
+    )
+
+
+def request_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+    """Yield requests: of what, session, message, agent, model, time, estimated, money, each figure."""
+    quarter = f"coalesce(requests.at, unixepoch(started_at) * 1000000) / {QUARTER * 1_000_000}"
+    of = _OF_SESSIONS.get(by) or ("requests.model" if by == "model" else span.named(by, f"({quarter})"))
+    which, values = clause([*conditions, Condition("requests.own"), *span.conditions(quarter)])
+    figures = ", ".join(f"requests.{figure}" for figure in FIGURES)
+    return record.rows(
+        f"SELECT {of}, sessions.key, messages.id, sessions.agent, requests.model, requests.at, requests.estimated,"  # noqa: S608 - values are bound
+        f" requests.picos, {figures}"
+        " FROM requests JOIN sessions ON sessions.id = requests.session"
+        " LEFT JOIN messages ON messages.session = requests.session AND messages.seq = requests.seq"
+        f" WHERE {which} ORDER BY 1, requests.at, sessions.key, requests.seq",
+        values,
+    )
+
+
+def unpriced_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+    """Yield the models of measured requests that have no price, and how many those are."""
+    chosen = [*conditions, *span.conditions("spent.quarter"), Condition("unpriced AND NOT spent.estimated")]
+    which, values = clause(chosen)
+    return record.rows(
+        "SELECT spent.model, sum(unpriced) FROM spent JOIN sessions ON sessions.id = spent.session"  # noqa: S608 - values are bound
+        f" WHERE {which} GROUP BY 1 ORDER BY 2 DESC, 1",
+        values,
+    )
+
+
+def troubled_rows(record: Record, code: str, conditions: Iterable[Condition]) -> Iterator[Row]:
+    """Yield the agents in whose sessions a problem was found, and in how many."""
+    which, values = clause([*conditions, Condition("problems.code = ?", code)])
+    return record.rows(
+        "SELECT sessions.agent, count(DISTINCT sessions.id)"  # noqa: S608 - values are bound
+        f" FROM problems JOIN sessions ON sessions.id = problems.session WHERE {which} GROUP BY 1",
+        values,
+    )
+
+
+def title_rows(record: Record, keys: Iterable[str]) -> Iterator[Row]:
+    """Yield key and title of sessions."""
+    for key in keys:
+        yield from record.rows("SELECT key, title FROM sessions WHERE key = ?", (key,))
+
+
+def _of(by: str, span: Span, table: str) -> str:
+    if by in TIMES:
+        return span.named(by, f"{table}.quarter")
+    return _OF_SESSIONS.get(by) or f"{table}.{by}"

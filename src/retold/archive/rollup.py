@@ -1,0 +1,57 @@
+"""Sums of what a session spent and did, by quarters of an hour: what reports are made of, kept up to date with the ledger."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    import apsw
+
+TABLES = ("spent", "used", "worked")
+_QUARTER = 900_000_000
+AWAY = 300_000_000
+"""Microseconds: a longer silence is a pause, and no work."""
+_START = "(SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = ?1)"
+_SPENT = f"""
+INSERT INTO spent SELECT
+    ?1, coalesce(at, {_START}) / {_QUARTER}, model, estimated, count(*), sum(picos IS NULL),
+    sum(input), sum(cached), sum(cache_write), sum(output), sum(reasoning), sum(tool), sum(total), sum(cache_write_1h),
+    sum(picos / 1000000), sum(picos % 1000000)
+FROM requests WHERE session = ?1 AND own GROUP BY 2, 3, 4
+"""  # noqa: S608 - ours
+_CALLS = "tool_calls JOIN messages USING (session, seq) WHERE session = ?1 AND NOT copied"
+_USED = f"""
+INSERT INTO used SELECT
+    ?1, called / {_QUARTER}, model, tool, canonical, count(*), sum(status = 'error'), sum(is_retry),
+    count(took_ms), sum(took_ms), max(took_ms)
+FROM (
+    SELECT coalesce(tool_calls.at, messages.at, {_START}) AS called, model, tool, canonical, status, took_ms,
+        coalesce(lag(status) OVER (PARTITION BY tool ORDER BY seq, place) = 'error', 0) AS is_retry
+    FROM {_CALLS}
+) GROUP BY 2, 3, 4, 5
+"""  # noqa: S608 - ours
+_WORKED = f"""
+INSERT INTO worked SELECT
+    ?1, coalesce(at, {_START}) / {_QUARTER}, sum(is_prompt), sum(iif(gap BETWEEN 0 AND {AWAY}, gap, 0)) / 1000,
+    sum(is_compaction)
+FROM (
+    SELECT at, is_prompt, is_compaction, at - lag(at) OVER (ORDER BY at) AS gap
+    FROM (
+        SELECT at, is_prompt, is_event AND role = 'compaction' AS is_compaction
+        FROM messages WHERE session = ?1 AND NOT copied
+        UNION ALL SELECT tool_calls.at, 0, 0 FROM {_CALLS}
+    )
+) GROUP BY 2
+"""  # noqa: S608 - ours
+
+
+def roll_up(connection: apsw.Connection, session: int) -> None:
+    """Make the sums of a session anew."""
+    for table in TABLES:
+        connection.execute(f"DELETE FROM {table} WHERE session = ?", (session,))  # noqa: S608 - ours
+    add_up(connection, session)
+
+
+def add_up(connection: apsw.Connection, session: int) -> None:
+    """Make the sums of a session that has none."""
+    for asked in (_SPENT, _USED, _WORKED):
+        connection.execute(asked, (session,))

@@ -1,0 +1,190 @@
+"""Where prices come from: what the user has written down, else `genai-prices`, which others keep and nobody is asked for.
+
+That library takes a fifth of a second and more to import, so what it says of a model is kept in the archive.
+"""
+
+from __future__ import annotations
+
+import os
+
+from retold.archive.rates import PRICED_BY, PRICED_ON, drop_rates, keep_rates, kept_rates
+from retold.ingest.own_prices import NAME, read_own_prices
+from retold.model.rates import Rates, rates_from, rates_text
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from genai_prices.types import ModelInfo, ModelPrice
+
+    from retold.archive.record import Record
+    from retold.model.rates import Figures
+
+_PACKAGE = "genai_prices"
+_LONGEST_NAME = 200
+_KEYS = {
+    "input": "input_mtok",
+    "cached": "cache_read_mtok",
+    "cache_write": "cache_write_mtok",
+    "cache_write_1h": "cache_write_1h_mtok",
+    "output": "output_mtok",
+}
+_PICOS_PER_DOLLAR_A_MILLION = 1_000_000
+
+
+def priced_by(folder: str) -> str:
+    """Return what tells prices from others, without a look at them."""
+    from retold.ingest.answers import file_answer, tail
+
+    path = os.path.join(folder, NAME)
+    library = f"genai-prices {_version()}"
+    return library if file_answer(path) is None else f"{NAME} ({tail(path)[:8]}) and {library}"
+
+
+def _version() -> str:
+    """Return the version of the library; `importlib.metadata` would take four starts of Python to say it."""
+    from importlib.machinery import PathFinder
+
+    found = PathFinder.find_spec(_PACKAGE)
+    site = os.path.dirname(os.path.dirname(found.origin or "")) if found is not None else ""
+    begin, end = f"{_PACKAGE}-", ".dist-info"
+    names = os.listdir(site) if site else []
+    return next(
+        (name[len(begin) : -len(end)] for name in names if name.startswith(begin) and name.endswith(end)),
+        "?",
+    )
+
+
+class PriceList:
+    """All prices that there are."""
+
+    def __init__(self, folder: str) -> None:
+        """Take the folder in which the user's own prices may lie."""
+        self._own = read_own_prices(folder)
+        self._known: dict[str, Rates | None] = {}
+
+    def rates(self, model: str) -> Rates | None:
+        """Return a model's prices."""
+        if model not in self._known:
+            own = None if self._own is None else self._own.rates(model)
+            self._known[model] = own or _library_rates(model)
+        return self._known[model]
+
+    @property
+    def date(self) -> str:
+        """The day on which prices were last looked at: the user's, if they say one, else the library's."""
+        return (self._own.date if self._own is not None else None) or _library_date()
+
+
+class Prices:
+    """The prices of a sync: those that are kept in the archive, or looked up and kept."""
+
+    def __init__(self, record: Record, folder: str) -> None:
+        self._record, self._folder = record, folder
+        self.source = priced_by(folder)
+        self.are_new = record.fact(PRICED_BY) != self.source
+        """Whether what is kept was priced by others."""
+        self._list: PriceList | None = None
+        self._known: dict[str | None, Rates | None] = {None: None}
+        if not self.are_new:
+            kept = kept_rates(record).items()
+            self._known |= {model: None if told is None else rates_from(told) for model, told in kept}
+
+    def cost(self, model: str | None, at: int | None, figures: Figures) -> int | None:
+        """Return what a request cost; None where no price is known."""
+        if model not in self._known:
+            self._known[model] = self._looked_up(str(model))
+        rates = self._known[model]
+        return None if rates is None else rates.cost(at, figures)
+
+    def _looked_up(self, model: str) -> Rates | None:
+        self._list = self._list or PriceList(self._folder)
+        rates = self._list.rates(model)
+        keep_rates(self._record, model, None if rates is None else rates_text(rates))
+        return rates
+
+    def begin(self) -> None:
+        """Forget what other prices said."""
+        if self.are_new:
+            self._record.set_fact(PRICED_BY, None)
+            drop_rates(self._record)
+
+    def end(self) -> None:
+        """Say that everything is priced by these."""
+        if self.are_new:
+            self._list = self._list or PriceList(self._folder)
+            self._record.set_fact(PRICED_BY, self.source)
+            self._record.set_fact(PRICED_ON, self._list.date)
+
+
+def _library_rates(model: str) -> Rates | None:
+    if len(model) > _LONGEST_NAME or not model.isprintable():
+        return None
+    from genai_prices import Usage, calc_price
+
+    try:
+        found = calc_price(Usage(input_tokens=0, output_tokens=0), model)
+    except (LookupError, ValueError):
+        return None
+    spans = list(_spans(found.model))
+    return Rates(found.model.id, found.provider.id, spans) if spans else None
+
+
+def _spans(model: ModelInfo) -> Iterator[dict[str, Any]]:
+    """Yield the prices of a model at each time; none if there is one that cannot be told as prices of tokens."""
+    from genai_prices.types import ConditionalPrice
+
+    prices = model.prices if isinstance(model.prices, list) else [ConditionalPrice(prices=model.prices)]
+    for one in prices:
+        per_token = {
+            kind: steps for kind, key in _KEYS.items() if (steps := _steps(one.prices, key)) is not None
+        }
+        if "input" not in per_token or "output" not in per_token:
+            continue
+        yield {**_when(one.constraint), "per_token": per_token}
+
+
+def _when(constraint: Any) -> dict[str, Any]:
+    from calendar import timegm
+
+    from genai_prices.types import StartDateConstraint, TimeOfDateConstraint
+
+    if isinstance(constraint, StartDateConstraint):
+        return {"since": timegm(constraint.start_date.timetuple())}
+    if isinstance(constraint, TimeOfDateConstraint):
+        day = [
+            time.hour * 3600 + time.minute * 60 + time.second
+            for time in (constraint.start_time, constraint.end_time)
+        ]
+        return {"daily": day}
+    return {}
+
+
+def _steps(prices: ModelPrice, key: str) -> list[list[int]] | None:
+    """Return the price of a token by the size of the prompt."""
+    from genai_prices.types import TieredPrices
+
+    price = getattr(prices, key)
+    if price is None:
+        return None
+    if not isinstance(price, TieredPrices):
+        return [[0, _picos(price)]]
+    return [[0, _picos(price.base)], *([tier.start, _picos(tier.price)] for tier in price.tiers)]
+
+
+def _picos(dollars: Any) -> int:
+    return int(dollars * _PICOS_PER_DOLLAR_A_MILLION)
+
+
+def _library_date() -> str:
+    """Return the newest day on which its keepers say to have looked at a price."""
+    import re
+
+    from genai_prices.data_snapshot import get_snapshot
+
+    seen = re.compile(r"\b(?:verified|checked) on (\d{4}-\d\d-\d\d)")
+    providers = get_snapshot().providers
+    comments = [provider.price_comments for provider in providers]
+    comments += [model.price_comments for provider in providers for model in provider.models]
+    return max((day for comment in comments for day in seen.findall(comment or "")), default="?")

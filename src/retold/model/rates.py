@@ -1,0 +1,112 @@
+"""What a model's tokens cost, and what a request therefore did: whole numbers, as `report.PICOS` counts money.
+
+A rate holds for all tokens of a request: the one for prompts over 200,000 tokens, say, for every token of such a prompt.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    Figures = Sequence[int | None]
+    """The tokens of a request, in the order of `report.FIGURES`."""
+    Charge = tuple[str, int, int]
+    """What is paid for, how many tokens of it, and the price of one."""
+    Steps = Sequence[Sequence[int]]
+    """Pairs: over how many tokens of prompt, and the price of a token from there on."""
+
+KINDS = ("input", "cached", "cache_write", "cache_write_1h", "output")
+"""What has a price of its own; all but `input` and `output` may lack one, and then cost what their kin cost."""
+_KIN = {"cached": "input", "cache_write": "input", "cache_write_1h": "cache_write"}
+MOST = 10**9
+"""Tokens that no request has: whoever claims more is not believed, and has no price."""
+
+
+class Rates:
+    """The prices of one model, as they were at all times."""
+
+    __slots__ = ("model", "provider", "spans")
+
+    def __init__(self, model: str, provider: str, spans: Sequence[Mapping[str, Any]]) -> None:
+        self.model, self.provider = model, provider
+        """By whose name and in whose list they stand."""
+        self.spans = spans
+        """In the order in which later ones win; each with `per_token`, and perhaps the second from which it holds
+        (`since`) or those of the day between which it does (`daily`)."""
+
+    def charges(self, at: int | None, figures: Figures) -> list[Charge] | None:
+        """Return what a request at a time (microseconds since 1970) is charged for; None where too little is known."""
+        given, cached, written, output, reasoning, tool, _, written_1h = figures
+        if given is None or output is None or any(figure is not None and figure > MOST for figure in figures):
+            return None
+        per_token = self._span(at)["per_token"]
+        prompt = given + (tool or 0)
+        cached = min(cached or 0, prompt)
+        written = min(written or 0, prompt - cached)
+        written_1h = min(written_1h or 0, written)
+        tokens = {
+            "input": prompt - cached - written,
+            "cached": cached,
+            "cache_write": written - written_1h,
+            "cache_write_1h": written_1h,
+            "output": output + (reasoning or 0),
+        }
+        return [
+            (kind, count, price_of(per_token, kind, prompt)) for kind, count in tokens.items() if count > 0
+        ]
+
+    def cost(self, at: int | None, figures: Figures) -> int | None:
+        """Return what a request cost."""
+        charges = self.charges(at, figures)
+        return None if charges is None else sum([count * price for _, count, price in charges])
+
+    def tier(self, at: int | None, figures: Figures) -> str | None:
+        """Return which of several prices a request has; None where there is but one for prompts of all sizes."""
+        prompt = (figures[0] or 0) + (figures[5] or 0)
+        sizes = sorted({over for steps in self._span(at)["per_token"].values() for over, _ in steps if over})
+        passed = [over for over in sizes if prompt > over]
+        if passed:
+            return f"over {passed[-1]:,} tokens"
+        return f"up to {sizes[0]:,} tokens" if sizes else None
+
+    def _span(self, at: int | None) -> Mapping[str, Any]:
+        if at is None:
+            return self.spans[-1]
+        second = at // 1_000_000
+        return next((span for span in reversed(self.spans) if _holds(span, second)), self.spans[0])
+
+
+def _holds(span: Mapping[str, Any], second: int) -> bool:
+    if (since := span.get("since")) is not None:
+        return bool(second >= since)
+    if (daily := span.get("daily")) is not None:
+        start, end = daily
+        of_day = second % 86_400
+        return bool(start <= of_day < end if start <= end else of_day >= start or of_day < end)
+    return True
+
+
+def price_of(per_token: Mapping[str, Steps], kind: str, prompt: int) -> int:
+    """Return the price of a token of some kind in a request with such a prompt."""
+    while kind not in per_token:
+        kind = _KIN[kind]
+    steps = per_token[kind]
+    return next((price for over, price in reversed(steps) if prompt > over), steps[0][1])
+
+
+def rates_text(rates: Rates) -> str:
+    """Return prices as they are kept."""
+    import json
+
+    told = {"model": rates.model, "provider": rates.provider, "spans": list(rates.spans)}
+    return json.dumps(told, sort_keys=True, separators=(",", ":"))
+
+
+def rates_from(text: str) -> Rates:
+    """Return prices that were kept."""
+    import json
+
+    told = json.loads(text)
+    return Rates(told["model"], told["provider"], told["spans"])

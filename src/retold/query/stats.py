@@ -1,0 +1,247 @@
+"""What it cost and how it went, by day, week, month, model, project, agent, tool or session."""
+
+from __future__ import annotations
+
+from retold.archive.conditions import Condition, of_kinds, teach
+from retold.archive.rates import PRICED_BY, PRICED_ON, kept_rates
+from retold.archive.reports import (
+    QUARTER,
+    TIMES,
+    Span,
+    file_rows,
+    request_rows,
+    spent_rows,
+    title_rows,
+    tool_rows,
+    troubled_rows,
+    unpriced_rows,
+    used_rows,
+    worked_rows,
+)
+from retold.model.report import FIGURES, Basis, Line, Overview, Request, Spend, Tool, Touched
+from retold.projects.matching import is_meant
+from retold.query.wanted import LISTED
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from datetime import datetime
+
+    from retold.archive.record import Record
+    from retold.query.wanted import Wanted
+
+BY = (*TIMES, "model", "project", "agent", "tool", "session")
+UNKNOWN = "unknown"
+"""What a thing is called of which nothing tells what it is."""
+UNDER_RECORDED = "tokens-unrecorded"
+"""The problem of sessions that recorded less than they spent."""
+_FILES = 5
+_MICROS = 1_000_000
+
+
+class Question:
+    """What is asked for: of which sessions, of what time, and of which models and tools in them."""
+
+    def __init__(
+        self, record: Record, wanted: Wanted, span: Span, model: str | None = None, tool: str | None = None
+    ) -> None:
+        self.record, self.span = record, span
+        teach(record.connection, is_meant)
+        self.sessions = [*wanted.sessions, of_kinds((*LISTED, "subagent"))]
+        """Checkpoints and captures are copies of what was said elsewhere: they cost nothing."""
+        self._model, self._tool = model, tool
+
+    def of_requests(self, table: str) -> list[Condition]:
+        """Return what must hold of requests, or of sums of them."""
+        if self._model is None:
+            return self.sessions
+        return [*self.sessions, Condition(f"instr(lower({table}.model), lower(?))", self._model)]
+
+    def of_calls(self) -> list[Condition]:
+        """Return what must hold of calls of tools."""
+        if self._tool is None:
+            return self.of_requests("used")
+        chosen = Condition("? IN (used.tool, used.canonical)", self._tool)
+        return [*self.of_requests("used"), chosen]
+
+
+def lines(question: Question, by: str) -> list[Line]:
+    """Return a line for each thing that is asked by: times in their order, all else by what it cost."""
+    if by == "tool":
+        return _tool_lines(question)
+    found = _spent(question, by)
+    for of, *counted in used_rows(question.record, by, question.span, question.of_calls()):
+        line = _line(found, of)
+        line.tool_calls, line.tool_errors, line.tool_retries = counted
+    if by != "model":
+        _add_work(question, by, found)
+    return _ordered(found.values(), by)
+
+
+def overview(question: Question, zone: str) -> Overview:
+    """Return all that is told of a period at once."""
+    record, span = question.record, question.span
+    total = (lines(question, "all") or [Line("", Spend(), Spend())])[0]
+    return Overview(
+        total,
+        basis(question, zone),
+        days=lines(question, "day"),
+        models=lines(question, "model"),
+        projects=lines(question, "project"),
+        tools=tools(question),
+        files=[Touched(*row) for row in file_rows(record, _in_time(question.sessions, span), _FILES)],
+    )
+
+
+def basis(question: Question, zone: str) -> Basis:
+    """Return what the figures rest on."""
+    record = question.record
+    unpriced = unpriced_rows(record, question.span, question.of_requests("spent"))
+    troubled = troubled_rows(record, UNDER_RECORDED, _in_time(question.sessions, question.span))
+    return Basis(
+        zone,
+        prices=record.fact(PRICED_BY),
+        priced_at=record.fact(PRICED_ON),
+        unpriced={model or UNKNOWN: count for model, count in unpriced},
+        under_recorded=dict(troubled),
+    )
+
+
+def explained(question: Question, by: str) -> Iterator[tuple[str, Request]]:
+    """Yield each request that a report by something is made of, with what it counts for and how its price came about."""
+    from datetime import UTC, datetime, timedelta
+
+    from retold.model.rates import rates_from
+
+    known = {model: rates_from(told) for model, told in kept_rates(question.record).items() if told}
+    begin = datetime(1970, 1, 1, tzinfo=UTC)
+    asked = request_rows(question.record, by, question.span, question.of_requests("requests"))
+    for of, session, message, agent, model, at, estimated, picos, *figures in asked:
+        rates = None if picos is None else known.get(model)
+        charges = None if rates is None else rates.charges(at, figures)
+        yield (
+            of or UNKNOWN,
+            Request(
+                session,
+                agent,
+                dict(zip(FIGURES, figures, strict=True)),
+                message=message,
+                model=model,
+                at=None if at is None else _moment(begin + timedelta(microseconds=at), question.span),
+                estimated=bool(estimated),
+                picos=picos,
+                parts=charges or (),
+                tier=None if rates is None else rates.tier(at, figures),
+            ),
+        )
+
+
+def span(since: str | None, until: str | None, *, is_utc: bool) -> Span:
+    """Return the time that dates mean, as people type them; raises ValueError for what is no date."""
+    if since is None and until is None:
+        return Span(is_utc=is_utc)
+    from datetime import UTC, datetime
+
+    from retold.query.dates import parse_since, parse_until
+
+    now, is_local = datetime.now(UTC), not is_utc
+    begin = None if since is None else int(parse_since(since, now, is_local=is_local).timestamp() // QUARTER)
+    end = None if until is None else -int(-parse_until(until, now, is_local=is_local).timestamp() // QUARTER)
+    return Span(begin, end, is_utc=is_utc)
+
+
+def titles(question: Question, keys: Iterable[str]) -> dict[str, str]:
+    """Return the titles of sessions that have one."""
+    return {key: title for key, title in title_rows(question.record, keys) if title}
+
+
+def _moment(at: datetime, span: Span) -> datetime:
+    try:
+        return at if span.is_utc else at.astimezone()
+    except (OverflowError, OSError):  # the first and the last day that there are
+        return at
+
+
+def _spent(question: Question, by: str) -> dict[str | None, Line]:
+    found: dict[str | None, Line] = {}
+    for of, estimated, requests, unpriced, *rest in spent_rows(
+        question.record, by, question.span, question.of_requests("spent")
+    ):
+        *figures, micros, picos, sessions = rest
+        money = None if micros is None else micros * _MICROS + picos
+        spend = Spend(requests, dict(zip(FIGURES, figures, strict=True)), money, unpriced)
+        line = _line(found, of)
+        if estimated:
+            line.estimated = spend
+        else:
+            line.measured = spend
+        line.sessions = max(line.sessions or 0, sessions)
+    return found
+
+
+def _add_work(question: Question, by: str, found: dict[str | None, Line]) -> None:
+    for of, sessions, prompts, active_ms, compactions in worked_rows(
+        question.record, by, question.span, question.sessions
+    ):
+        line = _line(found, of)
+        line.sessions, line.prompts, line.compactions = sessions, prompts, compactions
+        line.active_seconds = active_ms // 1000
+    for line in found.values():
+        line.tool_calls, line.tool_errors = line.tool_calls or 0, line.tool_errors or 0
+        line.tool_retries = line.tool_retries or 0
+
+
+def _line(found: dict[str | None, Line], of: str | None) -> Line:
+    if of not in found:
+        found[of] = Line(UNKNOWN if of is None else of, Spend(), Spend())
+    return found[of]
+
+
+def _tool_lines(question: Question) -> list[Line]:
+    rows = tool_rows(question.record, question.span, question.of_calls())
+    found = [
+        Line(
+            name, Spend(), Spend(), sessions=sessions, tool_calls=calls, tool_errors=errors, tool_retries=retries
+        )
+        for name, _, calls, errors, retries, _, _, _, sessions in rows
+    ]  # fmt: skip
+    return sorted(found, key=lambda line: (-(line.tool_calls or 0), line.of))
+
+
+def tools(question: Question) -> list[Tool]:
+    """Return the tools that were used."""
+    rows = tool_rows(question.record, question.span, question.of_calls())
+    return [
+        Tool(
+            name,
+            canonical,
+            calls,
+            errors=errors,
+            retries=retries,
+            timed=timed,
+            seconds=None if took_ms is None else took_ms / 1000,
+            slowest_seconds=None if slowest_ms is None else slowest_ms / 1000,
+        )
+        for name, canonical, calls, errors, retries, timed, took_ms, slowest_ms, _ in rows
+    ]
+
+
+def _in_time(conditions: Iterable[Condition], span: Span) -> list[Condition]:
+    """Return conditions of sessions, of which nothing tells when exactly: they must have been at work in that time."""
+    told = list(conditions)
+    if span.since is not None:
+        told.append(Condition("unixepoch(sessions.ended_at) >= ?", span.since * QUARTER))
+    if span.until is not None:
+        told.append(Condition("unixepoch(sessions.started_at) < ?", span.until * QUARTER))
+    return told
+
+
+def _ordered(found: Iterable[Line], by: str) -> list[Line]:
+    if by in TIMES:
+        return sorted(found, key=lambda line: (line.of == UNKNOWN, line.of))
+    return sorted(found, key=_by_cost)
+
+
+def _by_cost(line: Line) -> tuple[int, int, str]:
+    spend = line.measured
+    return (-(spend.picos or 0), -(spend.figures["total"] or 0), line.of)

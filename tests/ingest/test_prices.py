@@ -1,0 +1,149 @@
+"""Prices: from the library or the user's own file, kept with the ledger, and applied anew when they change."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from made_home import MadeHome, gemini, user
+from persons import Person
+from retold.archive.record import Record
+from retold.ingest import prices as prices_module
+from retold.ingest.prices import priced_by
+
+PRICE = 100 * 1_250_000 + 15 * 10_000_000
+"""What a request of `made_home.gemini` costs by the library: 100 tokens in, 10 out and 5 thought by gemini-2.5-pro."""
+OWN = """
+date = 2026-02-03
+[models."gemini-2.5-pro"]
+input = 2
+output = 0.000001
+[models."house-*"]
+input = 1
+cached = 0.5
+output = 3
+over = [{ tokens = 50, input = 4 }]
+"""
+
+
+@pytest.fixture
+def ann(tmp_path: Path) -> Person:
+    home = MadeHome(tmp_path / "ann")
+    home.lines(
+        "den", 1, 1, [user("u1", 1, "Hello"), gemini("g1", 2, "Hi."), gemini("g2", 3, "Again.")], kind="main"
+    )
+    house = {**gemini("g3", 4, "Hi."), "model": "house-7b"}
+    home.lines("den", 2, 20, [user("u2", 3, "Hello"), house], kind="main")
+    person = Person(home.folder)
+    person.age()
+    return person
+
+
+def costs(ann: Person) -> dict[str, Any]:
+    return {row["native_id"][7]: row["cost_usd"] for row in ann.rows().values()}
+
+
+def ledger(ann: Person) -> list[tuple[Any, ...]]:
+    with Record(str(ann.archive)) as record:
+        return list(record.rows("SELECT model, picos FROM requests ORDER BY at"))
+
+
+def facts(ann: Person) -> tuple[Any, Any]:
+    with Record(str(ann.archive)) as record:
+        return record.fact("priced by"), record.fact("priced on")
+
+
+def test_each_request_is_priced_when_it_is_kept(ann: Person) -> None:
+    ann.sync()
+    assert ledger(ann) == [("gemini-2.5-pro", PRICE), ("gemini-2.5-pro", PRICE), ("house-7b", None)]
+    assert costs(ann) == {"1": "0.00055", "2": None}
+    source, date = facts(ann)
+    assert source.startswith("genai-prices 0.")
+    assert date >= "2026-10-26"
+
+
+def test_what_is_shown_of_a_session_has_its_cost(ann: Person) -> None:
+    ann.sync()
+    key = next(key for key, row in ann.rows().items() if row["cost_usd"])
+    assert ann.show(key)["cost_usd"] == "0.00055"
+
+
+def test_own_prices_win_and_what_is_kept_is_priced_anew(ann: Person) -> None:
+    ann.sync()
+    (ann.archive / "prices.toml").write_text(OWN, encoding="utf-8")
+    assert ann.sync()["read"] == 0
+    own = 100 * 2_000_000 + 15
+    assert ledger(ann) == [
+        ("gemini-2.5-pro", own),
+        ("gemini-2.5-pro", own),
+        ("house-7b", 100 * 4_000_000 + 15 * 3_000_000),
+    ]
+    assert costs(ann) == {"1": "0.00040000003", "2": "0.000445"}
+    source, date = facts(ann)
+    assert source.startswith("prices.toml (")
+    assert date == "2026-02-03"
+    (ann.archive / "prices.toml").unlink()
+    ann.sync()
+    assert costs(ann) == {"1": "0.00055", "2": None}
+
+
+def test_a_newer_library_prices_anew(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann.sync()
+    with Record(str(ann.archive), can_write=True) as record:
+        record.connection.execute("UPDATE requests SET picos = 7")
+    assert ann.sync()["read"] == 0
+    assert {picos for _, picos in ledger(ann)} == {7}
+    monkeypatch.setattr(prices_module, "_version", lambda: "99.0")
+    ann.sync()
+    assert [picos for _, picos in ledger(ann)] == [PRICE, PRICE, None]
+    assert facts(ann)[0] == "genai-prices 99.0"
+    assert costs(ann) == {"1": "0.00055", "2": None}
+
+
+def test_what_is_known_is_not_looked_up_again(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    ann.sync()
+    monkeypatch.setattr(prices_module, "PriceList", None)
+    MadeHome.lines(_home(ann), "den", 3, 30, [user("u5", 31, "More"), gemini("g5", 32, "Yes.")], kind="main")
+    ann.sync()
+    assert ledger(ann)[-1] == ("gemini-2.5-pro", PRICE)
+
+
+def _home(ann: Person) -> MadeHome:
+    home = MadeHome.__new__(MadeHome)
+    home.folder, home.gemini = ann.folder, ann.folder / ".gemini"
+    return home
+
+
+def test_the_version_is_the_librarys_own(tmp_path: Path) -> None:
+    from importlib.metadata import version  # noqa: PLC0415 - only here
+
+    assert priced_by(str(tmp_path)) == f"genai-prices {version('genai-prices')}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("models = 3", 'needs tables such as [models."gemini-2.5-pro"]'),
+        ('[models."a"]\ninput = 1', "a: has no price for output"),
+        ('[models."a"]\ninput = 1\noutput = "2"', "a: '2' is no price in dollars"),
+        ('[models."a"]\ninput = 1\noutput = true', "a: True is no price in dollars"),
+        ('[models."a"]\ninput = -1\noutput = 2', "a: -1 is no price in dollars"),
+        ('[models."a"]\ninput = inf\noutput = 2', "is no price in dollars"),
+        ('[models."a"]\ninput = 1e9\noutput = 2', "is no price in dollars"),
+        ('[models."a"]\ninput = 0.0000001\noutput = 2', "has more than 6 places"),
+        ('[models."a"]\ninput = 1\noutput = 2\nprice = 3', "a: price is none of input, cached"),
+        ('[models."a"]\ninput = 1\noutput = 2\nover = 3', "over needs a list such as"),
+        ("[[", "prices.toml: "),
+    ],
+)
+def test_a_file_that_is_not_understood_is_told_and_nothing_is_changed(
+    ann: Person, text: str, told: str
+) -> None:
+    ann.sync()
+    before = ledger(ann)
+    (ann.archive / "prices.toml").write_text(text, encoding="utf-8")
+    done = ann.run("sync")
+    assert done.code == 4
+    assert told in done.err
+    assert done.err.count("\n") == 1
+    assert ledger(ann) == before
