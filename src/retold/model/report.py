@@ -7,7 +7,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
     from decimal import Decimal
 
 FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total", "cache_write_1h")
@@ -87,6 +88,148 @@ class Line:
         self.tool_calls, self.tool_errors, self.tool_retries = tool_calls, tool_errors, tool_retries
         self.active_seconds = active_seconds
         """None, as everywhere here, where that cannot be counted by such a thing."""
+
+
+class Tool:
+    """How one tool did, over all its calls."""
+
+    __slots__ = ("calls", "canonical", "errors", "name", "retries", "seconds", "slowest_seconds", "timed")
+
+    def __init__(  # noqa: PLR0913 - one for each thing that is counted
+        self,
+        name: str,
+        canonical: str,
+        calls: int,
+        *,
+        errors: int | None = None,
+        retries: int | None = None,
+        timed: int = 0,
+        seconds: float | None = None,
+        slowest_seconds: float | None = None,
+    ) -> None:
+        self.name = name
+        """As the agent calls it."""
+        self.canonical = canonical
+        self.calls, self.errors, self.retries = calls, errors, retries
+        self.timed = timed
+        """Of how many calls it is known how long they took."""
+        self.seconds = seconds
+        """How long those took together."""
+        self.slowest_seconds = slowest_seconds
+
+
+class Touched:
+    """A file that was worked on."""
+
+    __slots__ = ("path", "sessions", "times")
+
+    def __init__(self, path: str, times: int, sessions: int | None = None) -> None:
+        self.path = path
+        """Below its project's root where it lies there, else the whole path."""
+        self.times, self.sessions = times, sessions
+
+
+class Basis:
+    """What the figures of a report rest on."""
+
+    __slots__ = ("priced_at", "prices", "under_recorded", "unpriced", "zone")
+
+    def __init__(
+        self,
+        zone: str,
+        *,
+        prices: str | None = None,
+        priced_at: str | None = None,
+        unpriced: Mapping[str, int] | None = None,
+        under_recorded: Mapping[str, int] | None = None,
+    ) -> None:
+        self.zone = zone
+        """The time zone in which days begin: `Europe/Berlin`, `UTC`."""
+        self.prices = prices
+        """Where the prices are from, as it is to be read: `genai-prices 0.2.1`; None where there are none."""
+        self.priced_at = priced_at
+        """The date of these prices, `2026-05-01`."""
+        self.unpriced = dict(unpriced or {})
+        """How many measured requests of which model have no price."""
+        self.under_recorded = dict(under_recorded or {})
+        """How many sessions of which agent are known to have recorded less than they spent."""
+
+
+class Overview:
+    """What is told of a period at once."""
+
+    __slots__ = ("basis", "days", "files", "models", "projects", "since", "tools", "total", "until")
+
+    def __init__(  # noqa: PLR0913 - one for each thing that is shown
+        self,
+        total: Line,
+        basis: Basis,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        days: Sequence[Line] = (),
+        models: Sequence[Line] = (),
+        projects: Sequence[Line] = (),
+        tools: Sequence[Tool] = (),
+        files: Sequence[Touched] = (),
+    ) -> None:
+        self.total = total
+        """All of the period; `of` is not shown."""
+        self.basis = basis
+        self.since, self.until = since, until
+        """The first and the last day of the period; None for the first and the last of `days`."""
+        self.days = days
+        """Those on which something happened, in any order, `of` a day as `2026-01-27`."""
+        self.models, self.projects, self.tools, self.files = models, projects, tools, files
+        """In any order. The largest are shown; of models and projects the rest as one, so all of those are wanted."""
+
+
+class Request:
+    """One request to a model, and how its price came about."""
+
+    __slots__ = (
+        "agent",
+        "at",
+        "estimated",
+        "figures",
+        "message",
+        "model",
+        "parts",
+        "picos",
+        "session",
+        "tier",
+    )
+
+    def __init__(  # noqa: PLR0913 - one for each thing that is known of it
+        self,
+        session: str,
+        agent: str,
+        figures: Mapping[str, int | None],
+        *,
+        message: str | None = None,
+        model: str | None = None,
+        at: datetime | None = None,
+        estimated: bool = False,
+        picos: int | None = None,
+        parts: Sequence[tuple[str, int, int]] = (),
+        tier: str | None = None,
+    ) -> None:
+        self.session = session
+        """The key of the session it belongs to."""
+        self.message = message
+        """The id of the message that answers it."""
+        self.agent, self.model = agent, model
+        self.at = at
+        """Aware; shown in the time zone it comes in."""
+        self.figures = dict(figures)
+        """By the names of `FIGURES`; None where nobody recorded one."""
+        self.estimated = estimated
+        self.picos = picos
+        """What it cost; None where there is no price."""
+        self.parts = parts
+        """What was multiplied: a name, tokens, and picodollars a token, as in `("input", 7000, 1250000)`."""
+        self.tier = tier
+        """Which of several prices it has: `above 200,000 tokens`."""
 
 
 def dollars(picos: int) -> Decimal:
