@@ -20,6 +20,7 @@ CODES = {
     "tool": "34",
     "bad": "31",
     "match": "1;33",
+    "bar": "36",
 }
 # C0 but for tab and line end, DEL, C1, and the marks that turn the direction of what follows.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

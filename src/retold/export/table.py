@@ -85,19 +85,20 @@ def fitted(text: str, width: int) -> str:
         return shown.ljust(width) if len(line) <= width else shown[:-1] + "…"
     used, kept = 0, ""
     for character in line:
-        columns = _width(character)
+        columns = character_width(character)
         if used + columns > width:
             break
         used, kept = used + columns, kept + character
     if kept == line:
         return line + " " * (width - used)
     while used > width - 1:
-        used -= _width(kept[-1])
+        used -= character_width(kept[-1])
         kept = kept[:-1]
     return kept + "…" + " " * (width - 1 - used)
 
 
-def _width(character: str) -> int:
+def character_width(character: str) -> int:
+    """Return how many columns of a terminal a character takes."""
     if character < "\u0300":
         return 1
     if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Mn", "Me"):
