@@ -58,6 +58,10 @@ def spend(  # noqa: PLR0913 - one for each figure
     return Spend(requests, figures, picos if is_priced else None, unpriced if is_priced else requests)
 
 
+def unpriced(of: Spend) -> Spend:
+    return Spend(of.requests, of.figures, None, of.requests)
+
+
 def days(first: date, number: int) -> Iterator[Line]:
     """Yield work on some of the days that follow, more on some than on others."""
     for place in range(number):
@@ -136,16 +140,13 @@ def basis() -> Basis:
 def a_period(number: int = 200, *, is_priced: bool = True) -> Overview:
     worked = list(days(date(2025, 9, 4), number))
     measured = sum((line.measured for line in worked), spend(12, 52_000, 0, 900, is_priced=False))
+    by_model, by_project = models(), projects()
     if not is_priced:
-        measured = Spend(measured.requests, measured.figures, None, measured.requests)
-        worked = [
-            Line(
-                line.of,
-                Spend(line.measured.requests, line.measured.figures, None, line.measured.requests),
-                NOTHING,
-            )
-            for line in worked
-        ]
+        measured = unpriced(measured)
+        worked, by_model, by_project = (
+            [Line(line.of, unpriced(line.measured), NOTHING) for line in lines]
+            for lines in (worked, by_model, by_project)
+        )
     total = Line(
         "",
         measured,
@@ -169,8 +170,8 @@ def a_period(number: int = 200, *, is_priced: bool = True) -> Overview:
         since="2025-09-04",
         until=(date(2025, 9, 4) + timedelta(number - 1)).isoformat(),
         days=worked,
-        models=models(),
-        projects=projects(),
+        models=by_model,
+        projects=by_project,
         tools=tools(),
         files=files,
     )

@@ -38,7 +38,7 @@ def explained(
             measured += spend
     yield from _sum("sum", measured, line.measured, columns)
     if estimated.requests or line.estimated.requests:
-        yield from _sum("estimated", estimated, line.estimated, columns)
+        yield from _sum("estimated", estimated, line.estimated, columns, "~")
 
 
 def spend_of(request: Request) -> Spend:
@@ -66,13 +66,14 @@ def _terms(request: Request) -> Iterator[str]:
     """Yield a product for each kind of tokens, and what they come to."""
     mark = "~" if request.estimated else ""
     if request.picos is None:
-        yield ", ".join(_recorded(request)) or "no tokens recorded"
-        yield "has no price"
+        yield f"{', '.join(_recorded(request)) or 'no tokens recorded'}:"
+        yield "no price"
         return
     sign = ""
     for part, tokens, picos in request.parts:
-        yield f"{sign}{mark}{count(tokens)} {part} x {rate(picos)}"
-        sign = "+ "
+        if tokens:
+            yield f"{sign}{mark}{count(tokens)} {part.replace('_', ' ')} x {rate(picos)}"
+            sign = "+ "
     yield f"= {mark}${exact_money(request.picos, _PLACES)}"
     if request.tier:
         yield f"({shortened(clean(request.tier), _NAME)})"
@@ -82,7 +83,7 @@ def _recorded(request: Request) -> Iterator[str]:
     for figure in FIGURES:
         tokens = request.figures.get(figure)
         if tokens and figure != "total":
-            yield f"{count(tokens)} {figure.replace('_', ' ')}"
+            yield f"{'~' if request.estimated else ''}{count(tokens)} {figure.replace('_', ' ')}"
 
 
 def _disagreement(request: Request, columns: int) -> Iterator[Pieces]:
@@ -93,21 +94,26 @@ def _disagreement(request: Request, columns: int) -> Iterator[Pieces]:
         yield [("bad", shortened(_DEEPER + text, columns))]
 
 
-def _sum(name: str, summed: Spend, reported: Spend, columns: int) -> Iterator[Pieces]:
+def _sum(name: str, summed: Spend, reported: Spend, columns: int, mark: str = "") -> Iterator[Pieces]:
     """Yield what all requests come to, and whether the report says the same."""
-    for line in flowed((f"{name}:", *_figures(summed)), columns - len(_INDENT), indent=_INDENT):
+    room = columns - len(_INDENT)
+    for line in flowed((f"{name}:", *_figures(summed, mark)), room, indent=_INDENT):
         yield [("plain", _INDENT + line)]
     if _compared(summed) == _compared(reported):
         yield [("faint", shortened(f"{_INDENT}✓ as in the report", columns))]
         return
-    for line in flowed(("✗ the report says:", *_figures(reported)), columns - len(_INDENT), indent=_INDENT):
+    for line in flowed(("✗ the report says:", *_figures(reported, mark)), room, indent=_INDENT):
         yield [("bad", _INDENT + line)]
 
 
-def _figures(spend: Spend) -> Iterator[str]:
+def _figures(spend: Spend, mark: str) -> Iterator[str]:
     yield f"{count(spend.requests)} request{'' if spend.requests == 1 else 's'},"
-    yield f"{count(spend.figures['total'])} tokens,"
-    yield "no price" if spend.picos is None else f"${exact_money(spend.picos, _PLACES)}"
+    yield (
+        "tokens unknown,"
+        if spend.figures["total"] is None
+        else f"{mark}{count(spend.figures['total'])} tokens,"
+    )
+    yield "no price" if spend.picos is None else f"{mark}${exact_money(spend.picos, _PLACES)}"
     if spend.unpriced and spend.picos is not None:
         yield f"and {count(spend.unpriced)} without a price"
 

@@ -61,7 +61,7 @@ def _head(told: Overview, days: dict[date, Line], columns: int) -> Iterator[Piec
         yield [("title", line)]
     known = [
         cost(spend) if spend.picos is not None else "no price",
-        f"{short_number(spend.figures['total'])} tokens",
+        f"{short_number(spend.figures['total'])} tokens" if spend.requests else "no tokens",
         _counted(spend.requests, "request"),
         *([_counted(total.sessions, "session")] if total.sessions is not None else []),
         *([_counted(total.prompts, "prompt")] if total.prompts is not None else []),
@@ -170,7 +170,9 @@ def _health(total: Line, tools: Sequence[Tool], columns: int) -> Iterator[Pieces
         words.append(_counted(total.compactions, "compaction"))
     slowest = max(tools, key=lambda tool: tool.slowest_seconds or 0, default=None)
     if slowest and slowest.slowest_seconds:
-        words.append(f"the slowest {span(slowest.slowest_seconds)} ({shortened(clean(slowest.name), _NAME)})")
+        words.append(
+            f"the slowest took {span(slowest.slowest_seconds)} ({shortened(clean(slowest.name), _NAME)})"
+        )
     for line in flowed(words, columns, JOINT):
         yield [("plain", line)]
 
