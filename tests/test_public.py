@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import retold
-from made_home import MadeHome, user
+from made_home import MadeHome, gemini, user
 from retold.cli.main import COMMANDS
 from synced import synced
 
@@ -49,7 +49,7 @@ assert not code, code
 def archived(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment with an archive in which everything is that there is."""
     made = MadeHome(tmp_path_factory.mktemp("public") / "ann")
-    made.json("almanac", 1, 1, [user("u1", 1, "How high is the tide?")])
+    made.json("almanac", 1, 1, [user("u1", 1, "How high is the tide?"), gemini("g1", 2, "Two feet.")])
     for path in (made.folder, *made.folder.rglob("*")):
         os.utime(path, (1_772_355_900, 1_772_355_900))  # what has just been written may change unseen
     env = {"HOME": str(made.folder), "RETOLD_HOME": str(made.folder.with_name("retold"))}
@@ -109,6 +109,18 @@ def test_where_nothing_is_new_nothing_heavy_is_imported(
     assert "retold.archive.record" in imported
     assert not {name for name in ours(imported) if name.startswith(("retold.agents.", "retold.model."))}
     assert imported & COUNTED <= {"argparse"}
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("--by", "day", "--json"), ("--by", "model"), ("--explain",)], ids=" ".join
+)
+def test_a_report_is_told_without_what_reading_and_prices_take(
+    archived: dict[str, str], arguments: tuple[str, ...]
+) -> None:
+    imported = command("stats", *arguments, **archived)
+    assert "retold.archive.reports" in imported
+    assert not {name for name in ours(imported) if name.startswith("retold.agents.")}
+    assert imported & {*COUNTED, "genai_prices", "pydantic"} <= {"argparse"}
 
 
 @pytest.mark.parametrize("name", ["sync", "list"])

@@ -74,7 +74,7 @@ def test_what_was_written_for_an_hour_is_told_where_it_was_recorded() -> None:
 
 
 def test_a_tool_says_how_long_it_took() -> None:
-    told = json.loads(line_json(Line("replace", NOTHING, NOTHING, tool_calls=240), "tool", tools()[2]))
+    told = json.loads(line_json(Line("replace", NOTHING, NOTHING, tool_calls=240), "tool", tool=tools()[2]))
     assert told["tool"] == {
         "name": "replace",
         "canonical": "file_edit",

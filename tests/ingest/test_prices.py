@@ -8,8 +8,9 @@ import pytest
 from made_home import MadeHome, gemini, user
 from persons import Person
 from retold.archive.record import Record
+from retold.ingest import price_source
 from retold.ingest import prices as prices_module
-from retold.ingest.prices import priced_by
+from retold.ingest.price_source import priced_by
 
 PRICE = 100 * 1_250_000 + 15 * 10_000_000
 """What a request of `made_home.gemini` costs by the library: 100 tokens in, 10 out and 5 thought by gemini-2.5-pro."""
@@ -93,7 +94,7 @@ def test_a_newer_library_prices_anew(ann: Person, monkeypatch: pytest.MonkeyPatc
         record.connection.execute("UPDATE requests SET picos = 7")
     assert ann.sync()["read"] == 0
     assert {picos for _, picos in ledger(ann)} == {7}
-    monkeypatch.setattr(prices_module, "_version", lambda: "99.0")
+    monkeypatch.setattr(price_source, "_version", lambda: "99.0")
     ann.sync()
     assert [picos for _, picos in ledger(ann)] == [PRICE, PRICE, None]
     assert facts(ann)[0] == "genai-prices 99.0"

@@ -105,12 +105,12 @@ def tool_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> It
 
 
 def file_rows(record: Record, conditions: Iterable[Condition], limit: int) -> Iterator[Row]:
-    """Yield the files that were worked on most: path, calls, conversations."""
-    which, values = clause(conditions)
+    """Yield the files that were changed most: path, the root of the project, calls, conversations."""
+    which, values = clause([*conditions, Condition("files.changes > 0")])
     return record.rows(
-        f"SELECT path, sum(times), count(DISTINCT {_CONVERSATION})"  # noqa: S608 - values are bound
+        f"SELECT path, sessions.root, sum(changes), count(DISTINCT {_CONVERSATION})"  # noqa: S608 - values are bound
         f" FROM files JOIN sessions ON sessions.id = files.session WHERE {which}"
-        " GROUP BY 1 ORDER BY 2 DESC, 3 DESC, 1 LIMIT ?",
+        " GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC, 1 LIMIT ?",
         [*values, limit],
     )
 

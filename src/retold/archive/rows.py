@@ -23,6 +23,7 @@ TELLING = 16
 LARGEST = 2**63 - 1
 _MOST = 10**12
 """Tokens of a request that are believed: millions of requests that claim as many still have a sum."""
+_CHANGING = ("file_edit", "file_write")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = 8
 
@@ -41,7 +42,7 @@ class Rows(msgspec.Struct):
     messages: list[Row]
     calls: list[Row]
     files: list[tuple[str, int]]
-    """Those that calls were at work on, and how many calls."""
+    """Those that calls were at work on, and how many calls were to change them."""
     requests: list[tuple[Any, ...]]
 
 
@@ -63,7 +64,7 @@ def rows_of(session: Session, name: int, stamp: bytes, cluster: str | None, sour
         tuple(sources),
         [_message(seq, entry) for seq, entry in enumerate(session.timeline)],
         list(_calls(session)),
-        sorted(Counter(path for path in _files(session) if path.isprintable()).items()),
+        sorted((path, times) for path, times in _files(session).items() if path.isprintable()),
         list(_requests(session)),
     )
 
@@ -91,10 +92,13 @@ def _calls(session: Session) -> Iterator[Row]:
         )  # fmt: skip
 
 
-def _files(session: Session) -> Iterator[str]:
-    """Yield the files that each call was at work on, once a call."""
+def _files(session: Session) -> Counter[str]:
+    """Return the files that calls were at work on, and how many of these calls were to change them."""
+    found: Counter[str] = Counter()
     for _, _, call in calls_of(session):
-        yield from set(touched(call))
+        changes = call.canonical in _CHANGING
+        found.update(dict.fromkeys(touched(call), changes))
+    return found
 
 
 def calls_of(session: Session) -> Iterator[tuple[int, int, ToolCall]]:

@@ -204,7 +204,7 @@ CREATE TABLE forgotten (name INTEGER PRIMARY KEY, native BLOB, forgotten_at TEXT
 -- What each request cost, in millionths of a millionth of a dollar; NULL where no price is known.
 ALTER TABLE requests ADD COLUMN picos INTEGER;
 ALTER TABLE tool_calls ADD COLUMN took_ms INTEGER;
-ALTER TABLE files ADD COLUMN times INTEGER NOT NULL DEFAULT 1; -- calls that were at work on it
+ALTER TABLE files ADD COLUMN changes INTEGER NOT NULL DEFAULT 0; -- calls that were to change it
 
 -- The prices that were used, as JSON; NULL for a model that has none.
 CREATE TABLE rates (model TEXT PRIMARY KEY, told TEXT) WITHOUT ROWID;

@@ -53,10 +53,12 @@ def _date(name: str) -> Callable[[str], str]:
     return checked
 
 
-def add_filters(wanted: Wanted, options: Namespace, *, in_messages: bool = False) -> Wanted:
-    """Return the conditions with what the options ask for."""
+def add_filters(
+    wanted: Wanted, options: Namespace, *, in_messages: bool = False, without: tuple[str, ...] = ()
+) -> Wanted:
+    """Return the conditions with what the options ask for, but for some of them."""
     for name in FILTERS:
         value = getattr(options, name, None)
-        if value is not None:
+        if value is not None and name not in without:
             wanted.add(name, value, in_messages=in_messages)
     return wanted

@@ -44,7 +44,7 @@ def csv_lines(lines: Iterable[Line], by: str) -> Iterator[str]:
 def _values(tree: dict[str, Any]) -> Iterator[object]:
     usage, guesses = tree["usage"], tree["estimated"]
     yield from (_harmless(tree["by"]), _harmless(tree["of"]), tree["sessions"], tree["requests"])
-    yield from (usage.get(name) for name in _FIGURES)
+    yield from ((usage or {}).get(name) for name in _FIGURES)
     yield tree["cost_usd"]
     yield from (tree[name] for name in _COUNTS)
     if guesses is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from retold.export.amounts import exact_money
 from retold.model.report import FIGURES
 
@@ -9,31 +11,64 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from typing import Any
 
-    from retold.model.report import Line, Spend, Tool
+    from retold.model.report import Line, Request, Spend, Tool
 
+_MILLION = 10**6
+_TOOL = "tool"
+"""What is counted by tools has no tokens: a request is answered by many of them, or none."""
 _OPTIONAL = "cache_write_1h"
 """Left out where nobody recorded it, as in a session."""
 
 
-def line_json(line: Line, by: str, tool: Tool | None = None) -> bytes:
+def line_json(line: Line, by: str, zone: str | None = None, tool: Tool | None = None) -> bytes:
     """Return a line of a report, on one line; that of a tool also says how long it took."""
-    import json  # noqa: PLC0415 - not for people, who ask more often
-
     tree = line_tree(line, by)
+    if zone is not None:
+        tree["zone"] = zone
     if tool is not None:
         tree["tool"] = _took(tool)
+    return _encoded(tree)
+
+
+def request_json(request: Request, by: str, of: str) -> bytes:
+    """Return a request, what it counts for, and the products that its price is the sum of."""
+    figures = {name: request.figures[name] for name in FIGURES if name != _OPTIONAL or request.figures[name]}
+    return _encoded(
+        {
+            "by": by,
+            "of": of,
+            "session": request.session,
+            "message": request.message,
+            "agent": request.agent,
+            "model": request.model,
+            "at": None
+            if request.at is None
+            else request.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+            "usage": {**figures, "estimated": request.estimated},
+            "cost_usd": None if request.picos is None else exact_money(request.picos),
+            "charges": [
+                {"of": name, "tokens": tokens, "usd_per_million": exact_money(picos * _MILLION)}
+                for name, tokens, picos in request.parts
+            ],
+        }
+    )
+
+
+def _encoded(tree: dict[str, Any]) -> bytes:
+    import json  # noqa: PLC0415 - not for people, who ask more often
+
     return json.dumps(tree, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def line_tree(line: Line, by: str) -> dict[str, Any]:
     """Return the same as dicts."""
-    guesses = line.estimated
+    guesses, has_tokens = line.estimated, by != _TOOL
     return {
         "by": by,
         "of": line.of,
         "sessions": line.sessions,
-        "requests": line.measured.requests,
-        "usage": _usage(line.measured, estimated=False),
+        "requests": line.measured.requests if has_tokens else None,
+        "usage": _usage(line.measured, estimated=False) if has_tokens else None,
         "cost_usd": _cost(line.measured),
         "unpriced_requests": line.measured.unpriced,
         "prompts": line.prompts,

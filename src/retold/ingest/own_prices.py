@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 
 from retold.archive.database import Stopped
+from retold.ingest.price_source import OWN
 from retold.model.rates import KINDS, Rates
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from decimal import Decimal
     from typing import Any, NoReturn
 
-NAME = "prices.toml"
 _NEEDED = ("input", "output")
 _PLACES = 6
 
@@ -44,12 +44,12 @@ class OwnPrices:
         if not names:
             return None
         name = max(names, key=lambda one: (one == model, len(one)))
-        return Rates(name, NAME, [{"per_token": _per_token(self.models[name], f"{self.path}: {name}")}])
+        return Rates(name, OWN, [{"per_token": _per_token(self.models[name], f"{self.path}: {name}")}])
 
 
 def read_own_prices(folder: str) -> OwnPrices | None:
     """Return what a person has written down; None where nothing was. Raises Stopped for what is not understood."""
-    path = os.path.join(folder, NAME)
+    path = os.path.join(folder, OWN)
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -110,4 +110,4 @@ def _picos(dollars: Decimal | float, place: str) -> int:
 
 
 def _refuse(place: str, why: str) -> NoReturn:
-    raise Stopped(f"{place} {why}" if place.endswith(NAME) else f"{place}: {why}")
+    raise Stopped(f"{place} {why}" if place.endswith(OWN) else f"{place}: {why}")

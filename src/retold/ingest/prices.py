@@ -5,10 +5,9 @@ That library takes a fifth of a second and more to import, so what it says of a 
 
 from __future__ import annotations
 
-import os
-
 from retold.archive.rates import PRICED_BY, PRICED_ON, drop_rates, keep_rates, kept_rates
-from retold.ingest.own_prices import NAME, read_own_prices
+from retold.ingest.own_prices import read_own_prices
+from retold.ingest.price_source import priced_by
 from retold.model.rates import Rates, rates_from, rates_text
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
     from retold.model.rates import Figures
 
-_PACKAGE = "genai_prices"
 _LONGEST_NAME = 200
 _KEYS = {
     "input": "input_mtok",
@@ -31,29 +29,6 @@ _KEYS = {
     "output": "output_mtok",
 }
 _PICOS_PER_DOLLAR_A_MILLION = 1_000_000
-
-
-def priced_by(folder: str) -> str:
-    """Return what tells prices from others, without a look at them."""
-    from retold.ingest.answers import file_answer, tail
-
-    path = os.path.join(folder, NAME)
-    library = f"genai-prices {_version()}"
-    return library if file_answer(path) is None else f"{NAME} ({tail(path)[:8]}) and {library}"
-
-
-def _version() -> str:
-    """Return the version of the library; `importlib.metadata` would take four starts of Python to say it."""
-    from importlib.machinery import PathFinder
-
-    found = PathFinder.find_spec(_PACKAGE)
-    site = os.path.dirname(os.path.dirname(found.origin or "")) if found is not None else ""
-    begin, end = f"{_PACKAGE}-", ".dist-info"
-    names = os.listdir(site) if site else []
-    return next(
-        (name[len(begin) : -len(end)] for name in names if name.startswith(begin) and name.endswith(end)),
-        "?",
-    )
 
 
 class PriceList:

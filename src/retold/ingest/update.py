@@ -11,7 +11,7 @@ from retold.archive.shards import generations, missing_files, remove_index
 from retold.ingest.answers import is_unchanged
 from retold.ingest.coverage import told_coverage
 from retold.ingest.lock import Lock
-from retold.ingest.prices import priced_by
+from retold.ingest.price_source import priced_by
 from retold.ingest.revision import REVISION
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import

@@ -15,6 +15,17 @@ def last_name(root: str) -> str:
     return root.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
 
 
+def in_project(path: str, root: str | None) -> str:
+    """Return a path by the name of its project and its place there; one that lies elsewhere as it is."""
+    if root is None:
+        return path
+    plain, folder = path.replace("\\", "/"), root.replace("\\", "/").rstrip("/")
+    if plain.startswith(f"{folder}/"):
+        return f"{last_name(root)}/{plain[len(folder) + 1 :]}"
+    is_elsewhere = plain.startswith(("/", "~", "../")) or plain[1:3] == ":/"
+    return path if is_elsewhere else f"{last_name(root)}/{plain.removeprefix('./')}"
+
+
 def is_meant(root: str | None, native_key: str | None, project_hash: str | None, wanted: str) -> bool:
     """Tell whether a filter means a project: a path, a hash or its first 8 characters, or part of the last name."""
     if project_hash is not None and wanted in (project_hash, project_hash[:8]):

@@ -19,7 +19,7 @@ from retold.archive.reports import (
     worked_rows,
 )
 from retold.model.report import FIGURES, Basis, Line, Overview, Request, Spend, Tool, Touched
-from retold.projects.matching import is_meant
+from retold.projects.matching import in_project, is_meant
 from retold.query.wanted import LISTED
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -35,7 +35,8 @@ UNKNOWN = "unknown"
 """What a thing is called of which nothing tells what it is."""
 UNDER_RECORDED = "tokens-unrecorded"
 """The problem of sessions that recorded less than they spent."""
-_FILES = 5
+_FILES, _LOOKED_AT = 5, 200
+"""How many files are told, and of how many rows: one file may be called by several names."""
 _MICROS = 1_000_000
 
 
@@ -80,7 +81,6 @@ def lines(question: Question, by: str) -> list[Line]:
 
 def overview(question: Question, zone: str) -> Overview:
     """Return all that is told of a period at once."""
-    record, span = question.record, question.span
     total = (lines(question, "all") or [Line("", Spend(), Spend())])[0]
     return Overview(
         total,
@@ -89,7 +89,7 @@ def overview(question: Question, zone: str) -> Overview:
         models=lines(question, "model"),
         projects=lines(question, "project"),
         tools=tools(question),
-        files=[Touched(*row) for row in file_rows(record, _in_time(question.sessions, span), _FILES)],
+        files=_touched(question),
     )
 
 
@@ -224,6 +224,18 @@ def tools(question: Question) -> list[Tool]:
         )
         for name, canonical, calls, errors, retries, timed, took_ms, slowest_ms, _ in rows
     ]
+
+
+def _touched(question: Question) -> list[Touched]:
+    """Return the files that were changed most, by their place in their project."""
+    found: dict[str, Touched] = {}
+    chosen = _in_time(question.sessions, question.span)
+    for path, root, changes, sessions in file_rows(question.record, chosen, _LOOKED_AT):
+        name = in_project(path, root)
+        known = found.setdefault(name, Touched(name, 0, 0))
+        known.times += changes
+        known.sessions = max(known.sessions or 0, sessions)
+    return sorted(found.values(), key=lambda file: (-file.times, file.path))[:_FILES]
 
 
 def _in_time(conditions: Iterable[Condition], span: Span) -> list[Condition]:

@@ -1,0 +1,136 @@
+"""Reports as they are printed: for people, for programs and for spreadsheets."""
+
+from __future__ import annotations
+
+import time
+
+from retold.archive.rates import PRICED_BY
+from retold.cli.archive import opened
+from retold.query.stats import basis, explained, lines, overview, titles, tools
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from retold.archive.record import Record
+    from retold.cli.console import Console
+    from retold.export.grid import Pieces
+    from retold.query.stats import Question
+
+_HOUR = 3600
+
+
+def counted(console: Console) -> Record:
+    """Return the archive with its sums; one that an earlier version left without them is brought up to date."""
+    record = opened(console)
+    if record.fact(PRICED_BY) is not None:
+        return record
+    record.connection.close()
+    from retold.cli.syncing import coverage_line, run_sync
+
+    console.tell("retold: the archive has no sums yet: bringing it up to date")
+    console.tell(coverage_line(run_sync(console)))
+    return opened(console)
+
+
+def print_overview(question: Question, console: Console) -> int:
+    """Print what is told of a period at once."""
+    from retold.export.overview import overview as shown
+
+    told = overview(question, zone_name(is_utc=question.span.is_utc))
+    if not told.days:
+        return _nothing(console)
+    return _print(shown(told, console.columns), console)
+
+
+def print_table(question: Question, by: str, console: Console) -> int:
+    """Print a line for each thing."""
+    from retold.export.report import table
+
+    found = lines(question, by)
+    if not found:
+        return _nothing(console)
+    shown = table(
+        found,
+        by,
+        console.columns,
+        total=next(iter(lines(question, "all")), None),
+        basis=basis(question, zone_name(is_utc=question.span.is_utc)),
+        titles=titles(question, (line.of for line in found)) if by == "session" else None,
+        tools={tool.name: tool for tool in tools(question)} if by == "tool" else None,
+    )
+    return _print(shown, console)
+
+
+def print_json(question: Question, by: str, console: Console) -> int:
+    """Print an object for each thing."""
+    from retold.export.report_json import line_json
+
+    found = lines(question, by)
+    took = {tool.name: tool for tool in tools(question)} if by == "tool" else {}
+    zone = zone_name(is_utc=question.span.is_utc)
+    for line in found:
+        console.record(line_json(line, by, zone, took.get(line.of)))
+    return 0 if found else _nothing(console)
+
+
+def print_csv(question: Question, by: str, console: Console) -> int:
+    """Print a row for each thing."""
+    from retold.export.report_csv import csv_lines
+
+    found = lines(question, by)
+    console.lines(csv_lines(found, by))
+    return 0 if found else _nothing(console)
+
+
+def explain(question: Question, by: str, console: Console) -> int:
+    """Print each request that a report is made of, below what it counts for."""
+    from itertools import groupby
+    from operator import itemgetter
+
+    from retold.export.arithmetic import explained as shown
+    from retold.export.footnotes import basis_notes
+    from retold.model.report import Spend
+
+    found = {line.of: line for line in lines(question, by)}
+    if not found:
+        return _nothing(console)
+    names = titles(question, found) if by == "session" else {}
+    for of, requests in groupby(explained(question, by), key=itemgetter(0)):
+        _print(
+            shown(found[of], (request for _, request in requests), console.columns, names.get(of)), console
+        )
+    rests_on = basis(question, zone_name(is_utc=question.span.is_utc))
+    return _print(basis_notes(rests_on, Spend(), console.columns), console)
+
+
+def print_requests(question: Question, by: str, console: Console) -> int:
+    """Print an object for each request that a report is made of."""
+    from retold.export.report_json import request_json
+
+    code = 1
+    for of, request in explained(question, by):
+        console.record(request_json(request, by, of))
+        code = 0
+    return _nothing(console) if code else 0
+
+
+def zone_name(*, is_utc: bool) -> str:
+    """Return what the zone is called in which days begin."""
+    now = time.localtime()
+    if is_utc or now.tm_zone == "UTC":
+        return "UTC"
+    hours, rest = divmod(abs(now.tm_gmtoff), _HOUR)
+    sign = "-" if now.tm_gmtoff < 0 else "+"
+    return f"{now.tm_zone} (UTC{sign}{hours:02d}:{rest // 60:02d})"
+
+
+def _print(shown: Iterable[Pieces], console: Console) -> int:
+    for pieces in shown:
+        console.pieces(pieces)
+    return 0
+
+
+def _nothing(console: Console) -> int:
+    console.tell("retold: nothing to count")
+    return 1
