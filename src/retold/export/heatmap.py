@@ -84,7 +84,7 @@ def _month_names(mondays: range, cell: int) -> str:
         firsts = [date.fromordinal(day) for day in range(monday, min(monday + _WEEK, _LAST_DAY + 1))]
         month = next((day.month for day in firsts if day.day == 1), None)
         start = place * cell
-        if month and (not line or len(line) < start) and start + 3 <= max(3, len(mondays) * cell):
+        if month and start + 3 <= max(3, len(mondays) * cell):
             line = line.ljust(start) + _MONTHS[month - 1]
     return line
 
