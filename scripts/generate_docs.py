@@ -86,7 +86,7 @@ def output(arguments: Sequence[str]) -> str:
     """Return what `retold` prints, on a terminal of 80 columns without colour."""
     # Nobody's own sessions belong on a page: a made-up home, by a path that is the same everywhere.
     home = os.path.join("tests", "fixtures", "home")
-    env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8", "TZ": "UTC"}
     env |= {"HOME": home, "USERPROFILE": home, "RETOLD_HOME": _archive_folder()}
     env = {
         name: value for name, value in env.items() if not name.startswith(("GEMINI_", "CLAUDE_", "CODEX_"))

@@ -124,7 +124,7 @@ def test_the_arithmetic_reads_well(columns: int, snapshot: SnapshotAssertion) ->
         Request("codex:77", "codex", NOTHING.figures),
         request(4_000, 0, 90, second=12, estimated=True),
     ]
-    requests[1].tier = "above 200,000 tokens"
+    requests[1].over = 200_000
     measured = spend(2, 217_000, 2_000, 1_500) + unpriced + Spend(1, unpriced=1)
     line = Line("2026-01-27", measured, spend(1, 4_000, 0, 90))
     assert text(explained(line, iter(requests), columns)) == snapshot
@@ -255,7 +255,6 @@ def test_no_name_breaks_a_line_or_reaches_the_terminal(name: str, columns: int) 
         model=name,
         picos=1,
         parts=[("input", 1, 1)],
-        tier=name,
     )
     told = [*overview(period, columns), *explained(line, [asked], columns)]
     for by in BY:
@@ -301,7 +300,7 @@ def test_no_line_of_the_arithmetic_is_wider_than_the_terminal(
 ) -> None:
     parts = [("input", 10**12, 10**9), ("cached", 1, 0)]
     requests = [
-        Request(name, "x", one.figures, message=name, model=name, estimated=bool(place % 2), picos=one.picos, parts=parts, tier=name)
+        Request(name, "x", one.figures, message=name, model=name, estimated=bool(place % 2), picos=one.picos, parts=parts)
         for place, one in enumerate(spends)
     ]  # fmt: skip
     assert too_wide(explained(line, requests, columns), columns) == []

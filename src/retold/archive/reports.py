@@ -153,9 +153,9 @@ def troubled_rows(record: Record, code: str, conditions: Iterable[Condition]) ->
 
 
 def title_rows(record: Record, keys: Iterable[str]) -> Iterator[Row]:
-    """Yield key and title of sessions."""
+    """Yield key, native id and title of sessions."""
     for key in keys:
-        yield from record.rows("SELECT key, title FROM sessions WHERE key = ?", (key,))
+        yield from record.rows("SELECT key, native_id, title FROM sessions WHERE key = ?", (key,))
 
 
 def _of(by: str, span: Span, table: str) -> str:

@@ -75,8 +75,8 @@ def _terms(request: Request) -> Iterator[str]:
             yield f"{sign}{mark}{count(tokens)} {part.replace('_', ' ')} x {rate(picos)}"
             sign = "+ "
     yield f"= {mark}${exact_money(request.picos, _PLACES)}"
-    if request.tier:
-        yield f"({shortened(clean(request.tier), _NAME)})"
+    if request.over:
+        yield f"(over {count(request.over)} tokens)"
 
 
 def _recorded(request: Request) -> Iterator[str]:

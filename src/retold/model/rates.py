@@ -62,14 +62,11 @@ class Rates:
         charges = self.charges(at, figures)
         return None if charges is None else sum([count * price for _, count, price in charges])
 
-    def tier(self, at: int | None, figures: Figures) -> str | None:
-        """Return which of several prices a request has; None where there is but one for prompts of all sizes."""
+    def over(self, at: int | None, figures: Figures) -> int:
+        """Return the size of prompt from which on the prices of a request hold; 0 where they are those of smaller ones."""
         prompt = (figures[0] or 0) + (figures[5] or 0)
-        sizes = sorted({over for steps in self._span(at)["per_token"].values() for over, _ in steps if over})
-        passed = [over for over in sizes if prompt > over]
-        if passed:
-            return f"over {passed[-1]:,} tokens"
-        return f"up to {sizes[0]:,} tokens" if sizes else None
+        steps = [step for steps in self._span(at)["per_token"].values() for step in steps]
+        return max([over for over, _ in steps if prompt > over], default=0)
 
     def _span(self, at: int | None) -> Mapping[str, Any]:
         if at is None:

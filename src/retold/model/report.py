@@ -194,10 +194,10 @@ class Request:
         "figures",
         "message",
         "model",
+        "over",
         "parts",
         "picos",
         "session",
-        "tier",
     )
 
     def __init__(  # noqa: PLR0913 - one for each thing that is known of it
@@ -212,7 +212,7 @@ class Request:
         estimated: bool = False,
         picos: int | None = None,
         parts: Sequence[tuple[str, int, int]] = (),
-        tier: str | None = None,
+        over: int = 0,
     ) -> None:
         self.session = session
         """The key of the session it belongs to."""
@@ -228,8 +228,8 @@ class Request:
         """What it cost; None where there is no price."""
         self.parts = parts
         """What was multiplied: a name, tokens, and picodollars a token, as in `("input", 7000, 1250000)`."""
-        self.tier = tier
-        """Which of several prices it has: `above 200,000 tokens`."""
+        self.over = over
+        """The size of prompt from which on these prices hold; 0 where they are those of all, or of smaller ones."""
 
 
 def dollars(picos: int) -> Decimal:

@@ -38,6 +38,7 @@ UNDER_RECORDED = "tokens-unrecorded"
 _FILES, _LOOKED_AT = 5, 200
 """How many files are told, and of how many rows: one file may be called by several names."""
 _MICROS = 1_000_000
+_ID = 8
 
 
 class Question:
@@ -131,7 +132,7 @@ def explained(question: Question, by: str) -> Iterator[tuple[str, Request]]:
                 estimated=bool(estimated),
                 picos=picos,
                 parts=charges or (),
-                tier=None if rates is None else rates.tier(at, figures),
+                over=0 if rates is None else rates.over(at, figures),
             ),
         )
 
@@ -151,8 +152,9 @@ def span(since: str | None, until: str | None, *, is_utc: bool) -> Span:
 
 
 def titles(question: Question, keys: Iterable[str]) -> dict[str, str]:
-    """Return the titles of sessions that have one."""
-    return {key: title for key, title in title_rows(question.record, keys) if title}
+    """Return what sessions are called: the start of their id, by which they can be shown, and their title."""
+    told = title_rows(question.record, keys)
+    return {key: f"{(native_id or '-')[:_ID]} {title or ''}".strip() for key, native_id, title in told}
 
 
 def _moment(at: datetime, span: Span) -> datetime:
