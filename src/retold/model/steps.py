@@ -84,9 +84,9 @@ class SessionEnd(Step, frozen=True, tag="session_end", kw_only=True):
 AnyStep = SessionStart | UserPrompt | AssistantThought | AssistantText | ToolUse | ToolResult | SessionEnd
 
 
-def steps(session: Session, *, with_text: bool = False) -> Iterator[AnyStep]:
+def steps(session: Session, *, with_text: bool = False, with_thoughts: bool = False) -> Iterator[AnyStep]:
     """Yield the session's events in order, numbered from 0."""
-    return (step for _, step in sourced_steps(session, with_text=with_text))
+    return (step for _, step in sourced_steps(session, with_text=with_text, with_thoughts=with_thoughts))
 
 
 def sourced_steps(

@@ -1,0 +1,14 @@
+"""Sessions in the JSON form of the model, one object per line."""
+
+from collections.abc import Iterable, Iterator
+
+from retold.export.telling import Choice, Telling
+from retold.model.wire import session_pieces
+
+
+def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+    """Yield each session, and after it its subagents."""
+    for telling in tellings:
+        yield from session_pieces(telling.session)
+        yield b"\n"
+        yield from pieces(telling.subagents.values(), choice)

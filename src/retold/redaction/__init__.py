@@ -1,0 +1,1 @@
+"""Sessions without their secrets, and a report of what was taken out."""
