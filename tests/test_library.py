@@ -12,6 +12,7 @@ import retold
 from made_talks import FORMS, ROOT, claude, claude_key, codex_key, gemini_key, turns
 from persons import FOREIGN, Person
 from retold.archive.database import Damaged, Newer, Stopped
+from retold.archive.record import Record
 from retold.model.wire import decode_summary
 
 
@@ -183,3 +184,30 @@ def test_an_archive_that_was_closed_is_closed(person: Person) -> None:
     archive.close()
     with pytest.raises(Exception, match="closed"):
         list(archive.sessions())
+
+
+def test_what_it_cost_is_counted_as_the_command_counts(archive: retold.Archive, person: Person) -> None:
+    for by in ("day", "model", "agent", "session", "tool"):
+        lines = archive.stats(by, utc=True)
+        told = person.run("stats", "--json", "--utc", "--by", by).objects
+        assert [line.of for line in lines] == [one["of"] for one in told]
+        if by != "tool":
+            figures = [
+                (line.measured.requests, line.measured.figures["total"], line.sessions) for line in lines
+            ]
+            assert figures == [(one["requests"], one["usage"]["total"], one["sessions"]) for one in told]
+            costs = [None if line.measured.cost is None else str(line.measured.cost) for line in lines]
+            assert costs == [one["cost_usd"] for one in told]
+    assert archive.stats("agent", agent="codex")[0].of == "codex"
+    assert archive.stats(until="2001-01-01") == []
+
+
+def test_a_report_that_cannot_be_made_is_an_error(archive: retold.Archive, person: Person) -> None:
+    with pytest.raises(ValueError, match="no report by year: there are day, week"):
+        archive.stats("year")
+    with pytest.raises(TypeError, match="no filter kind"):
+        archive.stats(kind="main")
+    with Record(str(person.archive), can_write=True) as record:
+        record.connection.execute("DELETE FROM facts WHERE name LIKE 'priced%'")
+    with pytest.raises(LookupError, match=r"retold\.sync\(\) makes them"):
+        archive.stats()

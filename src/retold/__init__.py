@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
     from retold.model.problem import Problem
     from retold.model.project import Project
+    from retold.model.report import Line, Spend
     from retold.model.session import Session
     from retold.model.steps import steps
     from retold.model.usage import Totals, Usage
@@ -31,12 +32,14 @@ _HOMES = {
     "Event": "retold.model.entries",
     "Found": "retold.library",
     "Hit": "retold.library",
+    "Line": "retold.model.report",
     "Message": "retold.model.entries",
     "NotASession": "retold.agents.registry",
     "Opaque": "retold.model.parts",
     "Problem": "retold.model.problem",
     "Project": "retold.model.project",
     "Session": "retold.model.session",
+    "Spend": "retold.model.report",
     "Text": "retold.model.parts",
     "Thinking": "retold.model.parts",
     "ToolCall": "retold.model.parts",
@@ -49,8 +52,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "Archive", "Attachment", "Context", "Event", "Found", "Hit", "Message", "NotASession", "Opaque", "Problem", "Project",
-    "Session", "Text", "Thinking", "ToolCall", "Totals", "Usage", "__version__", "open", "read", "steps", "sync",
+    "Archive", "Attachment", "Context", "Event", "Found", "Hit", "Line", "Message", "NotASession", "Opaque", "Problem", "Project",
+    "Session", "Spend", "Text", "Thinking", "ToolCall", "Totals", "Usage", "__version__", "open", "read", "steps", "sync",
 ]  # fmt: skip
 
 

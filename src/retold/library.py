@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import msgspec
 
+from retold.archive.rates import PRICED_BY
 from retold.archive.record import Record, exists
 from retold.ingest.config import read_config
 from retold.ingest.coverage import Coverage
@@ -16,6 +17,7 @@ from retold.ingest.retell import retold
 from retold.ingest.update import Task, update
 from retold.model.entries import Fate
 from retold.model.project import Project
+from retold.model.report import Line
 from retold.model.session import Session, View
 from retold.model.wire import decode_summary
 from retold.query.hits import Conversation
@@ -23,6 +25,7 @@ from retold.query.language import parse
 from retold.query.listing import named, summaries
 from retold.query.scan import scanned
 from retold.query.search import Search
+from retold.query.stats import BY, Question, lines, span
 from retold.query.wanted import FILTERS, Wanted
 
 _SHOWN = 10
@@ -105,6 +108,21 @@ class Archive:
         """Yield the conversations in which a text stands anywhere, or a pattern matches, the newest first."""
         wanted = _wanted(Wanted(), filters, in_messages=True)
         return map(_found, scanned(self._record, text, wanted, limit, is_regex=is_regex))
+
+    def stats(self, by: str = "day", *, utc: bool = False, **filters: str) -> list[Line]:
+        """Return what it cost and how it went: by `day`, `week`, `month`, `model`, `project`, `agent`, `tool` or `session`.
+
+        Filters are those of `retold stats`; `since` and `until` mean requests. Raises LookupError where an earlier version
+        left no sums: `retold.sync()` makes them.
+        """
+        if by not in BY:
+            raise ValueError(f"no report by {by}: there are {', '.join(BY)}")
+        if self._record.fact(PRICED_BY) is None:
+            raise LookupError("the archive has no sums yet: retold.sync() makes them")
+        asked = span(filters.pop("since", None), filters.pop("until", None), is_utc=utc)
+        wanted = _wanted(Wanted(), filters, in_messages=False)
+        question = Question(self._record, wanted, asked, filters.get("model"), filters.get("tool"))
+        return lines(question, by)
 
 
 def open(folder: str | os.PathLike[str] | None = None) -> Archive:  # noqa: A001 - read as `retold.open`

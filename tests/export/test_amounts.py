@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.export.amounts import count, exact_money, money, rate, share, span
-from retold.model.report import PICOS, dollars
+from retold.export.amounts import count, money, rate, share, span
+from retold.model.report import PICOS, dollars, dollars_text
 
 CENT = PICOS // 100
 
@@ -46,12 +46,12 @@ def test_money_is_told_to_the_cent_and_never_as_nothing(picos: int | None, told:
     ],
 )
 def test_exact_money_has_no_exponent_and_no_zeros_at_its_end(picos: int, places: int, told: str) -> None:
-    assert exact_money(picos, places) == told
+    assert dollars_text(picos, places) == told
 
 
 @given(st.integers(0, 10**40), st.integers(0, 12))
 def test_exact_money_is_exact(picos: int, places: int) -> None:
-    assert Decimal(exact_money(picos, places)) == dollars(picos)
+    assert Decimal(dollars_text(picos, places)) == dollars(picos)
 
 
 def test_prices_are_told_for_a_million_tokens() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from retold.model.report import dollars_text
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,8 +46,8 @@ def reprice(record: Record, price: Price) -> Iterator[int]:
     return iter({session for session, _ in changed})
 
 
-def cost_of(record: Record, session: int) -> int | None:
-    """Return what the own requests of a session cost that have a price; None if none has."""
+def cost_of(record: Record, session: int) -> str | None:
+    """Return what the own requests of a session cost that have a price, in dollars; None if none has."""
     asked = "SELECT sum(micros), sum(picos) FROM spent WHERE session = ?"
     micros, picos = next(record.rows(asked, (session,)))
-    return None if micros is None else int(micros) * 1_000_000 + int(picos)
+    return None if micros is None else dollars_text(micros * 1_000_000 + picos)

@@ -17,7 +17,7 @@ from retold.archive.record import Record, packed_summary, summary_of
 from retold.archive.rollup import roll_up
 from retold.archive.rows import stored_figure
 from retold.archive.sessions import renamed_keys
-from retold.model.report import FIGURES, dollars_text
+from retold.model.report import FIGURES
 
 _SHARED = """
 SELECT one.name, one.session, one.seq FROM {0} one
@@ -148,7 +148,7 @@ def _tell(
     told |= {"key": key, "kind": kind, "parent": parent}
     told["project"] = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
     told["usage"] = _without(record, session, json.loads(usage), shares)
-    told["cost_usd"] = dollars_text(cost_of(record, session))
+    told["cost_usd"] = cost_of(record, session)
     told["tags"] = tags(record, name)
     own_title = ask("SELECT title FROM names WHERE name = ?", (name,)).get
     told["title"] = own_title or read_title

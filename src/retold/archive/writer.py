@@ -11,7 +11,6 @@ from retold.archive.rollup import TABLES as ROLLUPS
 from retold.archive.rollup import add_up
 from retold.archive.rows import Rows, stored_figure, time_or_none, usage_json, with_cost
 from retold.model.project import root_hash
-from retold.model.report import dollars_text
 from retold.model.session import Kind, Session
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ class Writer:
             [(number, *row, self._price(row[2], row[3], row[4:12])) for row in rows.requests],
         )
         add_up(self._connection, number)
-        cost = dollars_text(cost_of(self._record, number))
+        cost = cost_of(self._record, number)
         ask(_ROW.format("summaries", "?"), (number, packed_summary(with_cost(rows.summary, cost))))
         told = [
             (one.code, one.severity, as_text(one.message), as_text(one.path), one.line, one.pointer)

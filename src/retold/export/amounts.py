@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.model.report import PICOS
+from retold.model.report import PICOS, dollars_text
 
 UNKNOWN = "-"
 _CENT = PICOS // 100
@@ -20,16 +20,9 @@ def money(picos: int | None) -> str:
     return "$" + _to_places(picos, 4) if picos >= _TEN_THOUSANDTH else "<$0.0001"
 
 
-def exact_money(picos: int, places: int = 0) -> str:
-    """Return dollars to the last place, without a sign: at least so many places, and no zeros beyond them."""
-    whole, rest = divmod(picos, PICOS)
-    digits = f"{rest:0{len(str(PICOS)) - 1}d}".rstrip("0").ljust(places, "0")
-    return f"{whole}.{digits}" if digits else str(whole)
-
-
 def rate(picos_per_token: int) -> str:
     """Return the price of a million tokens: `$1.25/M`."""
-    return f"${exact_money(picos_per_token * _MILLION)}/M"
+    return f"${dollars_text(picos_per_token * _MILLION)}/M"
 
 
 def share(part: int | None, whole: int | None) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from retold.export.amounts import count, exact_money, rate
+from retold.export.amounts import count, rate
 from retold.export.flow import flowed
 from retold.export.names import NAMELESS, clean, shortened, width_of
-from retold.model.report import FIGURES, Spend
+from retold.model.report import FIGURES, Spend, dollars_text
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _terms(request: Request) -> Iterator[str]:
         if tokens:
             yield f"{sign}{mark}{count(tokens)} {part.replace('_', ' ')} x {rate(picos)}"
             sign = "+ "
-    yield f"= {mark}${exact_money(request.picos, _PLACES)}"
+    yield f"= {mark}${dollars_text(request.picos, _PLACES)}"
     if request.over:
         yield f"(over {count(request.over)} tokens)"
 
@@ -90,7 +90,7 @@ def _disagreement(request: Request, columns: int) -> Iterator[Pieces]:
     """Say so if the products are not the price: then one of them is wrong."""
     product = sum(tokens * picos for _, tokens, picos in request.parts)
     if request.picos is not None and request.parts and product != request.picos:
-        text = f"✗ the products come to ${exact_money(product, _PLACES)}"
+        text = f"✗ the products come to ${dollars_text(product, _PLACES)}"
         yield [("bad", shortened(_DEEPER + text, columns))]
 
 
@@ -113,7 +113,7 @@ def _figures(spend: Spend, mark: str) -> Iterator[str]:
         if spend.figures["total"] is None
         else f"{mark}{count(spend.figures['total'])} tokens,"
     )
-    yield "no price" if spend.picos is None else f"{mark}${exact_money(spend.picos, _PLACES)}"
+    yield "no price" if spend.picos is None else f"{mark}${dollars_text(spend.picos, _PLACES)}"
     if spend.unpriced and spend.picos is not None:
         yield f"and {count(spend.unpriced)} without a price"
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC
 
-from retold.export.amounts import exact_money
-from retold.model.report import FIGURES
+from retold.model.report import FIGURES, dollars_text
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -45,9 +44,9 @@ def request_json(request: Request, by: str, of: str) -> bytes:
             if request.at is None
             else request.at.astimezone(UTC).isoformat().replace("+00:00", "Z"),
             "usage": {**figures, "estimated": request.estimated},
-            "cost_usd": None if request.picos is None else exact_money(request.picos),
+            "cost_usd": None if request.picos is None else dollars_text(request.picos),
             "charges": [
-                {"of": name, "tokens": tokens, "usd_per_million": exact_money(picos * _MILLION)}
+                {"of": name, "tokens": tokens, "usd_per_million": dollars_text(picos * _MILLION)}
                 for name, tokens, picos in request.parts
             ],
         }
@@ -96,7 +95,7 @@ def _usage(spend: Spend, *, estimated: bool) -> dict[str, Any]:
 
 
 def _cost(spend: Spend) -> str | None:
-    return None if spend.picos is None else exact_money(spend.picos)
+    return None if spend.picos is None else dollars_text(spend.picos)
 
 
 def _took(tool: Tool) -> dict[str, Any]:

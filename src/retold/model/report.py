@@ -234,17 +234,16 @@ class Request:
 
 def dollars(picos: int) -> Decimal:
     """Return money in dollars, to the last place."""
-    from decimal import Context, Decimal
+    from decimal import Decimal
 
-    return Decimal(picos).scaleb(-_PLACES, Context(prec=60)) if picos else Decimal(0)
+    return Decimal(dollars_text(picos))
 
 
-def dollars_text(picos: int | None) -> str | None:
-    """Return money in dollars as programs read it: all its digits, and no more."""
-    if picos is None:
-        return None
+def dollars_text(picos: int, places: int = 0) -> str:
+    """Return money in dollars with all its digits: at least so many places, and no zeros beyond them."""
     whole, rest = divmod(picos, PICOS)
-    return f"{whole}.{rest:0{_PLACES}d}".rstrip("0").rstrip(".")
+    digits = f"{rest:0{_PLACES}d}".rstrip("0").ljust(places, "0")
+    return f"{whole}.{digits}" if digits else str(whole)
 
 
 def plus(one: int | None, other: int | None) -> int | None:
