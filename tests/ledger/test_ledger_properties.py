@@ -1,0 +1,135 @@
+"""Whatever happens to the files of sessions, what was asked for stays the same: tokens, requests and money."""
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import pytest
+from accidents import ACCIDENTS, migrated
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from made_spending import FORMS, Totals, Work, added, drawn, totals
+from made_talks import dice
+from persons import AGENTS, Person
+
+NAMES = ("gemini", "claude", "codex")
+
+
+class Event(NamedTuple):
+    """A session, and what happened to it."""
+
+    accident: str
+    work: Work
+
+    @property
+    def form(self) -> str:
+        return ACCIDENTS[self.accident][0]
+
+    @property
+    def agent(self) -> str:
+        return FORMS[self.form].agent
+
+
+@some.composite
+def events(draw: some.DrawFn) -> list[Event]:
+    """Draw a home: some sessions, and an accident for each."""
+    chances = draw(some.randoms(use_true_random=False))
+    names = draw(some.lists(some.sampled_from(sorted(ACCIDENTS)), min_size=1, max_size=6))
+    return [event(name, number, chances) for number, name in enumerate(names, 1)]
+
+
+def event(accident: str, number: int, chances: Random) -> Event:
+    form = FORMS[ACCIDENTS[accident][0]]
+    return Event(accident, Work(number, drawn(form, number * 100, chances.randrange(1, 6), chances)))
+
+
+def happened(home: Path, known: Iterable[Event], chances: Random) -> None:
+    for one in known:
+        ACCIDENTS[one.accident][1](home, one.work, chances)
+
+
+def truth(known: Sequence[Event]) -> dict[str, Totals]:
+    """Return what was asked for: each request once."""
+    return {
+        agent: totals(request for one in known if one.agent == agent for request in one.work.requests)
+        for agent in NAMES
+    }
+
+
+def sums(person: Person) -> dict[str, Totals]:
+    rows = person.rows().values()
+    assert not any(row["usage"]["estimated"] for row in rows if row["usage"]["requests"])
+    return {agent: added(row["usage"] for row in rows if row["agent"] == agent) for agent in NAMES}
+
+
+@contextmanager
+def somebody() -> Iterator[Person]:
+    with TemporaryDirectory() as folder:
+        yield Person(Path(folder) / "home", Path(folder) / "archive")
+
+
+def shuffle_times(person: Person, chances: Random) -> None:
+    for path in person.sources():
+        moment = chances.randrange(1_600_000_000, 1_790_000_000)
+        os.utime(path, (moment, moment))
+
+
+@pytest.mark.parametrize("accident", sorted(ACCIDENTS))
+def test_an_accident_adds_no_request(accident: str) -> None:
+    known = [event(accident, number, dice(number)) for number in range(1, 7)]
+    with somebody() as person:
+        happened(person.folder, known, dice(20))
+        person.sync()
+        assert sums(person) == truth(known)
+        migrated(person.folder)
+        person.sync()
+        assert sums(person) == truth(known)
+
+
+@settings(max_examples=40, deadline=None)
+@given(events(), some.randoms(use_true_random=False), some.sets(some.sampled_from(["migrated", "backed up"])))
+def test_nothing_that_happens_to_files_changes_a_total(
+    known: list[Event], chances: Random, besides: set[str]
+) -> None:
+    with somebody() as person:
+        happened(person.folder, chances.sample(known, len(known)), chances)
+        if "migrated" in besides:
+            migrated(person.folder)
+        shuffle_times(person, chances)
+        homes = [*backup(person)] if "backed up" in besides else []
+        person.sync(*homes)
+        assert sums(person) == truth(known)
+
+
+def backup(person: Person) -> Iterator[str]:
+    folder = person.folder.with_name("backup")
+    for agent in AGENTS:
+        if (person.folder / agent).exists():
+            shutil.copytree(person.folder / agent, folder / agent)
+    yield from ("--home", f"backup={folder}")
+
+
+@settings(max_examples=20, deadline=None)
+@given(events(), some.randoms(use_true_random=False))
+def test_it_does_not_matter_which_files_come_first(known: list[Event], chances: Random) -> None:
+    with somebody() as person:
+        happened(person.folder, known, chances)
+        late = [path for path in person.sources() if chances.random() < 0.5]
+        away = person.folder.with_name("away")
+        for number, path in enumerate(late):
+            away.mkdir(exist_ok=True)
+            path.rename(away / str(number))
+        person.sync()
+        for number in chances.sample(range(len(late)), len(late)):
+            late[number].parent.mkdir(parents=True, exist_ok=True)
+            (away / str(number)).rename(late[number])
+            if chances.random() < 0.3:
+                person.sync()
+        person.sync()
+        assert sums(person) == truth(known)
