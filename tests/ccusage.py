@@ -91,15 +91,15 @@ class Ccusage:
 
     program: Path
 
-    def rows(self, home: Path, agent: str, by: str) -> list[Json]:
-        """Return its report by `session` or by `daily`, days being those of UTC."""
-        return list(self._report(home, agent, by)["sessions" if by == "session" else by])
+    def rows(self, home: Path, agent: str, by: str, zone: str = "UTC") -> list[Json]:
+        """Return its report by `session` or by `daily`, with the days of a time zone."""
+        return list(self._report(home, agent, by, zone)["sessions" if by == "session" else by])
 
     def totals(self, home: Path, agent: str) -> Json:
         return dict(self._report(home, agent, "daily")["totals"])
 
-    def _report(self, home: Path, agent: str, by: str) -> Json:
-        asked = (agent, by, "--offline", "--json", "--timezone", "UTC")
+    def _report(self, home: Path, agent: str, by: str, zone: str = "UTC") -> Json:
+        asked = (agent, by, "--offline", "--json", "--timezone", zone)
         finished = subprocess.run(
             (*_alone(), str(self.program), *asked),
             env={"HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"},

@@ -13,7 +13,7 @@ from made_talks import as_lines, uuid, written
 Json = dict[str, Any]
 ROOT = "/home/ann/dev/almanac"
 START = datetime(2026, 3, 28, 20, 0, tzinfo=UTC)
-"""Few enough hours before a midnight, a change of clocks and the end of a month, that sessions reach over them."""
+"""Sessions begin in the three days from here, and reach over midnights, a change of clocks and the end of a month."""
 FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total")
 
 
@@ -238,7 +238,7 @@ FORMS = {
 
 def drawn(form: Form, number: int, count: int, dice: Random) -> list[Request]:
     """Return so many requests of one session, numbered from a number on, with the figures that the agent tells."""
-    minute, requests = dice.randrange(24 * 60), []
+    minute, requests = dice.randrange(3 * 24 * 60), []
     for place in range(count):
         minute += dice.randrange(1, 180)
         given = dice.randrange(1, 200_000)
