@@ -3,14 +3,16 @@
 import importlib.util
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reports import report
 
 from ccusage import Ccusage, Tokens, models, ours, session_id, theirs
-from made_spending import FORMS, added, totals, works
+from made_spending import FORMS, Request, added, totals, works
 from made_talks import dice
 from persons import Person
 
@@ -69,6 +71,43 @@ def test_every_session_took_what_ccusage_says(kind: str, made: Made, ccusage: Cc
         key: row["totalTokens"] for key, row in told.items()
     }
     assert ours(agent, added(usages.values())) == theirs(ccusage.totals(person.folder, agent))
+
+
+@pytest.mark.parametrize("kind", [*FORMS, *SHARED])
+def test_every_model_and_every_day_took_what_ccusage_says(kind: str, made: Made, ccusage: Ccusage) -> None:
+    person, agent = made(kind)
+    person.sync()
+    days = {row["date"]: row for row in ccusage.rows(person.folder, agent, "daily")}
+    lines = report(person, "day")
+    assert {day: ours(agent, line["usage"]) for day, line in lines.items()} == {
+        day: theirs(row) for day, row in days.items()
+    }
+    assert {day: line["usage"]["total"] for day, line in lines.items()} == {
+        day: row["totalTokens"] for day, row in days.items()
+    }
+    named = {model for row in days.values() for model in models(row)}
+    told = {name: summed(models(row)[name] for row in days.values() if name in models(row)) for name in named}
+    by_model = {model: ours(agent, line["usage"]) for model, line in report(person, "model").items()}
+    assert {model: by_model.get(model) for model in named} == told
+    assert bool(named) == (kind != "big codex")  # whose files name no model
+    assert not named or set(by_model) == named
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system takes no zone from TZ")
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/St_Johns", "Pacific/Auckland"])
+def test_a_day_begins_where_ccusage_says(zone: str, tmp_path: Path, ccusage: Ccusage) -> None:
+    """A session that goes on for four days, in which a month ends; in Berlin one of them has 23 hours."""
+    person = Person(tmp_path / "home")
+    asked = [Request(number, 20 * number, "gemini-2.5-pro", 1000 + number) for number in range(4 * 24 * 3)]
+    FORMS["gemini-lines"].write(person.folder, 1, asked)
+    person.sync()
+    done = person.spawn("stats", "--by", "day", "--json", env=person.env | {"TZ": zone})
+    told, in_utc = (
+        {row["date"]: row["totalTokens"] for row in ccusage.rows(person.folder, "gemini", "daily", one)}
+        for one in (zone, "UTC")
+    )
+    assert {line["of"]: line["usage"]["total"] for line in done.objects} == told
+    assert told != in_utc  # or this would say nothing of zones
 
 
 @pytest.mark.parametrize("kind", FORMS)

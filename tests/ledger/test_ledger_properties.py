@@ -13,6 +13,7 @@ import pytest
 from accidents import ACCIDENTS, migrated
 from hypothesis import given, settings
 from hypothesis import strategies as some
+from reports import BY, cost, report
 
 from made_spending import FORMS, Totals, Work, added, drawn, totals
 from made_talks import dice
@@ -63,9 +64,35 @@ def truth(known: Sequence[Event]) -> dict[str, Totals]:
 
 
 def sums(person: Person) -> dict[str, Totals]:
+    """Return what each agent took: the same from the sessions and from the reports."""
     rows = person.rows().values()
     assert not any(row["usage"]["estimated"] for row in rows if row["usage"]["requests"])
-    return {agent: added(row["usage"] for row in rows if row["agent"] == agent) for agent in NAMES}
+    found = {agent: added(row["usage"] for row in rows if row["agent"] == agent) for agent in NAMES}
+    lines = report(person, "agent")
+    assert {agent: added([lines[agent]["usage"]] if agent in lines else []) for agent in NAMES} == found
+    return found
+
+
+class Counted(NamedTuple):
+    """What a home took by something, with its price: figures, and money to the last place."""
+
+    figures: dict[str, Totals]
+    money: dict[str, str | None]
+
+
+def counted(person: Person, by: str) -> Counted:
+    lines = report(person, by)
+    figures = {of: added([line["usage"]]) for of, line in lines.items()}
+    return Counted(figures, {of: line["cost_usd"] for of, line in lines.items()})
+
+
+def undisturbed(known: Iterable[Event]) -> dict[str, Counted]:
+    """Return what the same requests take where nothing happened to their files."""
+    with somebody() as person:
+        for one in known:
+            FORMS[one.form].write(person.folder, one.work.session, one.work.requests)
+        person.sync()
+        return {by: counted(person, by) for by in ("day", "month", "model")}
 
 
 @contextmanager
@@ -105,6 +132,8 @@ def test_nothing_that_happens_to_files_changes_a_total(
         homes = [*backup(person)] if "backed up" in besides else []
         person.sync(*homes)
         assert sums(person) == truth(known)
+        assert {by: counted(person, by) for by in ("day", "month", "model")} == undisturbed(known)
+        assert len({cost(report(person, by).values()) for by in BY}) == 1
 
 
 def backup(person: Person) -> Iterator[str]:

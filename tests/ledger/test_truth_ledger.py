@@ -5,10 +5,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reports import BY, cost, report
 
 from made_spending import Totals, added
 from persons import Person
@@ -108,6 +110,21 @@ def test_a_backup_of_the_home_takes_nothing(person: Person, truth: dict[str, Tot
     assert by_agent(person.rows().values()) == truth
 
 
+@pytest.mark.parametrize("by", BY)
+def test_a_report_of_the_made_home_adds_up_to_what_it_says(
+    by: str, person: Person, truth: dict[str, Totals]
+) -> None:
+    person.sync()
+    lines = report(person, by).values()
+    names = truth["gemini"]
+    assert added(line["usage"] for line in lines) == {
+        name: sum(one[name] for one in truth.values()) for name in names
+    }
+    assert sum(line["requests"] for line in lines) == 16
+    if by == "agent":
+        assert {line["of"]: added([line["usage"]]) for line in lines} == truth
+
+
 # The clean corpus -------------------------------------------------------------------------------------------------
 
 REQUESTS = {50: 9, 100: 17}
@@ -134,3 +151,27 @@ def test_the_clean_corpus_took_what_its_arithmetic_says(shared: Path, tmp_path: 
     rows = person.rows()
     assert len(rows) == 40
     assert added(row["usage"] for row in rows.values()) == priced(40, 50)
+
+
+def price(known: Totals) -> Decimal:
+    """Return what `gemini-2.5-pro` costs: $1.25 a million, of cached tokens $0.125, of answers and thoughts $10."""
+    fresh, answered = known["input"] - known["cached"], known["output"] + known["reasoning"]
+    return (fresh * Decimal("1.25") + known["cached"] * Decimal("0.125") + answered * Decimal(10)) / 1_000_000
+
+
+def test_the_price_of_the_clean_corpus_is_known() -> None:
+    assert price(priced(1000, 100)) == Decimal("157.25")
+
+
+def test_the_clean_corpus_costs_what_it_is_worth(shared: Path, tmp_path: Path) -> None:
+    """107 MB, of which agentsview says $64.76."""
+    make(shared, "make_priced_corpus.py", tmp_path / "home", "1000", "100")
+    person = Person(tmp_path / "home")
+    person.sync()
+    reports = {by: report(person, by).values() for by in BY}
+    assert {by: cost(lines) for by, lines in reports.items()} == dict.fromkeys(BY, Decimal("157.25"))
+    for lines in reports.values():
+        assert added(line["usage"] for line in lines) == priced(1000, 100)
+    (model,) = reports["model"]
+    assert (model["of"], model["requests"], model["cost_usd"]) == ("gemini-2.5-pro", 17_000, "157.25")
+    assert {Decimal(line["cost_usd"]) for line in reports["session"]} == {price(priced(1, 100))}
