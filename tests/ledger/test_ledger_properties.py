@@ -92,7 +92,11 @@ def undisturbed(known: Iterable[Event]) -> dict[str, Counted]:
         for one in known:
             FORMS[one.form].write(person.folder, one.work.session, one.work.requests)
         person.sync()
-        return {by: counted(person, by) for by in ("day", "month", "model")}
+        return all_counted(person)
+
+
+def all_counted(person: Person) -> dict[str, Counted]:
+    return {by: counted(person, by) for by in ("day", "month", "model")}
 
 
 @contextmanager
@@ -119,6 +123,20 @@ def test_an_accident_adds_no_request(accident: str) -> None:
         assert sums(person) == truth(known)
 
 
+@pytest.mark.parametrize("by", ["day", "week", "model", "project", "agent", "session"])
+def test_a_report_needs_no_archive_to_say_the_same(by: str) -> None:
+    known = [event(name, number, dice(number)) for number, name in enumerate(sorted(ACCIDENTS), 1)]
+    with somebody() as person:
+        happened(person.folder, known, dice(20))
+        migrated(person.folder)
+        told = counted(Person(person.folder, person.folder.with_name("none yet")), by)
+        person.sync()
+        assert told == counted(person, by)
+        assert added(told.figures.values()) == totals(
+            request for one in known for request in one.work.requests
+        )
+
+
 @settings(max_examples=40, deadline=None)
 @given(events(), some.randoms(use_true_random=False), some.sets(some.sampled_from(["migrated", "backed up"])))
 def test_nothing_that_happens_to_files_changes_a_total(
@@ -132,7 +150,7 @@ def test_nothing_that_happens_to_files_changes_a_total(
         homes = [*backup(person)] if "backed up" in besides else []
         person.sync(*homes)
         assert sums(person) == truth(known)
-        assert {by: counted(person, by) for by in ("day", "month", "model")} == undisturbed(known)
+        assert all_counted(person) == undisturbed(known)
         assert len({cost(report(person, by).values()) for by in BY}) == 1
 
 
