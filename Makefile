@@ -3,7 +3,7 @@
 #   make run     set up, archive what your agents have kept, and show the newest sessions
 #   make test    set up, then check everything (the same as `make check`)
 #   make docs    write the generated pages again
-#   make bench   measure speed and memory, against a peer, and write docs/benchmarks.md (BENCH="sync list": only these)
+#   make bench   measure speed and memory, against peers, and write docs/benchmarks.md (BENCH="sync list": only these)
 #   make clean   remove what the other targets made, .venv included
 
 PYTHON ?= python3

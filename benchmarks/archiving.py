@@ -30,7 +30,7 @@ def sync_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
             peer.stop()  # what it does afterwards is not to slow us down
             return seconds
 
-        first, their_first = _best_of(COLD, ours, theirs)
+        first, their_first = best_of(COLD, ours, theirs)
         detail = f"{corpus}: retold {told(first)}, agentsview {told(their_first)}"
         yield at_least("first sync, times faster than agentsview", their_first / first, 6, detail)
         if has_pss():
@@ -42,7 +42,7 @@ def sync_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
             yield at_most("peak memory of a first sync, in agentsview's", peak / their_peak, 2, detail)
         retold.sync()
         peer.sync()
-        idle, their_idle = _best_of(WARM, lambda: retold.sync().seconds, lambda: peer.sync().seconds)
+        idle, their_idle = best_of(WARM, lambda: retold.sync().seconds, lambda: peer.sync().seconds)
     detail = f"retold {told(idle)}, agentsview {told(their_idle)} with its daemon warm"
     yield at_least("sync of nothing new, times faster than agentsview", their_idle / idle, 8, detail)
     yield nothing_new(retold, corpus)
@@ -57,7 +57,7 @@ def nothing_new(retold: Retold, corpus: Corpus) -> Measure:
     single = Retold(WHOLE.home, WHOLE.name)
     single.sync()
     find = ["find", str(corpus.home), "-type", "f", "-printf", r"%s %T@\n"]
-    idle, start, finding = _best_of(
+    idle, start, finding = best_of(
         WARM,
         lambda: retold.sync().seconds,
         lambda: single.sync().seconds,
@@ -98,7 +98,7 @@ def _grown(retold: Retold, session: JsonLines | WholeFile) -> tuple[float, float
         retold.sync()  # the first after a growth still looks closely
         return min(retold.sync().seconds for _ in range(2))
 
-    start, grown = _best_of(GROWN, idle, after_growth)
+    start, grown = best_of(GROWN, idle, after_growth)
     return start, grown
 
 
@@ -113,7 +113,7 @@ def list_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
     """Compare listing everything with starting Python."""
     retold = synced(corpus)
     env = environment(CACHE)
-    whole, start = _best_of(
+    whole, start = best_of(
         STARTS, lambda: retold.list().seconds, lambda: run([PYTHON, "-c", "pass"], env).seconds
     )
     detail = f"{corpus}: {told(whole)}, {told(start)}"
@@ -127,7 +127,7 @@ def disk_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
     yield at_most("archive and index, in raw bytes", size / raw, 0.45, detail)
 
 
-def _best_of(rounds: int, *works: Callable[[], float]) -> list[float]:
+def best_of(rounds: int, *works: Callable[[], float]) -> list[float]:
     """Return the best time of each, taken in turns."""
     times = [[work() for work in works] for _ in range(rounds)]
     return [min(column) for column in zip(*times, strict=True)]

@@ -15,6 +15,7 @@ import orjson
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retold-bench"
 MAKER = SHARED / "truth" / "make_big_corpus.py"
+PRICED_MAKER = SHARED / "truth" / "make_priced_corpus.py"
 SEED = 42
 REFERENCED = "\n--- Content from referenced files ---"
 PATTERNS = (
@@ -65,10 +66,40 @@ class Corpus(NamedTuple):
         return f"{self.sessions:,} sessions, {self.megabytes:,} MB"
 
 
+class Priced(NamedTuple):
+    """What a made-up home is made of whose tokens and cost are known: clean sessions of Gemini CLI, all of one size."""
+
+    sessions: int
+    kilobytes: int
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return f"priced-{self.sessions}-{self.kilobytes}"
+
+    @property
+    def home(self) -> Path:
+        """The folder, made if it is not there."""
+        home = CACHE / self.name
+        if not (home / ".gemini" / "projects.json").exists():
+            sizes = (str(self.sessions), str(self.kilobytes))
+            subprocess.run([sys.executable, PRICED_MAKER, home, *sizes], check=True)
+        return home
+
+    @property
+    def megabytes(self) -> int:
+        """About how large it is."""
+        return round(size_of(self.home / ".gemini") / 1e6)
+
+    def __str__(self) -> str:
+        return f"{self.sessions:,} sessions, {self.megabytes:,} MB"
+
+
 SMALL = Corpus("gemini", 200, 40)
 IS_TRIAL = bool(os.environ.get("RETOLD_BENCH_TRIAL"))
 """Whether the bench itself is tried: on a small corpus, whose numbers mean nothing."""
 MEDIUM = SMALL if IS_TRIAL else Corpus("gemini", 2000, 400)
+PRICED = Priced(100, 100) if IS_TRIAL else Priced(1000, 100)
 LARGE = Corpus("gemini", 300, 60) if IS_TRIAL else Corpus("gemini", 10_000, 2000)
 
 

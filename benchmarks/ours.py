@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from corpora import CACHE, Corpus, size_of
+from corpora import CACHE, Corpus, Priced, size_of
 from processes import RETOLD, Ran, environment, peak_pss, run
 
 FOUND, NOTHING = 0, 1
@@ -37,6 +37,10 @@ class Retold:
         """List all that is in the archive."""
         return run([RETOLD, "list"], self._env)
 
+    def stats(self, *arguments: str) -> Ran:
+        """Report what was spent."""
+        return run([RETOLD, "stats", *arguments], self._env)
+
     def search(self, query: str, *, is_substring: bool = False) -> Ran:
         """Search the archive."""
         how = ("--substring",) if is_substring else ()
@@ -46,7 +50,7 @@ class Retold:
 _FRESH: set[str] = set()
 
 
-def synced(corpus: Corpus) -> Retold:
+def synced(corpus: Corpus | Priced) -> Retold:
     """Return retold with an archive of a corpus, made anew once a run: the code may have changed since the last."""
     retold = Retold(corpus.home, corpus.name)
     if corpus.name not in _FRESH:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import apsw
+from counter import VERSION as COUNTER
 from measure import Measure
 from peers import OFFLINE
 from peers import VERSION as PEER
@@ -22,7 +23,9 @@ its best, because seconds alone say more about a machine than about a program. T
 and 2,000 sessions of Gemini CLI in 400 MB unless something else is said; nothing was dropped from the page cache. The
 peer is [agentsview](https://github.com/kenn-io/agentsview), which archives and searches sessions as well; it does other
 work besides, and its full-text search looks at messages only, ours at everything that was said. It is asked to search
-all sessions, as we do (`--include-one-shot`), and both answer in JSON.
+all sessions, as we do (`--include-one-shot`), and both answer in JSON. What was spent is compared with
+[ccusage](https://github.com/ccusage/ccusage), which keeps nothing and reads every file each time; its own program is
+run, not npm's start of it, and both must count the same tokens.
 """
 
 
@@ -35,7 +38,7 @@ def facts() -> list[str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return [
         f"retold {__version__} on {python}, {versions}, SQLite {apsw.sqlite_lib_version()}",
-        f"agentsview {PEER}, {network}",
+        f"agentsview {PEER} and ccusage {COUNTER}, {network}",
         f"{os.cpu_count()} CPUs ({_processor()}), {memory:.0f} GB, {platform.system()} {platform.release()}",
     ]
 

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import archiving
+import counter
+import counting
 import decoding
 import known_items
 import searching
@@ -37,12 +39,14 @@ GROUPS = {
     "growth": Group("A session that grew", archiving.growth_measures),
     "list": Group("List", archiving.list_measures),
     "disk": Group("Disk", archiving.disk_measures),
+    "stats": Group("Stats", counting.measures),
     "search": Group("Search", searching.search_measures),
     "known": Group("Known items", known_items.known_measures),
     "large": Group("Search in 2 GB", searching.large_measures),
 }
 USUAL = [name for name in GROUPS if name != "large" or os.environ.get("RETOLD_BENCH_LARGE")]
-WITH_PEER = {"sync", "search", "large"}
+PEERS = {"sync": binary, "search": binary, "large": binary, "stats": counter.program}
+"""What installs the peer of a group."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -53,8 +57,8 @@ def main(arguments: Sequence[str]) -> int:
     if unknown := set(asked) - set(GROUPS):
         parser.error(f"no group {', '.join(sorted(unknown))}: there are {', '.join(GROUPS)}")
     names = [name for name in GROUPS if name in (asked or USUAL)]
-    if WITH_PEER & set(names):
-        binary()  # while there is a network
+    for install in {PEERS[name] for name in names if name in PEERS}:
+        install()  # while there is a network
     leave_the_network(arguments)
     compile_sources()
     print("\n".join(facts()), flush=True)

@@ -1,4 +1,4 @@
-"""Fixtures that every test may ask for: the shared folder, the real CLI and its loader.
+"""Fixtures that every test may ask for: the shared folder, the real CLI and its loader, ccusage.
 
 Where one of them cannot be had a test is skipped, with one line that says why; where `CI` is set it fails instead.
 """
@@ -11,6 +11,7 @@ from typing import NoReturn
 
 import pytest
 
+from ccusage import Ccusage, installed_ccusage
 from real_cli import (
     Driver,
     Finished,
@@ -92,3 +93,9 @@ def driven_gemini(real_cli: RealCli) -> Driver:
             return real_cli.drive(version, home, project, script)
 
     return drive
+
+
+@pytest.fixture(scope="session")
+def ccusage() -> Ccusage:
+    with available():
+        return Ccusage(installed_ccusage(cache_folder(os.environ)))
