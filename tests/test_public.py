@@ -123,7 +123,7 @@ def test_a_report_is_told_without_what_reading_and_prices_take(
     assert imported & {*COUNTED, "genai_prices", "pydantic"} <= {"argparse"}
 
 
-@pytest.mark.parametrize("name", ["sync", "list"])
+@pytest.mark.parametrize("name", ["sync", "list", "stats"])
 def test_where_no_option_is_typed_nothing_is_parsed(archived: dict[str, str], name: str) -> None:
     assert "argparse" not in command(name, **archived)
 

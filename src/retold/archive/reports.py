@@ -21,7 +21,7 @@ _CONVERSATION = (
     "iif(sessions.kind = 'subagent' AND sessions.parent IS NOT NULL, sessions.parent, sessions.key)"
 )
 """Whose work it is: a subagent's belongs to the conversation that called it."""
-_SUMS = ", ".join(f"sum(spent.{figure})" for figure in FIGURES)
+_MONEY = "sum(micros), sum(spent.picos)"
 _OF_SESSIONS = {
     "all": "''",
     "agent": "sessions.agent",
@@ -57,11 +57,19 @@ def spent_rows(record: Record, by: str, span: Span, conditions: Iterable[Conditi
 
     At the end of a row: how many conversations spent it.
     """
-    of = _of(by, span, "spent")
+    sums = ", ".join(f"sum(spent.{figure})" for figure in FIGURES)
+    return _spent(record, by, span, conditions, f"{sums}, {_MONEY}, count(DISTINCT {_CONVERSATION})")
+
+
+def brief_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+    """Yield the same with but one figure, the total, and without conversations: what a picture needs."""
+    return _spent(record, by, span, conditions, f"sum(spent.total), {_MONEY}")
+
+
+def _spent(record: Record, by: str, span: Span, conditions: Iterable[Condition], sums: str) -> Iterator[Row]:
     which, values = clause([*conditions, *span.conditions("spent.quarter")])
     return record.rows(
-        f"SELECT {of}, spent.estimated, sum(requests), sum(unpriced), {_SUMS}, sum(micros), sum(spent.picos),"  # noqa: S608 - values are bound
-        f" count(DISTINCT {_CONVERSATION})"
+        f"SELECT {_of(by, span, 'spent')}, spent.estimated, sum(requests), sum(unpriced), {sums}"  # noqa: S608 - values are bound
         f" FROM spent JOIN sessions ON sessions.id = spent.session WHERE {which} GROUP BY 1, 2",
         values,
     )

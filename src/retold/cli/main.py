@@ -36,7 +36,7 @@ COMMANDS = {
 }
 FRONT = "front"
 """What `retold` alone does."""
-COMPLETE = ("list", "sync")
+COMPLETE = ("list", "stats", "sync")
 """Commands that are mostly typed without any option; then nothing has to be parsed, nor argparse imported."""
 EXIT_BUG, EXIT_MACHINE, EXIT_INTERRUPTED = 3, 4, 130
 

@@ -38,7 +38,7 @@ def print_overview(question: Question, console: Console) -> int:
     from retold.export.overview import overview as shown
 
     told = overview(question, zone_name(is_utc=question.span.is_utc))
-    if not told.days:
+    if not told.total.sessions:
         return _nothing(console)
     return _print(shown(told, console.columns), console)
 

@@ -8,6 +8,7 @@ from retold.archive.reports import (
     QUARTER,
     TIMES,
     Span,
+    brief_rows,
     file_rows,
     request_rows,
     spent_rows,
@@ -86,9 +87,9 @@ def overview(question: Question, zone: str) -> Overview:
     return Overview(
         total,
         basis(question, zone),
-        days=lines(question, "day"),
-        models=lines(question, "model"),
-        projects=lines(question, "project"),
+        days=_brief(question, "day"),
+        models=_brief(question, "model"),
+        projects=_brief(question, "project"),
         tools=tools(question),
         files=_touched(question),
     )
@@ -170,15 +171,37 @@ def _spent(question: Question, by: str) -> dict[str | None, Line]:
         question.record, by, question.span, question.of_requests("spent")
     ):
         *figures, micros, picos, sessions = rest
-        money = None if micros is None else micros * _MICROS + picos
-        spend = Spend(requests, dict(zip(FIGURES, figures, strict=True)), money, unpriced)
+        spend = Spend(requests, dict(zip(FIGURES, figures, strict=True)), _money(micros, picos), unpriced)
         line = _line(found, of)
-        if estimated:
-            line.estimated = spend
-        else:
-            line.measured = spend
+        _put(line, spend, is_estimated=estimated)
         line.sessions = max(line.sessions or 0, sessions)
     return found
+
+
+def _brief(question: Question, by: str) -> list[Line]:
+    """Return lines that say what a picture needs."""
+    found: dict[str | None, Line] = {}
+    for of, estimated, requests, unpriced, total, micros, picos in brief_rows(
+        question.record, by, question.span, question.of_requests("spent")
+    ):
+        figures = {**dict.fromkeys(FIGURES), "total": total}
+        _put(
+            _line(found, of),
+            Spend(requests, figures, _money(micros, picos), unpriced),
+            is_estimated=estimated,
+        )
+    return list(found.values())
+
+
+def _money(micros: int | None, picos: int) -> int | None:
+    return None if micros is None else micros * _MICROS + picos
+
+
+def _put(line: Line, spend: Spend, *, is_estimated: int) -> None:
+    if is_estimated:
+        line.estimated = spend
+    else:
+        line.measured = spend
 
 
 def _add_work(question: Question, by: str, found: dict[str | None, Line]) -> None:
