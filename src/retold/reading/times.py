@@ -1,6 +1,6 @@
 """Times as agents write them, made aware and UTC."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -38,3 +38,18 @@ def parse_time(value: Any) -> tuple[datetime | None, str | None]:
     except (ValueError, OverflowError, OSError):
         return None, "bad-timestamp"
     return None, None if value is None else "bad-timestamp"
+
+
+_MILLISECOND = timedelta(milliseconds=1)
+_LONGEST = timedelta(days=30) // _MILLISECOND
+
+
+def elapsed_ms(start: datetime | None, end: datetime | None) -> int | None:
+    """Return the milliseconds between two times; None where one is unknown, or no call can have run for so long."""
+    return None if start is None or end is None else duration_ms((end - start) // _MILLISECOND)
+
+
+def duration_ms(value: Any) -> int | None:
+    """Return whole milliseconds, if these are some and no more than a call can have run for: 30 days."""
+    is_number = type(value) is int or type(value) is float
+    return round(value) if is_number and 0 <= value <= _LONGEST else None
