@@ -5,14 +5,14 @@ they were asked for stands in their ids (`read_file-1770000000000-1f4e`), unless
 which is recorded as the response ends. Up to 0.31 some messages are recorded as late as their calls, and tell nothing.
 """
 
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
-from retold.reading.times import duration_ms
+from retold.reading.times import LONGEST_MS, milliseconds
 
-_ASKED = re.compile(r"[-_](\d{13})[-_][0-9a-z]+\Z")
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_MILLISECOND = timedelta(milliseconds=1)
+_PIECES = 3  # the tool, the time, and what tells calls of one time apart
+_DIGITS = 13
+"""Of milliseconds since 1970, from 2001 to 2286."""
 _AT_ONCE = 1
 """Two times that one step of the CLI writes down are this far apart at most."""
 
@@ -21,10 +21,13 @@ def took_ms(call_id: str, said_at: datetime | None, done_at: datetime | None) ->
     """Return the milliseconds from when a call was asked for to when all that were asked for with it were done."""
     if done_at is None:
         return None
-    asked = _ASKED.search(call_id)
-    if asked is not None:
-        return duration_ms((done_at - _EPOCH) // _MILLISECOND - int(asked[1]))
-    if said_at is None:
+    pieces = call_id.rsplit("-", 2)
+    if len(pieces) != _PIECES:
+        pieces = call_id.rsplit("_", 2)
+    if len(pieces) == _PIECES and len(pieces[1]) == _DIGITS and pieces[1].isdecimal():
+        took, least = milliseconds(done_at - _EPOCH) - int(pieces[1]), 0
+    elif said_at is not None:
+        took, least = milliseconds(done_at - said_at), _AT_ONCE + 1
+    else:
         return None
-    since = duration_ms((done_at - said_at) // _MILLISECOND)
-    return None if since is None or since <= _AT_ONCE else since
+    return took if least <= took <= LONGEST_MS else None

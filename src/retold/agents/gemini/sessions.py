@@ -75,7 +75,7 @@ def recorded_draft(found: Recorded, readings: Sequence[Reading], view: View) -> 
             *about.problems,
             *notes.problems,
             *_warnings(found, native_id, about),
-            *_uncounted(found, full),
+            *(_uncounted(found, full) if notes.may_lack_tokens else ()),
         ),
         extra=extra,
         full=full,

@@ -7,11 +7,11 @@ up to 0.36 leave no trace at all, nor do those of nothing but calls up to 0.8: t
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
 from itertools import zip_longest
 
 from retold.model.entries import Entry, Message
 from retold.model.parts import ToolCall
+from retold.reading.times import milliseconds
 
 
 def responses(timeline: Sequence[Entry]) -> tuple[int, int]:
@@ -37,11 +37,11 @@ def _is_complete(answer: Message, following: Entry | None) -> bool:
 
 
 def _held(answer: Message) -> int:
-    """Return how many responses a message stands for: all before was done when the calls of another were asked for."""
-    held, done_at = 1, answer.at
+    """Return how many responses a message stands for: the calls of another were asked for when those before were done."""
+    held, done_at = 1, None
     for call in answer.parts:
         if type(call) is ToolCall and call.at is not None and call.took_ms is not None:
-            if done_at is not None and call.at - timedelta(milliseconds=call.took_ms) > done_at:
+            if done_at is not None and milliseconds(call.at - done_at) > call.took_ms:
                 held += 1
             done_at = call.at if done_at is None else max(done_at, call.at)
     return held
