@@ -34,6 +34,7 @@ from persons import Person, contents, is_root, states, tables, texts, without_st
 from retold.archive.originals import SMALL
 from retold.archive.record import Record
 from retold.demo.home import make_home
+from retold.ingest.revision import REVISION
 
 HEAVY = {
     "msgspec", "dataclasses", "typing_extensions", "rich", "importlib.metadata", "multiprocessing",
@@ -170,7 +171,7 @@ def test_a_newer_reader_reads_everything_from_the_archive_alone(busy: Person) ->
     with Record(str(busy.archive)) as record:
         assert {
             revision for (revision,) in record.rows("SELECT revision FROM sources WHERE NOT is_beside")
-        } == {2}
+        } == {REVISION + 1}
     assert without_states(busy.sessions()) == without_states(before)
     assert found_by(busy) == found
 

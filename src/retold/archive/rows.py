@@ -88,7 +88,7 @@ def _message(seq: int, entry: Entry) -> Row:
 def _calls(session: Session) -> Iterator[Row]:
     for seq, place, call in calls_of(session):
         yield (
-            seq, place, _text(call.name), call.canonical, _text(call.server), call.status, micros(call.at), None,
+            seq, place, _text(call.name), call.canonical, _text(call.server), call.status, micros(call.at), call.took_ms,
         )  # fmt: skip
 
 

@@ -93,6 +93,11 @@ class ToolCall(msgspec.Struct, frozen=True, tag="tool_call", omit_defaults=True,
     signature: str | None = None
     extra: dict[str, Any] | None = None
     """What else the agent recorded of this call."""
+    took_ms: int | None = None
+    """How long it ran, as the agent recorded it, else from when it was asked for to its result; None where neither is known.
+
+    The latter holds what no record tells apart: waiting for a person's consent, and for calls that were made beside it.
+    """
 
 
 Part = Text | Thinking | ToolCall | Attachment | Context | Opaque

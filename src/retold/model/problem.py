@@ -53,6 +53,9 @@ CODES: dict[str, Code] = {
     "token-total-mismatch": Code(
         "note", "The recorded token total is not the sum of its parts; both are kept."
     ),
+    "tokens-unrecorded": Code(
+        "note", "The agent recorded the tokens of some responses and lost those of others; sums are too low."
+    ),
     "truncated-tail": Code("loss", "The file ends in the middle of a record; everything before it was read."),
     "unexpected-shape": Code("warning", "A known field holds a value of another kind; it was kept as it is."),
     "unknown-part": Code("note", "A part of a message is of no known kind; it was kept as it is."),

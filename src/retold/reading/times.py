@@ -1,6 +1,6 @@
 """Times as agents write them, made aware and UTC."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -38,3 +38,26 @@ def parse_time(value: Any) -> tuple[datetime | None, str | None]:
     except (ValueError, OverflowError, OSError):
         return None, "bad-timestamp"
     return None, None if value is None else "bad-timestamp"
+
+
+LONGEST_MS = 30 * 86_400_000
+"""No call has run for longer than 30 days."""
+
+
+def milliseconds(span: timedelta) -> int:
+    """Return a span in whole milliseconds, in a third of the time that a division of spans takes."""
+    return span.days * 86_400_000 + span.seconds * 1000 + span.microseconds // 1000
+
+
+def elapsed_ms(start: datetime | None, end: datetime | None) -> int | None:
+    """Return the milliseconds between two times; None where one is unknown, or no call can have run for so long."""
+    if start is None or end is None:
+        return None
+    elapsed = milliseconds(end - start)
+    return elapsed if 0 <= elapsed <= LONGEST_MS else None
+
+
+def duration_ms(value: Any) -> int | None:
+    """Return whole milliseconds, if these are some and no more than a call can have run for."""
+    is_number = type(value) is int or type(value) is float
+    return round(value) if is_number and 0 <= value <= LONGEST_MS else None

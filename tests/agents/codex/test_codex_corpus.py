@@ -61,6 +61,7 @@ class Rest(NamedTuple):
     problems: tuple[str, ...]
 
 
+_MISMATCHED = ("token-total-mismatch",)
 EXPECTED: dict[str, tuple[Told, Rest]] = {
     "migrated__rollout-2026-04-10T10-00-00-019d78fc-c449-7300-92a1-1e92604a4f6a.jsonl": (Told(2, 30, 14, 356812, 317184, 3403, 2257), Rest(90, 1, ())),
     "migrated__rollout-2026-07-14T00-04-18-019f5c38-cac3-7280-98f9-4fb47729fd4d.jsonl": (Told(0, 6, 7, 157535, 151296, 7272, 0), Rest(31, 1, ())),
@@ -96,9 +97,9 @@ EXPECTED: dict[str, tuple[Told, Rest]] = {
     "jazzyalex__0.52.0__codex_052_raw.jsonl": (Told(0, 0, 0, 0, 0, 0, 0), Rest(0, 0, ("unknown-record", "unknown-record", "unknown-record", "unknown-record", "unknown-record"))),
     "jazzyalex__0.53.0__codex_053_rate_limit.jsonl": (Told(0, 0, 1, 12091, 10880, 54, 128), Rest(1, 0, ("unknown-record",))),
     "kenn-io__0.128.0__blockquotes_session.jsonl": (Told(1, 0, 0, 0, 0, 0, 0), Rest(2, 0, ())),
-    "kvsankar__0.77.0__codex_golden.jsonl": (Told(2, 1, 1, 300, 120, 120, 15), Rest(7, 0, ())),
-    "kvsankar__0.77.0__codex_with_escalation.jsonl": (Told(5, 4, 1, 1500, 500, 700, 100), Rest(17, 0, ())),
-    "kvsankar__0.77.0__session_with_compaction.jsonl": (Told(4, 2, 1, 85000, 30000, 37000, 5000), Rest(16, 0, ())),
+    "kvsankar__0.77.0__codex_golden.jsonl": (Told(2, 1, 1, 300, 120, 120, 15), Rest(7, 0, _MISMATCHED)),
+    "kvsankar__0.77.0__codex_with_escalation.jsonl": (Told(5, 4, 1, 1500, 500, 700, 100), Rest(17, 0, _MISMATCHED)),
+    "kvsankar__0.77.0__session_with_compaction.jsonl": (Told(4, 2, 1, 85000, 30000, 37000, 5000), Rest(16, 0, _MISMATCHED)),
     "lparlett__0.61.1-alpha.1__codex_file_updates.jsonl": (Told(1, 1, 1, 1200, 0, 50, 0), Rest(5, 0, ())),
     "simonw__0.77.0__sample_codex_session.jsonl": (Told(1, 0, 0, 0, 0, 0, 0), Rest(3, 0, ())),
 }  # fmt: skip

@@ -43,7 +43,7 @@ EXPECTED = {
             "gemini-stream-json": 4,
         },
         refused={"not-a-session": 198},
-        problems={"no-metadata": 1},
+        problems={"no-metadata": 1, "tokens-unrecorded": 8},
         opaque=0,
     ),
     "public/gemini": Told(
@@ -53,8 +53,8 @@ EXPECTED = {
         },
         refused={"foreign-format": 2, "not-a-session": 17},
         problems={
-            "bad-timestamp": 1, "no-metadata": 4, "token-total-mismatch": 10, "unexpected-shape": 3,
-            "unknown-part": 20, "unknown-type": 11, "unreadable-by-agent": 2,
+            "bad-timestamp": 1, "no-metadata": 4, "token-total-mismatch": 10, "tokens-unrecorded": 2,
+            "unexpected-shape": 3, "unknown-part": 20, "unknown-type": 11, "unreadable-by-agent": 2,
         },
         opaque=34,
     ),

@@ -201,6 +201,15 @@ def test_usage_is_the_sum_of_what_is_recorded(work: Work) -> None:
     assert not work.main.usage.estimated
 
 
+def test_every_call_tells_how_long_it_took(work: Work) -> None:
+    assert work.main.started_at is not None
+    assert work.main.ended_at is not None
+    whole = (work.main.ended_at - work.main.started_at).total_seconds() * 1000
+    for call in calls(work.main):
+        assert call.took_ms is not None, call.name
+        assert 0 < call.took_ms < whole, call.name
+
+
 def test_models_and_status_are_told(work: Work) -> None:
     assert work.main.models == ("gemini-2.5-flash",)
     assert work.main.status == "success"
@@ -234,6 +243,21 @@ def test_an_output_that_was_moved_out_is_found_whole(work: Work) -> None:
 
 def test_the_active_view_is_what_the_loader_returns(work: Work, oracle: Oracle) -> None:
     assert_active_as_loaded(work.project.parent / "home", oracle)
+
+
+# A session whose tokens were lost in part
+
+
+def test_tokens_that_0_20_lost_are_told(real_gemini: Gemini, tmp_path: Path) -> None:
+    """The second response is nothing but calls: its tokens wait for a message, and the next response's take their place."""
+    home = tmp_path / "home"
+    assert_ended_well(real_gemini("0.20.2", home, tmp_path / "project", *OPTIONS, "-p", TYPED))
+    session = main_session(home)
+    assert session.usage.requests == recorded_tokens(Path(session.sources[0].path))["requests"] == 5
+    assert [(problem.code, problem.message) for problem in session.problems] == [
+        ("tokens-unrecorded", "at least 1 of 6 responses have no token count")
+    ]
+    assert all(call.took_ms for call in calls(session))
 
 
 # A session that was resumed
@@ -271,6 +295,7 @@ def test_a_resumed_session_counts_tokens_once(resumed: Path) -> None:
     session = main_session(resumed)
     files = [Path(source.path) for source in session.sources]
     assert session.usage.total == sum(recorded_tokens(file)["total"] for file in files)
+    assert "tokens-unrecorded" not in {problem.code for problem in session.problems}
 
 
 def test_the_active_view_of_a_resumed_session_is_what_the_loader_returns(
@@ -291,5 +316,6 @@ def test_a_cancelled_session_shows_everything_once(
     session = main_session(home)
     assert prompts(session) == ["SCENARIO:full cancel test", "plain after cancel"]
     assert "cancelled" in {call.status for call in calls(session)}
+    assert "tokens-unrecorded" not in {problem.code for problem in session.problems}
     assert not repeated_calls(session)
     assert_active_as_loaded(home, oracle)

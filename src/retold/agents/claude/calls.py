@@ -6,6 +6,7 @@ from datetime import datetime
 import msgspec
 
 from retold.agents.claude.displays import Shown, shown
+from retold.agents.claude.durations import took_ms
 from retold.agents.claude.outputs import Outputs
 from retold.agents.claude.raw import ToolUseBlock
 from retold.agents.claude.results import Result
@@ -47,8 +48,13 @@ def tool_call(block: ToolUseBlock) -> ToolCall:
     )
 
 
-def completed(
-    call: ToolCall, found: Result, at: datetime | None, session_id: str, outputs: Outputs
+def completed(  # noqa: PLR0913 - one argument a thing that neither the call nor the result knows
+    call: ToolCall,
+    found: Result,
+    asked_at: datetime | None,
+    at: datetime | None,
+    session_id: str,
+    outputs: Outputs,
 ) -> ToolCall:
     """Return a call with its result inside; a second result of the same call is kept beside the first."""
     text = found.text
@@ -80,6 +86,7 @@ def completed(
         attachments=found.attachments,
         full_result=None if told.moved_to is None else outputs.full(text, told.moved_to),
         extra=call.extra if told.extra is None and found.rest is None else _extra(call, found, told),
+        took_ms=took_ms(found.twin, asked_at, at),
     )
 
 

@@ -50,9 +50,12 @@ def given(state: State, call_id: str, result: Result, where: int, outputs: Outpu
     caller = state.nodes[place].entry
     if type(caller) is not Message:
         return
+    session = state.nodes[where].session or state.session_id
+    # What the API ran itself stands beside its call: when it was done, nobody wrote down.
+    asked_at = None if where == place else caller.at
     parts = tuple(
         [
-            completed(part, result, message.at, state.nodes[where].session or state.session_id, outputs)
+            completed(part, result, asked_at, message.at, session, outputs)
             if type(part) is ToolCall and part.id == call_id
             else part
             for part in caller.parts

@@ -24,9 +24,9 @@ DONE = "item_completed"
 """Where a script's call keeps what the script did, under the name of the events that tell it."""
 
 
-def message(asked: Asked, found: Result, at: datetime | None) -> Message:
-    """Return the message of a call: where it was asked for, with what came back."""
-    made = call(asked, found, at)
+def message(asked: Asked, found: Result, at: datetime | None, waited_ms: int | None = None) -> Message:
+    """Return the message of a call: where it was asked for, with what came back and how long that was waited for."""
+    made = call(asked, found, at, waited_ms)
     for ended in asked.ends:
         made = enriched(made, ended)
     return Message(
@@ -43,7 +43,7 @@ def message(asked: Asked, found: Result, at: datetime | None) -> Message:
     )
 
 
-def call(asked: Asked, found: Result, at: datetime | None) -> ToolCall:
+def call(asked: Asked, found: Result, at: datetime | None, waited_ms: int | None = None) -> ToolCall:
     """Return a call with its result."""
     name, arguments = asked.name, asked.arguments
     canonical, category = kind(name, arguments)
@@ -68,6 +68,7 @@ def call(asked: Asked, found: Result, at: datetime | None) -> ToolCall:
         server_tool=server_tool,
         attachments=found.attachments,
         extra=extra,
+        took_ms=waited_ms if found.took_ms is None else found.took_ms,
     )
 
 
@@ -95,6 +96,7 @@ def enriched(made: ToolCall, ended: End) -> ToolCall:
         server_tool=ended.server_tool or made.server_tool,
         child=ended.child if base_name(made.name) == SPAWNS and ended.child else made.child,
         extra={**before, **extra} or None,
+        took_ms=made.took_ms if ended.took_ms is None else ended.took_ms,
     )
 
 
@@ -109,6 +111,7 @@ def as_end(known: ToolCall) -> End:
         known.result,
         known.error,
         known.extra or {},
+        known.took_ms,
     )
 
 

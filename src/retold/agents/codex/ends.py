@@ -7,6 +7,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
+from retold.agents.codex.durations import event_ms
 from retold.agents.codex.pairing import end, end_script, put_inner, search_name
 from retold.agents.codex.raw import Record, rest, text_or_none
 from retold.agents.codex.state import Asked, End, State
@@ -18,7 +21,7 @@ _TOLD_ELSEWHERE = frozenset((*_IDS, "type", "status", "exit_code"))
 
 def ended(state: State, told: Record, at: datetime | None) -> None:
     """Add to a call what an event, or a completed item, says of it; alone, it is a call of its own."""
-    known = END_TYPES[told["type"]](told)
+    known = msgspec.structs.replace(END_TYPES[told["type"]](told), took_ms=event_ms(told))
     names = [told[key] for key in _IDS if type(told.get(key)) is str]
     if "action" in told:
         names.append(search_name(told["action"]))

@@ -15,6 +15,7 @@ from retold.agents.codex.state import Asked, End, State
 from retold.agents.codex.tools import ASKS, SCRIPTS, full_name
 from retold.model.entries import Message
 from retold.model.parts import Attachment, Context
+from retold.reading.times import elapsed_ms
 
 _KNOWN = frozenset(
     ("type", "id", "call_id", "name", "namespace", "arguments", "input", "action", "status", "output", "tools",
@@ -98,7 +99,9 @@ def put_answer(  # noqa: PLR0913 - one argument a field: most lines of a rollout
         part = Context("tool_result", None, text_or_none(call_id))
         _answer_again(state, index, found)
     else:
-        state.put_back(index, message(asked, found, at))
+        # Copied lines have the time at which they were copied.
+        waited = None if state.is_copying else elapsed_ms(asked.at, at)
+        state.put_back(index, message(asked, found, at, waited))
         part = Context("tool_result", None, asked.call_id)
         words = _answers(found.text) if asked.name == ASKS and found.text else None
     state.put(Message(item_id, "user", at, "live", words, None, None, (part,), extra=extra))

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from retold.agents.codex.durations import metadata_ms, wall_time_ms
 from retold.agents.codex.raw import Record
 from retold.agents.codex.words import attachment
 from retold.model.parts import Attachment, Status
@@ -34,6 +35,8 @@ class Result(msgspec.Struct, frozen=True, gc=False):
     attachments: tuple[Attachment, ...] = ()
     rest: Record | None = None
     """What else the output held, under Codex's own names."""
+    took_ms: int | None = None
+    """How long it ran, where the output says so."""
 
 
 class Wrapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -85,8 +88,13 @@ def as_json(value: Any) -> str:
 
 
 def _plain(text: str) -> Result:
-    exit_code = _exit_code(text)
-    return Result(text, status_of(text, exit_code), exit_code)
+    if not text.startswith(_DRESSED):
+        return Result(text, status_of(text, None))
+    end = text.find(_OUTPUT)
+    dress = text if end < 0 else text[:end]
+    match = _EXIT_CODE.search(dress)
+    exit_code = int(match[1]) if match else None
+    return Result(text, status_of(text, exit_code), exit_code, took_ms=wall_time_ms(dress))
 
 
 def _wrapped(text: str) -> Result:
@@ -100,7 +108,13 @@ def _wrapped(text: str) -> Result:
         return Result(found.output, status_of(found.output, None))
     exit_code = metadata.get("exit_code")
     exit_code = exit_code if type(exit_code) is int else None
-    return Result(found.output, status_of(found.output, exit_code), exit_code, rest={"metadata": metadata})
+    return Result(
+        found.output,
+        status_of(found.output, exit_code),
+        exit_code,
+        rest={"metadata": metadata},
+        took_ms=metadata_ms(metadata.get("duration_seconds")),
+    )
 
 
 def _listed(items: list[Any]) -> Result:
@@ -118,17 +132,8 @@ def _listed(items: list[Any]) -> Result:
             others.append(item)
     text = "\n".join(texts) if texts else None
     told = _plain(text) if text is not None else Result()
-    return Result(
-        told.text, told.status, told.exit_code, tuple(attached), {"output": others} if others else None
-    )
-
-
-def _exit_code(text: str) -> int | None:
-    if not text.startswith(_DRESSED):
-        return None
-    end = text.find(_OUTPUT)
-    match = _EXIT_CODE.search(text, 0, end if end >= 0 else len(text))
-    return int(match[1]) if match else None
+    rest = {"output": others} if others else None
+    return Result(told.text, told.status, told.exit_code, tuple(attached), rest, told.took_ms)
 
 
 def status_of(text: str, exit_code: int | None) -> Status:

@@ -46,6 +46,7 @@ class End(msgspec.Struct, frozen=True):
     result: str | None = None
     error: str | None = None
     extra: Record = {}
+    took_ms: int | None = None
 
 
 class Twin(msgspec.Struct, frozen=True, gc=False):

@@ -34,11 +34,11 @@ def count(state: State, total: Figures | None, last: Last, at: datetime | None) 
     if meter.has_records or not (taken[0] or taken[3]):
         return
     if meter.open and meter.ahead is None:
-        close(state, _usage(meter.response, taken))
+        close(state, _usage(state, meter.response, taken))
         return
     told = meter.told
     settle(state, at)
-    meter.ahead, meter.claimant, meter.told = _usage(meter.response, taken), told, None
+    meter.ahead, meter.claimant, meter.told = _usage(state, meter.response, taken), told, None
 
 
 def record(state: State, payload: Record, at: datetime | None) -> None:
@@ -53,9 +53,9 @@ def record(state: State, payload: Record, at: datetime | None) -> None:
     meter.closed.add(name)
     settle(state, at)
     if not meter.open:
-        _put_alone(state, _usage(name, spent), at)
+        _put_alone(state, _usage(state, name, spent), at)
     else:
-        close(state, _usage(name, spent))
+        close(state, _usage(state, name, spent))
 
 
 def close(state: State, usage: Usage) -> None:
@@ -166,6 +166,8 @@ def _number(value: Any) -> int:
     return value if type(value) is int else 0
 
 
-def _usage(request: str, spent: Figures) -> Usage:
+def _usage(state: State, request: str, spent: Figures) -> Usage:
     given, cached, written, output, reasoning, total = spent
+    if total != given + output:
+        state.notes.add("token-total-mismatch", f"{total} recorded, {given + output} counted")
     return Usage(request, given, cached, written, max(output - reasoning, 0), reasoning, 0, total)

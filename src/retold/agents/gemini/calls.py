@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from retold.agents.gemini.displays import display
+from retold.agents.gemini.durations import took_ms
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.outputs import MARKS
 from retold.agents.gemini.raw import TOOL_CALL_KEYS, Record
@@ -21,15 +22,15 @@ MASKED = "<tool_output_masked>"
 STATUSES: dict[Any, Status] = {"success": "success", "error": "error", "cancelled": "cancelled"}
 
 
-def tool_calls(value: Any, setting: Setting) -> list[ToolCall | Opaque]:
+def tool_calls(value: Any, said_at: datetime | None, setting: Setting) -> list[ToolCall | Opaque]:
     """Return a message's tool calls; one that is no object is kept as it is."""
     if type(value) is list:
-        return [tool_call(call, setting) for call in value]
+        return [tool_call(call, said_at, setting) for call in value]
     setting.notes.kept("unexpected-shape", "toolCalls is no list")
     return [Opaque(value)]
 
 
-def tool_call(call: Any, setting: Setting) -> ToolCall | Opaque:
+def tool_call(call: Any, said_at: datetime | None, setting: Setting) -> ToolCall | Opaque:
     """Return one recorded call."""
     notes = setting.notes
     name = call.get("name") if type(call) is dict else None
@@ -47,7 +48,7 @@ def tool_call(call: Any, setting: Setting) -> ToolCall | Opaque:
     if found.rest is not None or type(arguments) is not dict or not call.keys() <= TOOL_CALL_KEYS:
         extra = _extra(call, found, notes)
         arguments = arguments if type(arguments) is dict else {}
-    child, description = field("agentId"), field("description")
+    child, description, done_at = field("agentId"), field("description"), notes.time(field("timestamp"))
     return built(
         call_id,
         name,
@@ -55,7 +56,7 @@ def tool_call(call: Any, setting: Setting) -> ToolCall | Opaque:
         found,
         STATUSES.get(status, "unknown") if type(status) is str else status_of(found),
         status if status is None or type(status) is str else str(status),
-        notes.time(field("timestamp")),
+        done_at,
         setting.child(child) if type(child) is str else None,
         title if type(title) is str else None,
         description if type(description) is str else None,
@@ -64,10 +65,11 @@ def tool_call(call: Any, setting: Setting) -> ToolCall | Opaque:
         setting.outputs.full(text, setting.notes) if text is not None and text.startswith(MARKS) else None,
         None,
         extra,
+        took_ms(call_id, said_at, done_at),
     )
 
 
-def usual_call(call: ToolCallRecord, setting: Setting) -> ToolCall:
+def usual_call(call: ToolCallRecord, said_at: datetime, setting: Setting) -> ToolCall:
     """Return a call whose every field is known to be of its kind: `built`, without a step between."""
     given = call.result[0].function_response.response
     name, title, text = call.name, call.display_name, given.output
@@ -96,6 +98,10 @@ def usual_call(call: ToolCallRecord, setting: Setting) -> ToolCall:
         server[1] if server else None,
         (),
         setting.outputs.full(text, setting.notes) if text is not None and text.startswith(MARKS) else None,
+        (),
+        None,
+        None,
+        took_ms(call.id, said_at, call.timestamp),
     )
 
 
@@ -115,6 +121,7 @@ def built(  # noqa: PLR0913 - one argument a field that callers know
     full_result: str | None = None,
     signature: str | None = None,
     extra: Record | None = None,
+    took: int | None = None,
 ) -> ToolCall:
     """Return a ToolCall with everything that follows from its name and result."""
     server = mcp_names(title) if title is not None and title.endswith(MCP_ENDING) else None
@@ -143,6 +150,7 @@ def built(  # noqa: PLR0913 - one argument a field that callers know
         (),
         signature,
         extra,
+        took,
     )
 
 

@@ -12,6 +12,7 @@ from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import Record
 from retold.agents.gemini.results import Result
+from retold.agents.gemini.tokens import reconcile
 from retold.agents.protocol import Reading, source_file
 from retold.model.assemble import Draft
 from retold.model.entries import Entry, Event, EventKind, Message
@@ -21,7 +22,7 @@ from retold.model.project import Project
 from retold.model.session import Coverage
 from retold.model.usage import Totals
 from retold.reading.lines import Line
-from retold.reading.times import parse_time
+from retold.reading.times import elapsed_ms, parse_time
 
 _ALL_EVENTS = ("type", "timestamp")
 EVENT_KEYS = {
@@ -50,7 +51,9 @@ def capture_draft(reading: Reading) -> Draft:
     last = found.objects[-1].value if found.objects else {}
     stats = last.get("stats") if type(last) is dict else None
     usage = _usage(stats) if type(stats) is dict else None
-    if usage is None:
+    if usage is not None:
+        _reconcile(usage, notes)
+    else:
         timeline = estimated(timeline, reading.native_id or found.origin.stem)
     times = [at for line in found.objects if (at := _at(line.value)) is not None]
     derived = found.origin.named_at or reading.modified_at
@@ -179,6 +182,7 @@ def _call(value: Record, ended: Record | None, notes: Notes) -> Part:
     output = ended.get("output") if ended else None
     error = ended.get("error") if ended else None
     status = ended.get("status") if ended else None
+    done_at = notes.time(ended.get("timestamp")) if ended else None
     return built(
         value["tool_id"] if type(value.get("tool_id")) is str else notes.call_id(name),
         name,
@@ -186,7 +190,8 @@ def _call(value: Record, ended: Record | None, notes: Notes) -> Part:
         Result(output if type(output) is str else None, _error_text(error) if error is not None else None),
         STATUSES.get(status, "unknown"),
         native_status=status if type(status) is str else None,
-        at=notes.time(ended.get("timestamp")) if ended else None,
+        at=done_at,
+        took=elapsed_ms(_at(value), done_at),
     )
 
 
@@ -208,6 +213,13 @@ def _usage(stats: Record) -> Totals | None:
         figures = {name: _number(stats, key) for name, key in _STREAM_FIGURES.items()}
         return Totals(**figures, cache_write=0, reasoning=None, tool=None, requests=0, estimated=False)
     return None
+
+
+def _reconcile(usage: Totals, notes: Notes) -> None:
+    """Look whether the totals add up; a stream does not tell the thoughts, which are in its total."""
+    parts = (usage.input, usage.output, usage.reasoning, usage.tool)
+    if usage.total is not None and None not in parts:
+        reconcile(usage.total, sum(part for part in parts if part is not None), notes)
 
 
 _JSON_FIGURES = {

@@ -76,8 +76,11 @@ def usual_answer(record: AnswerRecord, fate: Fate, setting: Setting) -> Message:
         ]
     if record.content:
         parts.append(_spoken(record.content, model))
-    if record.tool_calls:
-        parts += [usual_call(call, setting) for call in record.tool_calls]
+    calls = record.tool_calls
+    if calls:
+        parts += [usual_call(call, record.timestamp, setting) for call in calls]
+    if tokens is None or (calls and calls[0].timestamp != calls[-1].timestamp):
+        setting.notes.may_lack_tokens = True
     return Message(
         record.id,
         "assistant",
@@ -97,12 +100,14 @@ def careful_answer(
     field, notes = record.get, setting.notes
     message_id, model, content = field("id"), field("model"), field("content")
     thoughts, tokens, value = field("thoughts"), field("tokens"), field("toolCalls")
+    at = notes.time(field("timestamp"))
+    notes.may_lack_tokens = True
     parts: list[Part] = _thinking(thoughts, notes) if thoughts else []
     recorded = [version["toolCalls"] for version, _ in versions if version.get("toolCalls")]
     if len(recorded) > 1 and all(map(are_identified, recorded)):
-        calls = merged_calls(tool_calls(value, setting) for value in recorded)
+        calls = merged_calls(tool_calls(value, at, setting) for value in recorded)
     else:
-        calls = tool_calls(value, setting) if value else []
+        calls = tool_calls(value, at, setting) if value else []
     if type(content) is str:
         if content:
             parts.append(_spoken(content, model))
@@ -117,7 +122,7 @@ def careful_answer(
     return Message(
         message_id if type(message_id) is str else None,
         "assistant",
-        notes.time(field("timestamp")),
+        at,
         fate,
         None,
         model if type(model) is str else None,

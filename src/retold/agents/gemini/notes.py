@@ -13,3 +13,5 @@ class Notes(Noted):
         """Whether a tool's result was met in a record of its own."""
         self.has_agents = False
         """Whether a call was met that starts a subagent."""
+        self.may_lack_tokens = False
+        """Whether an answer was met that has no tokens, or calls that were done at several times."""

@@ -16,6 +16,7 @@ from retold.agents.gemini.restored import mark_of
 from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.state import Plain, State
 from retold.agents.gemini.timelines import active_timeline, full_timeline
+from retold.agents.gemini.uncounted import responses
 from retold.agents.gemini.usual import AnswerRecord
 from retold.agents.protocol import Reading, source_file
 from retold.model.assemble import Draft
@@ -69,7 +70,13 @@ def recorded_draft(found: Recorded, readings: Sequence[Reading], view: View) -> 
         parent=parent,
         sources=tuple(source_file(reading) for reading in readings),
         coverage=Coverage(max(about.records, 1), notes.opaque + about.opaque),
-        problems=(*told, *about.problems, *notes.problems, *_warnings(found, native_id, about)),
+        problems=(
+            *told,
+            *about.problems,
+            *notes.problems,
+            *_warnings(found, native_id, about),
+            *(_uncounted(found, full) if notes.may_lack_tokens else ()),
+        ),
         extra=extra,
         full=full,
         active=full if view == "full" else _active(found, setting),
@@ -136,6 +143,13 @@ def _warnings(found: Recorded, native_id: str | None, about: About) -> Iterator[
         yield problem("no-metadata", "the file says no session id", found.state.path)
     elif not about.is_loadable:
         yield problem("unreadable-by-agent", "Gemini CLI's own loader gives this file up", found.state.path)
+
+
+def _uncounted(found: Recorded, timeline: Sequence[Entry]) -> Iterator[Problem]:
+    everything, without = responses(timeline)
+    if without:
+        message = f"at least {without} of {everything} responses have no token count"
+        yield problem("tokens-unrecorded", message, found.state.path)
 
 
 def _parent(origin: Origin) -> str | None:

@@ -9,6 +9,8 @@ from retold.agents.gemini.raw import TOKEN_KEYS, Record
 from retold.agents.gemini.usual import TokensRecord
 from retold.model.usage import Usage
 
+_SUMMED = ("input", "output", "thoughts", "tool")
+
 
 def usage(tokens: Any, request: str, notes: Notes) -> Usage | None:
     """Return the tokens of one response: `input` includes what was cached, `output` excludes thoughts."""
@@ -31,12 +33,16 @@ def is_counted(tokens: Any) -> bool:
 
 def counted(request: str, tokens: TokensRecord, notes: Notes) -> Usage:
     """Return a complete count. The API caches by itself and bills no write, so there were none."""
-    total = tokens.input + tokens.output + tokens.thoughts + tokens.tool
-    if tokens.total != total:
-        notes.add("token-total-mismatch", f"{tokens.total} recorded, {total} counted")
+    reconcile(tokens.total, tokens.input + tokens.output + tokens.thoughts + tokens.tool, notes)
     return Usage(
         request, tokens.input, tokens.cached, 0, tokens.output, tokens.thoughts, tokens.tool, tokens.total
     )
+
+
+def reconcile(total: int, counted: int, notes: Notes) -> None:
+    """Write down where a recorded total is not the sum of its parts."""
+    if total != counted:
+        notes.add("token-total-mismatch", f"{total} recorded, {counted} counted")
 
 
 def _partial(tokens: Record, request: str, notes: Notes) -> Usage | None:
@@ -46,6 +52,8 @@ def _partial(tokens: Record, request: str, notes: Notes) -> Usage | None:
     counts = {key: tokens[key] for key in TOKEN_KEYS if type(tokens.get(key)) is int}
     if not counts:
         return None
+    if {"input", "output", "total"} <= counts.keys():
+        reconcile(counts["total"], sum(counts.get(key, 0) for key in _SUMMED), notes)
     return Usage(
         request,
         counts.get("input"),
