@@ -1,7 +1,7 @@
 """A session as the rows that are kept of it: a value that a worker makes and the one writer writes."""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import blake2b
 
 import msgspec
@@ -10,6 +10,7 @@ from retold.archive.record import as_text
 from retold.model.entries import Entry, Message
 from retold.model.files import touched
 from retold.model.parts import ToolCall
+from retold.model.request import Request, micros, stored_figure
 from retold.model.session import Session
 from retold.model.usage import Usage
 from retold.model.wire import encoded, summary_json, time_text
@@ -18,8 +19,6 @@ Row = tuple[object, ...]
 TELLING = 16
 """Ids shorter than this are too common to tell that two entries are one."""
 FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total", "cache_write_1h")
-_LARGEST = 2**63 - 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = 8
 
 
@@ -101,25 +100,23 @@ def calls_of(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
 
 
 def _requests(session: Session) -> Iterator[Row]:
-    """Yield each request once; of several messages that tell of one, the last counts."""
+    for seq, request in requests_of(session):
+        told = (seq, request.model, request.at, *request.figures, request.estimated)
+        yield (name_of("request", request.name), *told)
+
+
+def requests_of(session: Session) -> Iterator[tuple[int, Request]]:
+    """Yield each request once, with its place; of several messages that tell of one, the last counts."""
     found: dict[str, tuple[int, Message, Usage]] = {}
     for seq, entry in enumerate(session.timeline):
         if isinstance(entry, Message) and entry.usage is not None and entry.own:
             found[entry.usage.request] = (seq, entry, entry.usage)
-    for request, (seq, message, usage) in found.items():
-        figures = [stored_figure(getattr(usage, figure)) for figure in FIGURES]
-        told = (seq, _text(message.model), micros(message.at), *figures, usage.estimated)
-        yield (name_of("request", request), *told)
-
-
-def stored_figure(figure: int | None) -> int | None:
-    """Return a count that SQLite takes, whatever a file says."""
-    return None if figure is None else max(min(figure, _LARGEST), 0)
-
-
-def micros(at: datetime | None) -> int | None:
-    """Return a time as a number."""
-    return None if at is None else int((at - _EPOCH).total_seconds() * 1_000_000)
+    for name, (seq, message, usage) in found.items():
+        given, cached, written, output, reasoning, tool, total, for_an_hour = (
+            stored_figure(getattr(usage, figure)) for figure in FIGURES
+        )
+        figures = (given, cached, written, output, reasoning, tool, total, for_an_hour)
+        yield seq, Request(name, _text(message.model), micros(message.at), figures, usage.estimated)
 
 
 def _text(text: str | None) -> str | None:

@@ -13,8 +13,9 @@ import msgspec
 
 from retold.archive.hand import tags
 from retold.archive.record import Record, packed_summary, summary_of
-from retold.archive.rows import FIGURES, stored_figure
+from retold.archive.rows import FIGURES
 from retold.archive.sessions import renamed_keys
+from retold.model.request import stored_figure
 
 _SHARED = """
 SELECT one.name, one.session, one.seq FROM {0} one

@@ -5,8 +5,9 @@ from itertools import chain, count
 
 from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.record import Record, as_stored, as_text, packed_summary
-from retold.archive.rows import Rows, stored_figure, time_or_none, usage_json
+from retold.archive.rows import Rows, time_or_none, usage_json
 from retold.model.project import root_hash
+from retold.model.request import stored_figure
 from retold.model.session import Kind, Session
 
 _SESSION = (

@@ -1,0 +1,353 @@
+"""What sessions took, counted without reading what was said in them.
+
+Only files in which everything that bears on a count is plain: lines and messages that have an id each, versions of a
+message that agree, times in UTC. What is not is left to `read` and `join`, which weigh whole records.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from retold.agents.gemini.groups import agent_id, parent_id, session_group
+from retold.agents.gemini.places import Origin, origin
+from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, RESULTS_SUFFIX
+from retold.agents.gemini.restored import original_id
+from retold.agents.protocol import Metered, Source
+from retold.model.problem import Problem
+from retold.model.project import Project
+from retold.model.request import Figures, Request, micros, stored_figure
+from retold.reading.files import read_bytes
+from retold.reading.times import parse_time
+
+T = TypeVar("T")
+_NOTHING = Raw(b"null")
+_WORDS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789`*#-")
+"""With one of these begins what is surely said; that of a user may be a command, or context."""
+
+
+class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
+    """Something bears on the count, and it is not plain how."""
+
+
+class TokensRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False, frozen=True):
+    """The tokens of a response, all six."""
+
+    input: int
+    output: int
+    cached: int
+    thoughts: int
+    tool: int
+    total: int
+
+
+class SaidRecord(msgspec.Struct, gc=False, rename="camel"):
+    """What is counted of a message."""
+
+    id: str
+    type: str
+    timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
+    tokens: TokensRecord | None = None
+    model: str | None = None
+    content: Raw = _NOTHING
+    tool_calls: Raw = _NOTHING
+    thoughts: Raw = _NOTHING
+    rewind_to: Raw | UnsetType = msgspec.field(name="$rewindTo", default=UNSET)
+
+
+class MetadataRecord(msgspec.Struct, gc=False, rename="camel"):
+    """What a document, a line or a `$set` says about the session."""
+
+    session_id: str | UnsetType = UNSET
+    project_hash: str | UnsetType = UNSET
+    start_time: str | UnsetType = UNSET
+    last_updated: str | UnsetType = UNSET
+    kind: str | UnsetType = UNSET
+    messages: list[SaidRecord] | UnsetType = UNSET
+    retold: Raw | UnsetType = UNSET
+
+
+class LineRecord(MetadataRecord):
+    """A line: of a message, about the session, or an operation. The CLI tells them apart in this order."""
+
+    rewind_to: str | UnsetType = msgspec.field(name="$rewindTo", default=UNSET)
+    id: str | UnsetType = UNSET
+    set: MetadataRecord | UnsetType = msgspec.field(name="$set", default=UNSET)
+    message: Raw | UnsetType = UNSET
+
+
+_decode_line = msgspec.json.Decoder(LineRecord).decode
+_decode_said = msgspec.json.Decoder(SaidRecord).decode
+_decode_document = msgspec.json.Decoder(MetadataRecord).decode
+_MESSAGE = b'{"id":"'
+"""How the CLI begins a message; whatever else begins so is decoded as one too."""
+
+
+class Said:
+    """All versions of one message."""
+
+    __slots__ = ("at", "is_bare", "model", "speaks", "tokens", "type")
+
+    def __init__(self, record: SaidRecord, *, is_listed: bool) -> None:
+        self.type, self.tokens, self.model, self.at = (
+            record.type,
+            record.tokens,
+            record.model,
+            record.timestamp,
+        )
+        self.speaks = _speaks(record)
+        self.is_bare = is_listed and not record.model
+        """Whether a list holds it without a model: it may be a copy there."""
+
+    def add(self, other: "Said") -> bool:
+        """Take another version in; tell whether both were said at the same time."""
+        if other.type != self.type:
+            raise Unsure
+        self.tokens = _agreed(self.tokens, other.tokens)
+        self.model = _agreed(self.model, other.model)
+        self.speaks = self.speaks and other.speaks
+        self.is_bare = self.is_bare or other.is_bare
+        is_same = self.at == other.at
+        self.at = min(self.at, other.at)
+        return is_same
+
+
+class File:
+    """What is counted of one file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.origin: Origin = origin(source)
+        self.said: dict[str, Said] = {}
+        self.starts: list[str] = []
+        self.metadata: dict[str, str] = {}
+        self.is_tangled = False
+        """Whether the last message need not be the one that was said last."""
+
+    def put(self, record: SaidRecord, *, is_listed: bool = False) -> None:
+        """Take a message in."""
+        if record.timestamp.tzinfo is not UTC or record.model == "" or record.rewind_to is not UNSET:
+            raise Unsure
+        made = Said(record, is_listed=is_listed)
+        known = self.said.setdefault(record.id, made)
+        if known is not made and not known.add(made):
+            self.is_tangled = True
+            if known.tokens is not None:
+                raise Unsure  # the earliest counts as text, and texts need not sort as times do
+
+    def tell(self, record: MetadataRecord, *, is_begin: bool) -> None:
+        """Take in what is said about the session, and its messages."""
+        if record.retold is not UNSET:
+            raise Unsure
+        if is_begin and record.start_time is not UNSET:
+            self.starts.append(record.start_time)
+        for name in ("session_id", "project_hash", "last_updated", "kind"):
+            value = getattr(record, name)
+            if value is not UNSET:
+                self.metadata[name] = value
+        if record.messages is not UNSET:
+            self.is_tangled = self.is_tangled or not is_begin
+            for message in record.messages:
+                self.put(message, is_listed=not is_begin)
+
+    @property
+    def native_id(self) -> str:
+        """The id of the session."""
+        told = self.metadata.get("session_id")
+        if not told or original_id(told) != told:
+            raise Unsure
+        return told
+
+    @property
+    def group(self) -> str:
+        """What all files of its conversation share."""
+        first = next((name for name in self.said if name != ENVIRONMENT_ID), str(self.source.path))
+        about = self.metadata
+        return session_group(self.origin, self.native_id, about.get("project_hash"), about.get("kind"), first)
+
+    @property
+    def order(self) -> tuple[str, str, str]:
+        """Earlier files first, as `merge` has it."""
+        return (
+            min(self.starts, default=self.origin.stem.removeprefix("session-")),
+            self.origin.stem,
+            self.source.shown,
+        )
+
+
+def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:
+    """Return what the conversations of one cluster took; None where only reading all of it tells."""
+    try:
+        groups: dict[str, list[File]] = defaultdict(list)
+        for source in sources:
+            file = _file(source)
+            groups[file.group].append(file)
+        found = [_conversation(files) for files in groups.values()]
+    except (Unsure, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    # A session in which nothing was spent may still have the name of another.
+    return None if len(found) > 1 and not all(one.requests for one in found) else list(_related(found))
+
+
+def _file(source: Source) -> File:
+    """Return what is counted of a file: of JSON lines, or of a document over many lines."""
+    read = read_bytes(source.path, source.disk)
+    if isinstance(read, Problem) or read.problems:
+        raise Unsure
+    data, file = read.data, File(source)
+    if data.startswith(b"{\n"):
+        record = _decode_document(data)
+        if UNSET in (record.project_hash, record.messages):
+            raise Unsure
+        file.tell(record, is_begin=True)
+    else:
+        _replay(data, file)
+    return file
+
+
+def _replay(data: bytes, file: File) -> None:
+    if b"\r" in data or not data.endswith(b"\n"):
+        raise Unsure
+    lines = data[:-1].split(b"\n")
+    first = _decode_line(lines[0])
+    if first.session_id is UNSET or UNSET not in (first.id, first.set, first.rewind_to, first.message):
+        raise Unsure
+    if UNSET in (first.project_hash, first.start_time):
+        raise Unsure
+    for line in lines:
+        if line.startswith(_MESSAGE):
+            file.put(_decode_said(line))
+        else:
+            _take(line, file)
+
+
+def _take(line: bytes, file: File) -> None:
+    """Take a line in, as the CLI tells lines apart."""
+    record = _decode_line(line)
+    if record.rewind_to is not UNSET:
+        return  # what is taken back was paid for
+    if record.id is not UNSET:
+        file.put(_decode_said(line))
+    elif record.set is not UNSET:
+        file.tell(record.set, is_begin=False)
+    elif record.session_id is not UNSET and record.message is UNSET:
+        file.tell(record, is_begin=True)
+    else:
+        raise Unsure
+
+
+def _speaks(record: SaidRecord) -> bool:
+    """Tell whether a message of the model surely says or does something."""
+    if record.type != "gemini":
+        return False
+    content = bytes(record.content)
+    if content[:1] == b'"' and content[1] in _WORDS:
+        return True
+    return any(bytes(held).startswith(b"[{") for held in (record.tool_calls, record.thoughts))
+
+
+def _agreed(one: T | None, other: T | None) -> T | None:
+    """Return what versions say of which only some may say it."""
+    if one is None or other is None or one == other:
+        return other if one is None else one
+    raise Unsure
+
+
+def _conversation(files: Sequence[File]) -> Metered:
+    """Return several files as one conversation, as `merge` and `sessions` tell it."""
+    ordered = sorted(files, key=lambda file: file.order)
+    whole, about = _merged(ordered), _metadata(ordered)
+    place, native_id = ordered[0].origin, ordered[0].native_id
+    started_at, ended_at = _times(whole, ordered, about.get("last_updated"))
+    parent = f"gemini:{place.parent_stem or place.parent_id}" if place.parent_id else None
+    keys = sorted({file.origin.project_key or "" for file in ordered}, key=lambda key: (len(key), key))
+    is_subagent = parent is not None or about.get("kind") == "subagent"
+    project_hash = about.get("project_hash") or None
+    return Metered(
+        native_id,
+        f"{parent}/{place.stem}" if parent else f"gemini:{place.stem}",
+        "subagent" if is_subagent else "main",
+        parent,
+        Project(None, keys[0] or place.project_key, project_hash, "none"),
+        started_at,
+        ended_at,
+        tuple(sorted(file.source.shown for file in ordered)),
+        list(_requests(whole.said, native_id)),
+    )
+
+
+def _merged(files: Sequence[File]) -> File:
+    """Return every message once, in order of first appearance."""
+    first, *others = files
+    for other in others:
+        first.is_tangled = first.is_tangled or other.is_tangled
+        for name, said in other.said.items():
+            known = first.said.setdefault(name, said)
+            if known is not said and not known.add(said):
+                raise Unsure
+    return first
+
+
+def _metadata(files: Sequence[File]) -> dict[str, str]:
+    """Return what the files say of the session; of two answers, that of the file updated last."""
+    known: dict[str, str] = {}
+    for file in sorted(files, key=lambda file: file.metadata.get("last_updated") or ""):
+        known |= file.metadata
+    return known
+
+
+def _requests(said: dict[str, Said], native_id: str) -> Iterator[Request]:
+    """Yield what each answer took; unsure where nothing is counted, or where it may be a copy of another."""
+    answers = {name: one for name, one in said.items() if one.type == "gemini"}
+    if not answers:
+        return
+    counted = {name: one for name, one in answers.items() if one.tokens is not None}
+    if not counted or not any(one.speaks for one in answers.values()):
+        raise Unsure
+    for name, one in counted.items():
+        if one.is_bare or name.endswith((RESPONSE_SUFFIX, RESULTS_SUFFIX)):
+            raise Unsure
+        yield Request(f"{native_id}/{name}", one.model, micros(one.at), _figures(one.tokens))
+
+
+def _figures(tokens: TokensRecord | None) -> Figures:
+    if tokens is None:
+        return (None,) * 8
+    given, cached, output = (stored_figure(count) for count in (tokens.input, tokens.cached, tokens.output))
+    thought, tool, total = (stored_figure(count) for count in (tokens.thoughts, tokens.tool, tokens.total))
+    return given, cached, 0, output, thought, tool, total, None
+
+
+def _times(whole: File, files: Iterable[File], updated: str | None) -> tuple[datetime, datetime]:
+    """Return when a conversation began and ended."""
+    starts = [at for file in files for start in file.starts if (at := parse_time(start)[0]) is not None]
+    if not starts:
+        raise Unsure
+    ended_at = parse_time(updated)[0]
+    if not whole.said:
+        return min(starts), ended_at or min(starts)
+    name, last = next(reversed(whole.said.items()))
+    if whole.is_tangled or name.endswith((RESPONSE_SUFFIX, RESULTS_SUFFIX)):
+        latest = max(said.at for said in whole.said.values())
+        if ended_at is None or ended_at < latest:
+            raise Unsure
+        return min(starts), ended_at
+    return min(starts), last.at if ended_at is None else max(ended_at, last.at)
+
+
+def _related(found: Sequence[Metered]) -> Iterator[Metered]:
+    """Yield conversations, subagents under the names of those who started them, as `families` has it."""
+    parents: dict[str | None, Metered] = {}
+    for one in found:
+        if one.kind == "main":
+            parents.setdefault(one.native_id, one)
+    for one in found:
+        parent = parents.get(parent_id(one.paths[0], one.native_id)) if one.kind == "subagent" else None
+        if parent is None:
+            yield one
+        else:
+            name = agent_id(one.key)
+            yield msgspec.structs.replace(one, key=f"{parent.key}/{name}", parent=parent.key)
