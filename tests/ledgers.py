@@ -65,4 +65,6 @@ def _text(at: Any) -> str | None:
 
 def homes_in(folder: Path, *names: str) -> list[Path]:
     """Return every folder below one that holds a home of one of these names."""
-    return sorted(Path(path) for path, folders, _ in os.walk(folder) if any(name in folders for name in names))
+    return sorted(
+        Path(path) for path, folders, _ in os.walk(folder) if any(name in folders for name in names)
+    )

@@ -28,6 +28,7 @@ def import_when_asked(package: str, homes: Mapping[str, str]) -> None:
 
 
 def _imported(home: str, name: str) -> property:
+    """Return a function of a module as something that a package has; whoever puts another in its place is heard."""
     found: list[Any] = []
 
     def function(_: ModuleType) -> Any:
@@ -37,4 +38,8 @@ def _imported(home: str, name: str) -> property:
             found.append(getattr(import_module(home), name))
         return found[0]
 
-    return property(function, lambda _package, _module: None)
+    def put(_: ModuleType, value: Any) -> None:
+        if callable(value):  # and no module, as an import puts it here
+            found[:] = [value]
+
+    return property(function, put)

@@ -74,6 +74,8 @@ def source_file(reading: Reading) -> SourceFile:
 class Metered(msgspec.Struct, frozen=True):
     """What a conversation took, and as much about it as is told without reading what was said."""
 
+    group: str
+    """What all readings of the conversation would share."""
     native_id: str | None
     key: str
     kind: Kind

@@ -1,6 +1,7 @@
 """What is counted of a conversation, and how conversations share what several of them hold."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, count
 
@@ -16,6 +17,8 @@ class Counted(msgspec.Struct, array_like=True, gc=False):
     """A conversation, and the requests that are its own."""
 
     agent: str
+    group: str
+    """What all files of the conversation share."""
     key: str
     kind: Kind
     """As its own files tell it: that it is a fork may show only beside others."""
@@ -46,43 +49,53 @@ class Answer(msgspec.Struct, array_like=True):
     """Roots that were found in what was said, by the hashes of their projects."""
 
 
-def settled(found: Sequence[Counted], proven: Mapping[str, str]) -> list[Counted]:
-    """Return conversations as an archive tells them: placed, each under a key of its own, each request once."""
-    keys = list(_keys(found))
+def settled(told: Iterable[Counted], proven: Mapping[str, str]) -> Iterator[Counted]:
+    """Yield conversations as an archive tells them: placed, each under a key of its own, each request once."""
+    keys, found = _once(told)
     renamed = {one.key: key for one, key in zip(found, keys, strict=True) if one.key != key}
     owners = _owners(found)
-    return [
-        msgspec.structs.replace(
-            one,
-            key=key,
-            parent=renamed.get(one.parent or "", one.parent),
-            project=_placed(one.project, proven),
-            requests=[request for request in one.requests if owners[request.name] == place],
-        )
-        for place, (one, key) in enumerate(zip(found, keys, strict=True))
-    ]
+    for place, (one, key) in enumerate(zip(found, keys, strict=True)):
+        requests = one.requests
+        if owners:
+            requests = [request for request in requests if owners.get(request.name, place) == place]
+        parent, project = renamed.get(one.parent or "", one.parent), _placed(one.project, proven)
+        yield msgspec.structs.replace(one, key=key, parent=parent, project=project, requests=requests)
 
 
-def _keys(found: Sequence[Counted]) -> Iterator[str]:
-    """Yield a key for each: with the project's hash behind it, or that of its file's path, where it is taken."""
-    taken: set[str] = set()
-    for one in found:
-        told = [one.project.hash] if one.project.hash is not None else []
-        hashes = chain(told, (root_hash(f"{one.path}{number or ''}") for number in count()))
-        names = chain((one.key,), (f"{one.key}~{name[:6]}" for name in hashes))
-        key = next(name for name in names if name not in taken)
-        taken.add(key)
-        yield key
+def _once(told: Iterable[Counted]) -> tuple[list[str], list[Counted]]:
+    """Return each conversation as it was told last, and its key: as it was told first."""
+    keys: dict[str, None] = {}
+    places: dict[tuple[str, str], int] = {}
+    found: list[Counted] = []
+    for one in told:
+        place = places.setdefault((one.agent, one.group), len(found))
+        if place < len(found):
+            found[place] = one
+        else:
+            found.append(one)
+            keys[next(name for name in _names(one) if name not in keys)] = None
+    return list(keys), found
+
+
+def _names(one: Counted) -> Iterator[str]:
+    """Yield keys: with the project's hash behind it, or that of its file's path, where the first is taken."""
+    yield one.key
+    hashes = (root_hash(f"{one.path}{number or ''}") for number in count())
+    yield from (f"{one.key}~{name[:6]}" for name in chain(filter(None, (one.project.hash,)), hashes))
 
 
 def _owners(found: Sequence[Counted]) -> dict[str, int]:
-    """Return the place of the earliest conversation that holds a request, by the request's name."""
+    """Return the place of the earliest conversation that holds a request, for requests that several hold."""
+    names = [request.name for one in found for request in one.requests]
+    shared = (
+        {name for name, times in Counter(names).items() if times > 1} if len(set(names)) < len(names) else ()
+    )
     owners: dict[str, int] = {}
-    for place, one in enumerate(found):
-        for request in one.requests:
-            known = owners.setdefault(request.name, place)
+    for place, one in enumerate(found) if shared else ():
+        for name in (request.name for request in one.requests if request.name in shared):
+            known = owners.setdefault(name, place)
             if known != place and _order(one) < _order(found[known]):
-                owners[request.name] = place
+                owners[name] = place
     return owners
 
 

@@ -103,6 +103,7 @@ def _counted(agent: str, one: Metered, atlas: Atlas) -> Counted:
     project = atlas.placed(one.project, one.paths) or one.project
     return Counted(
         agent,
+        one.group,
         one.key,
         one.kind,
         one.parent,

@@ -34,8 +34,8 @@ class Wholes:
             agent = AGENTS[cluster.agent]
             readings = _readings(agent, cluster.sources)
             told = conversations(agent, readings, self._shared[cluster.agent])
-            found = [(self._atlas.project(session), session) for _, _, session in told]
-            counted = [_counted(session, project) for project, session in found if self._is_wanted(project)]
+            found = [(group, session, self._atlas.project(session)) for group, _, session in told]
+            counted = [_counted(*one) for one in found if self._is_wanted(one[2])]
             yield Answer(place, counted, dict(self._atlas.proven))
 
     def _is_wanted(self, project: Project) -> bool:
@@ -55,9 +55,10 @@ def _readings(agent: Agent, sources: Iterable[Source]) -> Iterator[Reading]:
             yield from found
 
 
-def _counted(session: Session, project: Project) -> Counted:
+def _counted(group: str, session: Session, project: Project) -> Counted:
     return Counted(
         session.agent,
+        group,
         session.key,
         session.kind,
         session.parent,

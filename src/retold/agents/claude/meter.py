@@ -1,10 +1,253 @@
-"""Placeholder."""
+"""What sessions took, counted without reading what was said in them.
 
-from collections.abc import Sequence
+Only transcripts in which everything that bears on a count is plain: one session's lines, each once and under an id of its
+own, one conversation to a file. Copies, resumes of 1.0, subagents inside a main file and odd lines are left to `read`.
+"""
 
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Raw
+
+from retold.agents.claude.places import Origin, is_session_id, origin
 from retold.agents.protocol import Metered, Source
+from retold.model.problem import Problem
+from retold.model.project import Project, root_hash
+from retold.model.request import Figures, Request, micros
+from retold.reading.streams import open_lines
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+"""Sums of these are what an archive stores as they stand."""
+Time = Annotated[datetime, msgspec.Meta(tz=True)]
+_SYNTHETIC = "<synthetic>"
+_SAID = ("assistant", "user")
+_DATED = frozenset(("system", "attachment", "queue-operation"))
+"""Lines that always have a place, and a time, beside those of the conversation."""
+Dated = tuple[str | None, datetime]
+"""Whose line, and of when."""
+_NOTHING = Raw(b"null")
+_CONTENT = frozenset(b'["')
+
+
+class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
+    """Something bears on the count, and it is not plain how."""
+
+
+class CacheCreation(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """What was written to the cache, by how long it lasts."""
+
+    ephemeral_5m_input_tokens: Count = 0
+    ephemeral_1h_input_tokens: Count = 0
+
+
+class Details(msgspec.Struct, gc=False):
+    """How much of the output was thinking."""
+
+    thinking_tokens: Count | None = None
+
+
+class UsageRecord(msgspec.Struct, gc=False):
+    """The tokens of a response."""
+
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cache_read_input_tokens: Count | None = None
+    cache_creation_input_tokens: Count | None = None
+    cache_creation: CacheCreation | None = None
+    output_tokens_details: Details | None = None
+
+
+class AnswerRecord(msgspec.Struct, gc=False):
+    """What is counted of a message."""
+
+    content: Raw = _NOTHING
+    id: str | None = None
+    model: str | None = None
+    usage: UsageRecord | None = None
+
+
+class LineRecord(msgspec.Struct, gc=False, rename="camel"):
+    """What is counted of a line."""
+
+    type: str
+    uuid: str | None = None
+    timestamp: Time | None = None
+    session_id: str | None = None
+    parent_uuid: str | None = None
+    is_sidechain: bool = False
+    cwd: str | None = None
+    agent_id: str | None = None
+    request_id: str | None = None
+    is_api_error_message: bool = False
+    message: AnswerRecord | None = None
+
+
+_decode = msgspec.json.Decoder(LineRecord).decode
+
+
+class Transcript:
+    """What is counted of one file."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.origin: Origin = origin(source.path)
+        self.session: str | None = None
+        self.agent_id: str | None = None
+        self.names: set[str] = set()
+        self.folders: dict[str, None] = {}
+        self.folder: str | None = None
+        self.times: list[Dated] = []
+        self.beside: list[Dated] = []
+        """Of lines that have a place in the conversation if they are its session's own."""
+        self.doubtful: list[Dated] = []
+        """Of lines that may have none."""
+        self.responses: dict[str, tuple[LineRecord, UsageRecord]] = {}
+        self.has_answers = False
+
+    def take(self, line: LineRecord) -> None:
+        """Take a line in."""
+        at, name = line.timestamp, line.uuid
+        if name is not None:
+            if name in self.names:
+                raise Unsure
+            self.names.add(name)
+        if line.cwd is not None:
+            self.folders[line.cwd] = None
+        if line.type in _SAID:
+            self.said(line)
+        if at is not None:
+            if at.tzinfo is not UTC:
+                raise Unsure
+            held = self.times if line.type in _SAID else self.beside if line.type in _DATED else self.doubtful
+            held.append((line.session_id, at))
+
+    def said(self, line: LineRecord) -> None:
+        """Take a line of the conversation in."""
+        message = line.message
+        if message is None or line.uuid is None or line.timestamp is None:
+            raise Unsure
+        if memoryview(message.content)[0] not in _CONTENT:
+            raise Unsure
+        if line.session_id is not None and line.session_id != self.session:
+            if self.session is not None:
+                raise Unsure  # whose lines these are decides what they count for
+            self.session = line.session_id
+        if self.origin.agent_id is not None:
+            self.agent_id = self.agent_id or line.agent_id or self.origin.agent_id
+        elif line.is_sidechain:
+            raise Unsure
+        self.folder = self.folder or line.cwd
+        if line.type == "assistant":
+            self.answered(line, message)
+
+    def answered(self, line: LineRecord, message: AnswerRecord) -> None:
+        """Count a response; of its lines the last counts that tells no less output than those before."""
+        name = message.id or line.request_id or f"{line.session_id}/{line.uuid}"
+        known = self.responses.get(name)
+        if known is not None and line.parent_uuid is None:
+            raise Unsure
+        self.has_answers = self.has_answers or message.model != _SYNTHETIC
+        usage = message.usage
+        if usage is None or message.model == _SYNTHETIC or line.is_api_error_message:
+            return
+        if _counts(usage) == (None, None, None, None):
+            raise Unsure
+        if known is None or (known[1].output_tokens or 0) <= (usage.output_tokens or 0):
+            self.responses[name] = (line, usage)
 
 
 def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:
-    """Return nothing yet."""
-    return None
+    """Return what the conversations of one cluster took; None where only reading all of it tells."""
+    try:
+        found = [_conversation(_transcript(source)) for source in sources]
+    except (Unsure, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    # Copies of a conversation are one; and one in which nothing was spent may have the name of another.
+    is_plain = len({one.group for one in found}) == len(found)
+    return found if is_plain and (len(found) == 1 or all(one.requests for one in found)) else None
+
+
+def _transcript(source: Source) -> Transcript:
+    file = open_lines(source.path, disk=source.disk)
+    if isinstance(file, Problem):
+        raise Unsure
+    made = Transcript(source)
+    with file:
+        for _, raw, is_whole in file.pieces():
+            if not is_whole:
+                raise Unsure
+            made.take(_decode(raw))
+    return made
+
+
+def _conversation(made: Transcript) -> Metered:
+    """Return a transcript as `sessions` tells it."""
+    place, agent_id = made.origin, made.agent_id
+    if not made.times or (made.has_answers and not made.responses):
+        raise Unsure
+    own = [at for session, at in made.beside if session in (None, made.session)]
+    times = [*own, *(at for _, at in made.times)]
+    started_at, ended_at = min(times), max(times)
+    if any(not started_at <= at <= ended_at for _, at in made.doubtful):
+        raise Unsure
+    if next(iter(made.folders), None) != made.folder:
+        raise Unsure
+    is_named = place.agent_id is None and is_session_id(place.stem)
+    native_id = place.stem if is_named else made.session
+    session_id = place.parent_id or native_id or place.stem
+    if not is_session_id(session_id):
+        raise Unsure
+    root, key = made.folder, f"claude:{session_id}"
+    project = Project(
+        root, place.project_key, root_hash(root) if root else None, "recorded" if root else "none"
+    )
+    return Metered(
+        f"{session_id}:{agent_id or ''}",
+        agent_id or native_id,
+        f"{key}/{agent_id}" if agent_id else key,
+        "subagent" if agent_id else "main",
+        key if agent_id else None,
+        project,
+        started_at,
+        ended_at,
+        (made.source.shown,),
+        list(_requests(made)),
+    )
+
+
+def _requests(made: Transcript) -> Iterator[Request]:
+    for name, (line, usage) in made.responses.items():
+        model = None if line.message is None else line.message.model
+        yield Request(name, model, micros(line.timestamp), _figures(usage))
+
+
+def _counts(usage: UsageRecord) -> tuple[int | None, ...]:
+    return (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_input_tokens,
+        usage.cache_creation_input_tokens,
+    )
+
+
+def _figures(usage: UsageRecord) -> Figures:
+    """Return the counts as `tokens` does: the whole prompt is a sum, and thinking is told apart."""
+    given, output, read, written = _counts(usage)
+    prompt = [count for count in (given, read, written) if count is not None]
+    whole = [count for count in (*prompt, output) if count is not None]
+    details, split = usage.output_tokens_details, usage.cache_creation
+    thought = None if details is None else details.thinking_tokens
+    if thought is not None and thought > (output or 0):
+        thought = None
+    return (
+        sum(prompt) if prompt else None,
+        read,
+        written,
+        output if output is None or thought is None else output - thought,
+        thought,
+        None,
+        sum(whole) if whole else None,
+        None if split is None else split.ephemeral_1h_input_tokens,
+    )

@@ -4,6 +4,7 @@ Only files in which everything that bears on a count is plain: lines and message
 message that agree, times in UTC. What is not is left to `read` and `join`, which weigh whole records.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -19,14 +20,20 @@ from retold.agents.gemini.restored import original_id
 from retold.agents.protocol import Metered, Source
 from retold.model.problem import Problem
 from retold.model.project import Project
-from retold.model.request import Figures, Request, micros, stored_figure
+from retold.model.request import Figures, Request, micros
 from retold.reading.files import read_bytes
 from retold.reading.times import parse_time
 
 T = TypeVar("T")
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""What an archive stores as it stands."""
 _NOTHING = Raw(b"null")
-_WORDS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789`*#-")
-"""With one of these begins what is surely said; that of a user may be a command, or context."""
+_QUOTE = ord('"')
+_WORDS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789`*#-") | (
+    frozenset(range(0xC3, 0xF5)) - {0xE1, 0xE2, 0xE3}
+)
+"""Bytes with which words begin, and no blank of any script does."""
+_HELD = re.compile(rb"\[\s*\{")
 
 
 class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
@@ -36,12 +43,12 @@ class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
 class TokensRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False, frozen=True):
     """The tokens of a response, all six."""
 
-    input: int
-    output: int
-    cached: int
-    thoughts: int
-    tool: int
-    total: int
+    input: Count
+    output: Count
+    cached: Count
+    thoughts: Count
+    tool: Count
+    total: Count
 
 
 class SaidRecord(msgspec.Struct, gc=False, rename="camel"):
@@ -82,37 +89,9 @@ class LineRecord(MetadataRecord):
 _decode_line = msgspec.json.Decoder(LineRecord).decode
 _decode_said = msgspec.json.Decoder(SaidRecord).decode
 _decode_document = msgspec.json.Decoder(MetadataRecord).decode
+_AGAIN = (RESPONSE_SUFFIX, RESULTS_SUFFIX)
 _MESSAGE = b'{"id":"'
 """How the CLI begins a message; whatever else begins so is decoded as one too."""
-
-
-class Said:
-    """All versions of one message."""
-
-    __slots__ = ("at", "is_bare", "model", "speaks", "tokens", "type")
-
-    def __init__(self, record: SaidRecord, *, is_listed: bool) -> None:
-        self.type, self.tokens, self.model, self.at = (
-            record.type,
-            record.tokens,
-            record.model,
-            record.timestamp,
-        )
-        self.speaks = _speaks(record)
-        self.is_bare = is_listed and not record.model
-        """Whether a list holds it without a model: it may be a copy there."""
-
-    def add(self, other: "Said") -> bool:
-        """Take another version in; tell whether both were said at the same time."""
-        if other.type != self.type:
-            raise Unsure
-        self.tokens = _agreed(self.tokens, other.tokens)
-        self.model = _agreed(self.model, other.model)
-        self.speaks = self.speaks and other.speaks
-        self.is_bare = self.is_bare or other.is_bare
-        is_same = self.at == other.at
-        self.at = min(self.at, other.at)
-        return is_same
 
 
 class File:
@@ -121,22 +100,20 @@ class File:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.origin: Origin = origin(source)
-        self.said: dict[str, Said] = {}
+        self.said: dict[str, SaidRecord] = {}
+        """Every message by its id, with what all its versions say."""
         self.starts: list[str] = []
         self.metadata: dict[str, str] = {}
+        self.bare: set[str] = set()
+        """What a list holds without a model: it may be a copy there."""
         self.is_tangled = False
         """Whether the last message need not be the one that was said last."""
 
-    def put(self, record: SaidRecord, *, is_listed: bool = False) -> None:
-        """Take a message in."""
-        if record.timestamp.tzinfo is not UTC or record.model == "" or record.rewind_to is not UNSET:
-            raise Unsure
-        made = Said(record, is_listed=is_listed)
-        known = self.said.setdefault(record.id, made)
-        if known is not made and not known.add(made):
-            self.is_tangled = True
-            if known.tokens is not None:
-                raise Unsure  # the earliest counts as text, and texts need not sort as times do
+    def put(self, record: SaidRecord) -> None:
+        """Take a message in, or another version of it."""
+        known = self.said.setdefault(record.id, record)
+        if known is not record:
+            self.is_tangled = not _add(known, record) or self.is_tangled
 
     def tell(self, record: MetadataRecord, *, is_begin: bool) -> None:
         """Take in what is said about the session, and its messages."""
@@ -151,7 +128,9 @@ class File:
         if record.messages is not UNSET:
             self.is_tangled = self.is_tangled or not is_begin
             for message in record.messages:
-                self.put(message, is_listed=not is_begin)
+                self.put(message)
+                if not is_begin and not message.model:
+                    self.bare.add(message.id)
 
     @property
     def native_id(self) -> str:
@@ -185,7 +164,7 @@ def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:
         for source in sources:
             file = _file(source)
             groups[file.group].append(file)
-        found = [_conversation(files) for files in groups.values()]
+        found = [_conversation(group, files) for group, files in groups.items()]
     except (Unsure, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     # A session in which nothing was spent may still have the name of another.
@@ -211,20 +190,20 @@ def _file(source: Source) -> File:
 def _replay(data: bytes, file: File) -> None:
     if b"\r" in data or not data.endswith(b"\n"):
         raise Unsure
-    lines = data[:-1].split(b"\n")
-    first = _decode_line(lines[0])
-    if first.session_id is UNSET or UNSET not in (first.id, first.set, first.rewind_to, first.message):
+    view, start, end = memoryview(data), 0, data.find(b"\n")
+    first = _decode_line(view[:end])
+    if UNSET in (first.session_id, first.project_hash, first.start_time):
         raise Unsure
-    if UNSET in (first.project_hash, first.start_time):
-        raise Unsure
-    for line in lines:
-        if line.startswith(_MESSAGE):
-            file.put(_decode_said(line))
+    put, decode, find, opens = file.put, _decode_said, data.find, data.startswith
+    while end >= 0:
+        if opens(_MESSAGE, start):
+            put(decode(view[start:end]))
         else:
-            _take(line, file)
+            _take(view[start:end], file)
+        start, end = end + 1, find(b"\n", end + 1)
 
 
-def _take(line: bytes, file: File) -> None:
+def _take(line: memoryview, file: File) -> None:
     """Take a line in, as the CLI tells lines apart."""
     record = _decode_line(line)
     if record.rewind_to is not UNSET:
@@ -239,14 +218,27 @@ def _take(line: bytes, file: File) -> None:
         raise Unsure
 
 
+def _add(known: SaidRecord, other: SaidRecord) -> bool:
+    """Take another version of a message in; tell whether both were said at the same time."""
+    if other.type != known.type or UNSET not in (known.rewind_to, other.rewind_to):
+        raise Unsure
+    known.tokens = _agreed(known.tokens, other.tokens)
+    known.model = _agreed(known.model or None, other.model or None)
+    if not _speaks(other):
+        known.content = known.tool_calls = known.thoughts = _NOTHING
+    is_same = known.timestamp == other.timestamp
+    if not is_same and known.tokens is not None:
+        raise Unsure  # the earliest counts as text, and texts need not sort as times do
+    known.timestamp = min(known.timestamp, other.timestamp)
+    return is_same
+
+
 def _speaks(record: SaidRecord) -> bool:
     """Tell whether a message of the model surely says or does something."""
-    if record.type != "gemini":
-        return False
-    content = bytes(record.content)
-    if content[:1] == b'"' and content[1] in _WORDS:
+    content = memoryview(record.content)
+    if len(content) > 1 and content[0] == _QUOTE and content[1] in _WORDS:
         return True
-    return any(bytes(held).startswith(b"[{") for held in (record.tool_calls, record.thoughts))
+    return any(_HELD.match(memoryview(held)) for held in (record.tool_calls, record.thoughts))
 
 
 def _agreed(one: T | None, other: T | None) -> T | None:
@@ -256,7 +248,7 @@ def _agreed(one: T | None, other: T | None) -> T | None:
     raise Unsure
 
 
-def _conversation(files: Sequence[File]) -> Metered:
+def _conversation(group: str, files: Sequence[File]) -> Metered:
     """Return several files as one conversation, as `merge` and `sessions` tell it."""
     ordered = sorted(files, key=lambda file: file.order)
     whole, about = _merged(ordered), _metadata(ordered)
@@ -267,6 +259,7 @@ def _conversation(files: Sequence[File]) -> Metered:
     is_subagent = parent is not None or about.get("kind") == "subagent"
     project_hash = about.get("project_hash") or None
     return Metered(
+        group,
         native_id,
         f"{parent}/{place.stem}" if parent else f"gemini:{place.stem}",
         "subagent" if is_subagent else "main",
@@ -275,7 +268,7 @@ def _conversation(files: Sequence[File]) -> Metered:
         started_at,
         ended_at,
         tuple(sorted(file.source.shown for file in ordered)),
-        list(_requests(whole.said, native_id)),
+        _requests(whole, native_id),
     )
 
 
@@ -284,10 +277,13 @@ def _merged(files: Sequence[File]) -> File:
     first, *others = files
     for other in others:
         first.is_tangled = first.is_tangled or other.is_tangled
-        for name, said in other.said.items():
-            known = first.said.setdefault(name, said)
-            if known is not said and not known.add(said):
-                raise Unsure
+        first.bare |= other.bare
+        for record in other.said.values():
+            first.put(record)
+    if not all(
+        [record.timestamp.tzinfo is UTC and record.rewind_to is UNSET for record in first.said.values()]
+    ):
+        raise Unsure
     return first
 
 
@@ -299,26 +295,25 @@ def _metadata(files: Sequence[File]) -> dict[str, str]:
     return known
 
 
-def _requests(said: dict[str, Said], native_id: str) -> Iterator[Request]:
-    """Yield what each answer took; unsure where nothing is counted, or where it may be a copy of another."""
-    answers = {name: one for name, one in said.items() if one.type == "gemini"}
-    if not answers:
-        return
-    counted = {name: one for name, one in answers.items() if one.tokens is not None}
-    if not counted or not any(one.speaks for one in answers.values()):
+def _requests(whole: File, native_id: str) -> list[Request]:
+    """Return what each answer took; unsure where nothing is counted, or where it may be a copy of another."""
+    answers = [record for record in whole.said.values() if record.type == "gemini"]
+    counted = [record for record in answers if record.tokens is not None]
+    if answers and not (counted and any(map(_speaks, answers))):
         raise Unsure
-    for name, one in counted.items():
-        if one.is_bare or name.endswith((RESPONSE_SUFFIX, RESULTS_SUFFIX)):
-            raise Unsure
-        yield Request(f"{native_id}/{name}", one.model, micros(one.at), _figures(one.tokens))
+    if any(record.id in whole.bare or record.id.endswith(_AGAIN) or record.model == "" for record in counted):
+        raise Unsure
+    return [
+        Request(f"{native_id}/{record.id}", record.model, micros(record.timestamp), _figures(record.tokens))
+        for record in counted
+        if record.tokens is not None
+    ]
 
 
-def _figures(tokens: TokensRecord | None) -> Figures:
-    if tokens is None:
-        return (None,) * 8
-    given, cached, output = (stored_figure(count) for count in (tokens.input, tokens.cached, tokens.output))
-    thought, tool, total = (stored_figure(count) for count in (tokens.thoughts, tokens.tool, tokens.total))
-    return given, cached, 0, output, thought, tool, total, None
+def _figures(tokens: TokensRecord) -> Figures:
+    return (
+        tokens.input, tokens.cached, 0, tokens.output, tokens.thoughts, tokens.tool, tokens.total, None
+    )  # fmt: skip
 
 
 def _times(whole: File, files: Iterable[File], updated: str | None) -> tuple[datetime, datetime]:
@@ -330,12 +325,12 @@ def _times(whole: File, files: Iterable[File], updated: str | None) -> tuple[dat
     if not whole.said:
         return min(starts), ended_at or min(starts)
     name, last = next(reversed(whole.said.items()))
-    if whole.is_tangled or name.endswith((RESPONSE_SUFFIX, RESULTS_SUFFIX)):
-        latest = max(said.at for said in whole.said.values())
+    if whole.is_tangled or name.endswith(_AGAIN):
+        latest = max(record.timestamp for record in whole.said.values())
         if ended_at is None or ended_at < latest:
             raise Unsure
         return min(starts), ended_at
-    return min(starts), last.at if ended_at is None else max(ended_at, last.at)
+    return min(starts), last.timestamp if ended_at is None else max(ended_at, last.timestamp)
 
 
 def _related(found: Sequence[Metered]) -> Iterator[Metered]:
