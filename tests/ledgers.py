@@ -1,7 +1,7 @@
 """The ledger of some homes, told twice: by an archive, and by counting the files."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -68,3 +68,19 @@ def homes_in(folder: Path, *names: str) -> list[Path]:
     return sorted(
         Path(path) for path, folders, _ in os.walk(folder) if any(name in folders for name in names)
     )
+
+
+def laid_out(files: Iterable[Path], home: Path) -> Path:
+    """Put files where each of the agents would look for them, whoever wrote them, each in a project of its own."""
+    for number, file in enumerate(files):
+        places = [
+            home / ".gemini" / "tmp" / f"p{number}" / "chats",
+            home / ".claude" / "projects" / f"-p{number}",
+        ]
+        if file.name.startswith("rollout-"):
+            places.append(home / ".codex" / "sessions" / "2026" / "03" / f"{number % 28 + 1:02}")
+        for place in places:
+            place.mkdir(parents=True, exist_ok=True)
+            (place / file.name).write_bytes(file.read_bytes())
+            os.utime(place / file.name, (1_772_355_900, 1_772_355_900))
+    return home

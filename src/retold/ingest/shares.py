@@ -6,18 +6,19 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 T = TypeVar("T")
+Work = Callable[[Sequence[int]], Iterable[T]]
 _MUCH = 12 << 20
 """Bytes that are worth the start of processes."""
 _HALVES = 2
 
 
 def shared_out(
-    work: Callable[[Sequence[int]], Iterable[T]],
+    work: Work[T],
     places: Sequence[int],
     size_of: Callable[[int], int],
     kind: type[T],
@@ -25,8 +26,7 @@ def shared_out(
     """Return what work makes of places, each by itself; where it is shared out, it has begun when this returns."""
     if sum(map(size_of, places)) < _MUCH or len(places) < _HALVES or not _can_fork():
         return work(places)
-    parts = _parts(places, size_of)
-    return _gathered(work, [(part, *_begun(work, part)) for part in parts], kind)
+    return _Shares(work, _parts(places, size_of), kind)
 
 
 def _can_fork() -> bool:
@@ -47,7 +47,7 @@ def _parts(places: Sequence[int], size_of: Callable[[int], int]) -> list[list[in
     return parts
 
 
-def _begun(work: Callable[[Sequence[int]], Iterable[T]], part: Sequence[int]) -> tuple[int, int]:
+def _begun(work: Work[T], part: Sequence[int]) -> tuple[int, int]:
     """Start a process for a part; return its id, and where its answer can be read."""
     ours, theirs = os.pipe()
     process = os.fork()
@@ -63,24 +63,30 @@ def _begun(work: Callable[[Sequence[int]], Iterable[T]], part: Sequence[int]) ->
     os._exit(0)
 
 
-def _gathered(
-    work: Callable[[Sequence[int]], Iterable[T]], begun: list[tuple[Sequence[int], int, int]], kind: type[T]
-) -> Iterator[T]:
-    """Yield the answers of all processes; what one of them did not give is made here."""
-    decoder = msgspec.msgpack.Decoder(list[kind])  # type: ignore[valid-type]
-    try:
-        while begun:
-            part, process, pipe = begun[0]
+class _Shares(Generic[T]):
+    """Processes that were started for parts of some work."""
+
+    def __init__(self, work: Work[T], parts: Sequence[Sequence[int]], kind: type[T]) -> None:
+        self._work, self._decoder = work, msgspec.msgpack.Decoder(list[kind])  # type: ignore[valid-type]
+        self._begun = [(part, *_begun(work, part)) for part in parts]
+
+    def __iter__(self) -> Iterator[T]:
+        """Yield the answers of all; what one of them did not give is made here."""
+        while self._begun:
+            part, process, pipe = self._begun[0]
             with open(pipe, "rb", closefd=False) as file:
                 data = file.read()
-            _end(*begun.pop(0)[1:])
+            del self._begun[0]
+            _end(process, pipe)
             try:
-                answers = decoder.decode(data)
-            except msgspec.MsgspecError:
-                answers = list(work(part))
+                answers = self._decoder.decode(data)
+            except msgspec.DecodeError:
+                answers = list(self._work(part))
             yield from answers
-    finally:
-        for _, process, pipe in begun:
+
+    def __del__(self) -> None:
+        """End those whose answers nobody wants."""
+        for _, process, pipe in self._begun:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
             _end(process, pipe)

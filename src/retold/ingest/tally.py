@@ -6,6 +6,7 @@ that was said is read.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from os import stat
 from pathlib import Path
 
@@ -46,7 +47,9 @@ class Tally:
         self._answers = (
             [Answer(place, None) for place in range(len(self.clusters))]
             if excluded
-            else shared_out(self._metered, range(len(self.clusters)), self._size, Answer)
+            else shared_out(
+                partial(_metered, self.clusters, self._atlas()), range(len(self.clusters)), self._size, Answer
+            )
         )
 
     def conversations(self) -> list[Counted]:
@@ -81,22 +84,20 @@ class Tally:
         for name, held in clusters.items():
             yield Cluster(agent.NAME, name or "", tuple(held), sum(_bytes(source.path) for source in held))
 
-    def _metered(self, places: Iterable[int]) -> Iterator[Answer]:
-        """Yield what clusters took, as far as counting tells."""
-        atlas = self._atlas()
-        for place in places:
-            cluster = self.clusters[place]
-            found = AGENTS[cluster.agent].meter(cluster.sources)
-            yield Answer(
-                place, None if found is None else [_counted(cluster.agent, one, atlas) for one in found]
-            )
-
     def _atlas(self) -> Atlas:
         # The working directory is one more place where a project may lie, as for a sync.
         return Atlas(self._clues, {}, str(Path.cwd()))
 
     def _size(self, place: int) -> int:
         return self.clusters[place].size
+
+
+def _metered(clusters: Sequence[Cluster], atlas: Atlas, places: Iterable[int]) -> Iterator[Answer]:
+    """Yield what clusters took, as far as counting tells."""
+    for place in places:
+        agent = clusters[place].agent
+        found = AGENTS[agent].meter(clusters[place].sources)
+        yield Answer(place, None if found is None else [_counted(agent, one, atlas) for one in found])
 
 
 def _counted(agent: str, one: Metered, atlas: Atlas) -> Counted:

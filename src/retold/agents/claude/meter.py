@@ -13,20 +13,17 @@ from msgspec import Raw
 
 from retold.agents.claude.places import Origin, is_session_id, origin
 from retold.agents.protocol import Metered, Source
-from retold.model.problem import Problem
 from retold.model.project import Project, root_hash
 from retold.model.request import Figures, Request, micros
-from retold.reading.streams import open_lines
+from retold.reading.streams import whole_lines
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """Sums of these are what an archive stores as they stand."""
 Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _SYNTHETIC = "<synthetic>"
-_SAID = ("assistant", "user")
+_SAID = frozenset(("assistant", "user"))
 _DATED = frozenset(("system", "attachment", "queue-operation"))
 """Lines that always have a place, and a time, beside those of the conversation."""
-Dated = tuple[str | None, datetime]
-"""Whose line, and of when."""
 _NOTHING = Raw(b"null")
 _CONTENT = frozenset(b'["')
 
@@ -95,33 +92,13 @@ class Transcript:
         self.origin: Origin = origin(source.path)
         self.session: str | None = None
         self.agent_id: str | None = None
-        self.names: set[str] = set()
-        self.folders: dict[str, None] = {}
+        self.names: list[str] = []
         self.folder: str | None = None
-        self.times: list[Dated] = []
-        self.beside: list[Dated] = []
-        """Of lines that have a place in the conversation if they are its session's own."""
-        self.doubtful: list[Dated] = []
-        """Of lines that may have none."""
+        self.times: list[datetime] = []
+        self.beside: list[LineRecord] = []
+        """Lines that are not of the conversation itself."""
         self.responses: dict[str, tuple[LineRecord, UsageRecord]] = {}
         self.has_answers = False
-
-    def take(self, line: LineRecord) -> None:
-        """Take a line in."""
-        at, name = line.timestamp, line.uuid
-        if name is not None:
-            if name in self.names:
-                raise Unsure
-            self.names.add(name)
-        if line.cwd is not None:
-            self.folders[line.cwd] = None
-        if line.type in _SAID:
-            self.said(line)
-        if at is not None:
-            if at.tzinfo is not UTC:
-                raise Unsure
-            held = self.times if line.type in _SAID else self.beside if line.type in _DATED else self.doubtful
-            held.append((line.session_id, at))
 
     def said(self, line: LineRecord) -> None:
         """Take a line of the conversation in."""
@@ -130,7 +107,7 @@ class Transcript:
             raise Unsure
         if memoryview(message.content)[0] not in _CONTENT:
             raise Unsure
-        if line.session_id is not None and line.session_id != self.session:
+        if line.session_id != self.session and line.session_id is not None:
             if self.session is not None:
                 raise Unsure  # whose lines these are decides what they count for
             self.session = line.session_id
@@ -138,7 +115,12 @@ class Transcript:
             self.agent_id = self.agent_id or line.agent_id or self.origin.agent_id
         elif line.is_sidechain:
             raise Unsure
-        self.folder = self.folder or line.cwd
+        if self.folder is None and line.cwd is not None:
+            if any(other.cwd not in (None, line.cwd) for other in self.beside):
+                raise Unsure  # where it began may be told by a line of another kind
+            self.folder = line.cwd
+        self.times.append(line.timestamp)
+        self.names.append(line.uuid)
         if line.type == "assistant":
             self.answered(line, message)
 
@@ -162,7 +144,7 @@ def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:
     """Return what the conversations of one cluster took; None where only reading all of it tells."""
     try:
         found = [_conversation(_transcript(source)) for source in sources]
-    except (Unsure, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (Unsure, OSError, ValueError, RecursionError):
         return None
     # Copies of a conversation are one; and one in which nothing was spent may have the name of another.
     is_plain = len({one.group for one in found}) == len(found)
@@ -170,30 +152,28 @@ def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:
 
 
 def _transcript(source: Source) -> Transcript:
-    file = open_lines(source.path, disk=source.disk)
-    if isinstance(file, Problem):
-        raise Unsure
     made = Transcript(source)
-    with file:
-        for _, raw, is_whole in file.pieces():
-            if not is_whole:
-                raise Unsure
-            made.take(_decode(raw))
+    said, beside = made.said, made.beside
+    for raw in whole_lines(source.path, source.disk):
+        line = _decode(raw)
+        if line.type in _SAID:
+            said(line)
+        else:
+            beside.append(line)
     return made
 
 
 def _conversation(made: Transcript) -> Metered:
     """Return a transcript as `sessions` tells it."""
     place, agent_id = made.origin, made.agent_id
-    if not made.times or (made.has_answers and not made.responses):
+    if made.has_answers and not made.responses:
         raise Unsure
-    own = [at for session, at in made.beside if session in (None, made.session)]
-    times = [*own, *(at for _, at in made.times)]
-    started_at, ended_at = min(times), max(times)
-    if any(not started_at <= at <= ended_at for _, at in made.doubtful):
+    names = [*made.names, *(line.uuid for line in made.beside if line.uuid is not None)]
+    if len(set(names)) < len(names) or (
+        made.folder is None and any(line.cwd is not None for line in made.beside)
+    ):
         raise Unsure
-    if next(iter(made.folders), None) != made.folder:
-        raise Unsure
+    started_at, ended_at = _span(made)
     is_named = place.agent_id is None and is_session_id(place.stem)
     native_id = place.stem if is_named else made.session
     session_id = place.parent_id or native_id or place.stem
@@ -215,6 +195,19 @@ def _conversation(made: Transcript) -> Metered:
         (made.source.shown,),
         list(_requests(made)),
     )
+
+
+def _span(made: Transcript) -> tuple[datetime, datetime]:
+    """Return when the first and the last thing happened."""
+    dated = [line for line in made.beside if line.timestamp is not None]
+    own = [line for line in dated if line.type in _DATED and line.session_id in (None, made.session)]
+    times = [*made.times, *(line.timestamp for line in own if line.timestamp is not None)]
+    if not made.times or not all([at.tzinfo is UTC for at in times]):
+        raise Unsure
+    started_at, ended_at = min(times), max(times)
+    if not all(line.timestamp is not None and started_at <= line.timestamp <= ended_at for line in dated):
+        raise Unsure  # another session's, or of a kind that need not be told
+    return started_at, ended_at
 
 
 def _requests(made: Transcript) -> Iterator[Request]:

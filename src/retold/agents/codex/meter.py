@@ -22,12 +22,13 @@ from retold.agents.codex.tokens import count, record, settle
 from retold.agents.codex.twins import NEAR, taken, wait
 from retold.agents.protocol import Metered, Source
 from retold.model.entries import Message
-from retold.model.problem import Problem
-from retold.model.request import Request, micros, stored_figure
+from retold.model.request import Request, micros
 from retold.reading.notes import Notes
-from retold.reading.streams import open_lines
+from retold.reading.streams import whole_lines
 from retold.reading.times import parse_time
 
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+"""What an archive stores as it stands; growth of such counts, too."""
 _PIECES = frozenset(
     ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call",
      "image_generation_call")
@@ -43,12 +44,12 @@ class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
 class SpentRecord(msgspec.Struct, gc=False):
     """Tokens, as Codex counts."""
 
-    input_tokens: int
-    cached_input_tokens: int
-    output_tokens: int
-    reasoning_output_tokens: int
-    total_tokens: int
-    cache_write_input_tokens: int = 0
+    input_tokens: Count
+    cached_input_tokens: Count
+    output_tokens: Count
+    reasoning_output_tokens: Count
+    total_tokens: Count
+    cache_write_input_tokens: Count = 0
 
     def figures(self) -> Spent:
         """Return them in their order."""
@@ -97,6 +98,19 @@ class WholeRecord(msgspec.Struct, gc=False):
     payload: Record
 
 
+class SpentPayload(msgspec.Struct, gc=False):
+    """What a response took, by its id."""
+
+    usage: SpentRecord
+    response_id: str
+
+
+class SpentLine(msgspec.Struct, gc=False):
+    """A line that tells what a response took (0.166)."""
+
+    payload: SpentPayload
+
+
 class TextRecord(msgspec.Struct, gc=False):
     """A piece of what was said."""
 
@@ -114,6 +128,7 @@ class ItemRecord(msgspec.Struct, gc=False):
 _Texts = Annotated[list[TextRecord], msgspec.Meta(min_length=1, max_length=1)]
 _decode = msgspec.json.Decoder(LineRecord).decode
 _decode_whole = msgspec.json.Decoder(WholeRecord).decode
+_decode_spent = msgspec.json.Decoder(SpentLine).decode
 _decode_texts = msgspec.json.Decoder(_Texts).decode
 _decode_text = msgspec.json.Decoder(str).decode
 _decode_name = msgspec.json.Decoder(str | None).decode
@@ -133,29 +148,22 @@ class Thread:
         """How often words were met that may wait for their twin."""
         self._ages: dict[int, int] = {}
 
-    def take(self, raw: bytes | memoryview) -> None:
-        """Take a line in."""
-        line = _decode(raw)
-        state, payload, at = self.state, line.payload, line.timestamp
-        if at.tzinfo is not UTC or line.type not in LINE_TYPES:
-            raise Unsure
-        state.last_at = at
+    def take(self, line: LineRecord, raw: bytes | memoryview) -> None:
+        """Take a line in that is neither an item nor an event."""
+        state = self.state
         match line.type:
-            case "response_item":
-                self._item(payload, at)
-            case "event_msg":
-                self._event(payload, at)
             case "turn_context":
-                named = None if payload.model is UNSET else _decode_name(payload.model)
+                named = None if line.payload.model is UNSET else _decode_name(line.payload.model)
                 state.model = text_or_none(named) or state.model
             case "compacted":
-                settle(state, at)
+                settle(state, line.timestamp)
             case "token_usage_record":
-                record(state, _decode_whole(raw).payload, at)
+                spent = _decode_spent(raw).payload
+                record(state, msgspec.to_builtins(spent), line.timestamp)
             case "session_meta":
                 self._meet(_decode_whole(raw).payload)
-        if not state.meta:
-            raise Unsure
+            case kind if kind not in LINE_TYPES:
+                raise Unsure
 
     def _meet(self, meta: Record) -> None:
         """Take down whose file this is: a thread that nobody copied."""
@@ -167,7 +175,8 @@ class Thread:
             raise Unsure
         self.state.meta, self.state.is_subagent = meta, is_subagent(meta)
 
-    def _item(self, payload: PayloadRecord, at: datetime) -> None:
+    def item(self, payload: PayloadRecord, at: datetime) -> None:
+        """Take an item in."""
         if payload.type in _PIECES:
             self._put_piece(at)
         elif payload.type == "message" and payload.role == "assistant":
@@ -177,7 +186,8 @@ class Thread:
             settle(self.state, at)
             self._ask()
 
-    def _event(self, payload: PayloadRecord, at: datetime) -> None:
+    def event(self, payload: PayloadRecord, at: datetime) -> None:
+        """Take an event in."""
         kind = payload.type
         if kind == "token_count":
             self._count(payload.info, at)
@@ -273,20 +283,27 @@ def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:
         return None
     try:
         return [_counted(sources[0])]
-    except (Unsure, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (Unsure, OSError, ValueError, RecursionError):
         return None
 
 
 def _counted(source: Source) -> Metered:
     thread = Thread(source)
-    file = open_lines(source.path, disk=source.disk)
-    if isinstance(file, Problem):
-        raise Unsure
-    with file:
-        for _, raw, is_whole in file.pieces():
-            if not is_whole:
-                raise Unsure
-            thread.take(raw)
+    item, event = thread.item, thread.event
+    for raw in whole_lines(source.path, source.disk):
+        line = _decode(raw)
+        at = line.timestamp
+        if at.tzinfo is not UTC:
+            raise Unsure
+        if line.type == "response_item":
+            item(line.payload, at)
+        elif line.type == "event_msg":
+            event(line.payload, at)
+        else:
+            thread.take(line, raw)
+        if thread.state.last_at is None and not thread.state.meta:
+            raise Unsure  # whose file it is stands on its first line
+        thread.state.last_at = at
     return thread.conversation()
 
 
@@ -304,7 +321,7 @@ def _request(entry: object) -> Request | None:
     if type(entry) is not Message or entry.usage is None:
         return None
     used = entry.usage
-    given, cached, written = (stored_figure(one) for one in (used.input, used.cached, used.cache_write))
-    output, thought, tool = (stored_figure(one) for one in (used.output, used.reasoning, used.tool))
-    figures = (given, cached, written, output, thought, tool, stored_figure(used.total), None)
+    figures = (
+        used.input, used.cached, used.cache_write, used.output, used.reasoning, used.tool, used.total, None
+    )  # fmt: skip
     return Request(used.request, entry.model, micros(entry.at), figures)

@@ -165,7 +165,7 @@ def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:
             file = _file(source)
             groups[file.group].append(file)
         found = [_conversation(group, files) for group, files in groups.items()]
-    except (Unsure, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except (Unsure, ValueError, RecursionError):
         return None
     # A session in which nothing was spent may still have the name of another.
     return None if len(found) > 1 and not all(one.requests for one in found) else list(_related(found))
