@@ -72,7 +72,7 @@ def test_the_rollouts_of_the_real_codex_are_counted_as_they_are_read(shared: Pat
 
 
 def test_a_home_with_every_copy_twin_and_ghost_is_counted_to_the_token(shared: Path, tmp_path: Path) -> None:
-    maker = [sys.executable, shared / "truth" / "make_home.py", tmp_path / "ann"]
+    maker = [sys.executable, str(shared / "truth" / "make_home.py"), str(tmp_path / "ann")]
     subprocess.run(maker, check=True, stdout=subprocess.DEVNULL)
     told_both_ways(tmp_path / "ann")
 

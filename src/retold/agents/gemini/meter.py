@@ -59,10 +59,15 @@ class SaidRecord(msgspec.Struct, gc=False, rename="camel"):
     timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
     tokens: TokensRecord | None = None
     model: str | None = None
+    rewind_to: Raw | UnsetType = msgspec.field(name="$rewindTo", default=UNSET)
+
+
+class SpokenRecord(SaidRecord, gc=False, rename="camel"):
+    """The same, with whether it says anything."""
+
     content: Raw = _NOTHING
     tool_calls: Raw = _NOTHING
     thoughts: Raw = _NOTHING
-    rewind_to: Raw | UnsetType = msgspec.field(name="$rewindTo", default=UNSET)
 
 
 class MetadataRecord(msgspec.Struct, gc=False, rename="camel"):
@@ -73,7 +78,7 @@ class MetadataRecord(msgspec.Struct, gc=False, rename="camel"):
     start_time: str | UnsetType = UNSET
     last_updated: str | UnsetType = UNSET
     kind: str | UnsetType = UNSET
-    messages: list[SaidRecord] | UnsetType = UNSET
+    messages: list[SpokenRecord] | UnsetType = UNSET
     retold: Raw | UnsetType = UNSET
 
 
@@ -88,6 +93,7 @@ class LineRecord(MetadataRecord):
 
 _decode_line = msgspec.json.Decoder(LineRecord).decode
 _decode_said = msgspec.json.Decoder(SaidRecord).decode
+_decode_spoken = msgspec.json.Decoder(SpokenRecord).decode
 _decode_document = msgspec.json.Decoder(MetadataRecord).decode
 _AGAIN = (RESPONSE_SUFFIX, RESULTS_SUFFIX)
 _MESSAGE = b'{"id":"'
@@ -104,6 +110,8 @@ class File:
         """Every message by its id, with what all its versions say."""
         self.starts: list[str] = []
         self.metadata: dict[str, str] = {}
+        self.speakers: set[str] = set()
+        """Answers that surely say something, in every version; where lines tell, one is enough."""
         self.bare: set[str] = set()
         """What a list holds without a model: it may be a copy there."""
         self.is_tangled = False
@@ -114,6 +122,14 @@ class File:
         known = self.said.setdefault(record.id, record)
         if known is not record:
             self.is_tangled = not _add(known, record) or self.is_tangled
+
+    def put_spoken(self, record: SpokenRecord) -> None:
+        """Take a message in, and whether it says anything."""
+        if not _speaks(record):
+            self.speakers.discard(record.id)
+        elif record.id not in self.said:
+            self.speakers.add(record.id)
+        self.put(record)
 
     def tell(self, record: MetadataRecord, *, is_begin: bool) -> None:
         """Take in what is said about the session, and its messages."""
@@ -128,7 +144,7 @@ class File:
         if record.messages is not UNSET:
             self.is_tangled = self.is_tangled or not is_begin
             for message in record.messages:
-                self.put(message)
+                self.put_spoken(message)
                 if not is_begin and not message.model:
                     self.bare.add(message.id)
 
@@ -194,10 +210,14 @@ def _replay(data: bytes, file: File) -> None:
     first = _decode_line(view[:end])
     if UNSET in (first.session_id, first.project_hash, first.start_time):
         raise Unsure
-    put, decode, find, opens = file.put, _decode_said, data.find, data.startswith
+    put, decode, find, opens, speakers = file.put, _decode_said, data.find, data.startswith, file.speakers
     while end >= 0:
         if opens(_MESSAGE, start):
-            put(decode(view[start:end]))
+            record = decode(view[start:end])
+            if speakers and record.id not in speakers:
+                put(record)
+            else:
+                file.put_spoken(_decode_spoken(view[start:end]))
         else:
             _take(view[start:end], file)
         start, end = end + 1, find(b"\n", end + 1)
@@ -209,7 +229,7 @@ def _take(line: memoryview, file: File) -> None:
     if record.rewind_to is not UNSET:
         return  # what is taken back was paid for
     if record.id is not UNSET:
-        file.put(_decode_said(line))
+        file.put_spoken(_decode_spoken(line))
     elif record.set is not UNSET:
         file.tell(record.set, is_begin=False)
     elif record.session_id is not UNSET and record.message is UNSET:
@@ -224,8 +244,6 @@ def _add(known: SaidRecord, other: SaidRecord) -> bool:
         raise Unsure
     known.tokens = _agreed(known.tokens, other.tokens)
     known.model = _agreed(known.model or None, other.model or None)
-    if not _speaks(other):
-        known.content = known.tool_calls = known.thoughts = _NOTHING
     is_same = known.timestamp == other.timestamp
     if not is_same and known.tokens is not None:
         raise Unsure  # the earliest counts as text, and texts need not sort as times do
@@ -233,8 +251,10 @@ def _add(known: SaidRecord, other: SaidRecord) -> bool:
     return is_same
 
 
-def _speaks(record: SaidRecord) -> bool:
+def _speaks(record: SpokenRecord) -> bool:
     """Tell whether a message of the model surely says or does something."""
+    if record.type != "gemini":
+        return False
     content = memoryview(record.content)
     if len(content) > 1 and content[0] == _QUOTE and content[1] in _WORDS:
         return True
@@ -278,6 +298,11 @@ def _merged(files: Sequence[File]) -> File:
     for other in others:
         first.is_tangled = first.is_tangled or other.is_tangled
         first.bare |= other.bare
+        first.speakers = {
+            name
+            for name in first.speakers | other.speakers
+            if all(name in file.speakers or name not in file.said for file in (first, other))
+        }
         for record in other.said.values():
             first.put(record)
     if not all(
@@ -299,7 +324,7 @@ def _requests(whole: File, native_id: str) -> list[Request]:
     """Return what each answer took; unsure where nothing is counted, or where it may be a copy of another."""
     answers = [record for record in whole.said.values() if record.type == "gemini"]
     counted = [record for record in answers if record.tokens is not None]
-    if answers and not (counted and any(map(_speaks, answers))):
+    if answers and not (counted and whole.speakers):
         raise Unsure
     if any(record.id in whole.bare or record.id.endswith(_AGAIN) or record.model == "" for record in counted):
         raise Unsure
