@@ -88,6 +88,10 @@ class Metered(msgspec.Struct, frozen=True):
     requests: list[Request]
 
 
+class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
+    """Something in a file bears on a count, and it is not plain how."""
+
+
 class Ghost(msgspec.Struct, frozen=True):
     """A file without conversation, beside the real files of the same session, which it endangers."""
 

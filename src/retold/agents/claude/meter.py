@@ -6,82 +6,19 @@ own, one conversation to a file. Copies, resumes of 1.0, subagents inside a main
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
 
-import msgspec
-from msgspec import Raw
-
+from retold.agents.claude.counts import AnswerRecord, LineRecord, UsageRecord, decode
 from retold.agents.claude.places import Origin, is_session_id, origin
-from retold.agents.protocol import Metered, Source
+from retold.agents.protocol import Metered, Source, Unsure
 from retold.model.project import Project, root_hash
 from retold.model.request import Figures, Request, micros
 from retold.reading.streams import whole_lines
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
-"""Sums of these are what an archive stores as they stand."""
-Time = Annotated[datetime, msgspec.Meta(tz=True)]
 _SYNTHETIC = "<synthetic>"
 _SAID = frozenset(("assistant", "user"))
 _DATED = frozenset(("system", "attachment", "queue-operation"))
 """Lines that always have a place, and a time, beside those of the conversation."""
-_NOTHING = Raw(b"null")
 _CONTENT = frozenset(b'["')
-
-
-class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
-    """Something bears on the count, and it is not plain how."""
-
-
-class CacheCreation(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """What was written to the cache, by how long it lasts."""
-
-    ephemeral_5m_input_tokens: Count = 0
-    ephemeral_1h_input_tokens: Count = 0
-
-
-class Details(msgspec.Struct, gc=False):
-    """How much of the output was thinking."""
-
-    thinking_tokens: Count | None = None
-
-
-class UsageRecord(msgspec.Struct, gc=False):
-    """The tokens of a response."""
-
-    input_tokens: Count | None = None
-    output_tokens: Count | None = None
-    cache_read_input_tokens: Count | None = None
-    cache_creation_input_tokens: Count | None = None
-    cache_creation: CacheCreation | None = None
-    output_tokens_details: Details | None = None
-
-
-class AnswerRecord(msgspec.Struct, gc=False):
-    """What is counted of a message."""
-
-    content: Raw = _NOTHING
-    id: str | None = None
-    model: str | None = None
-    usage: UsageRecord | None = None
-
-
-class LineRecord(msgspec.Struct, gc=False, rename="camel"):
-    """What is counted of a line."""
-
-    type: str
-    uuid: str | None = None
-    timestamp: Time | None = None
-    session_id: str | None = None
-    parent_uuid: str | None = None
-    is_sidechain: bool = False
-    cwd: str | None = None
-    agent_id: str | None = None
-    request_id: str | None = None
-    is_api_error_message: bool = False
-    message: AnswerRecord | None = None
-
-
-_decode = msgspec.json.Decoder(LineRecord).decode
 
 
 class Transcript:
@@ -155,7 +92,7 @@ def _transcript(source: Source) -> Transcript:
     made = Transcript(source)
     said, beside = made.said, made.beside
     for raw in whole_lines(source.path, source.disk):
-        line = _decode(raw)
+        line = decode(raw)
         if line.type in _SAID:
             said(line)
         else:

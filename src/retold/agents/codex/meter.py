@@ -7,132 +7,42 @@ without an envelope are left to `read`.
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from retold.agents.codex.counts import (
+    InfoRecord,
+    LineRecord,
+    PayloadRecord,
+    decode,
+    decode_item,
+    decode_name,
+    decode_spent,
+    decode_text,
+    decode_texts,
+    decode_whole,
+)
 from retold.agents.codex.metas import is_subagent, kind_of, parent_of, project_of
 from retold.agents.codex.places import name_of
 from retold.agents.codex.raw import LINE_TYPES, Record, text_or_none
 from retold.agents.codex.shape import form_of
-from retold.agents.codex.state import Figures as Spent
 from retold.agents.codex.state import Meter, State, Twin
 from retold.agents.codex.tokens import count, record, settle
 from retold.agents.codex.twins import NEAR, taken, wait
-from retold.agents.protocol import Metered, Source
+from retold.agents.protocol import Metered, Source, Unsure
 from retold.model.entries import Message
 from retold.model.request import Request, micros
 from retold.reading.notes import Notes
 from retold.reading.streams import whole_lines
 from retold.reading.times import parse_time
 
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-"""What an archive stores as it stands; growth of such counts, too."""
 _PIECES = frozenset(
     ("reasoning", "function_call", "custom_tool_call", "local_shell_call", "tool_search_call", "web_search_call",
      "image_generation_call")
 )  # fmt: skip
 """Items that are pieces of a response, besides what was said."""
 _BOUNDS = frozenset(("task_started", "turn_started", "task_complete", "turn_complete", "turn_aborted"))
-
-
-class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
-    """Something bears on the count, and it is not plain how."""
-
-
-class SpentRecord(msgspec.Struct, gc=False):
-    """Tokens, as Codex counts."""
-
-    input_tokens: Count
-    cached_input_tokens: Count
-    output_tokens: Count
-    reasoning_output_tokens: Count
-    total_tokens: Count
-    cache_write_input_tokens: Count = 0
-
-    def figures(self) -> Spent:
-        """Return them in their order."""
-        return (
-            self.input_tokens,
-            self.cached_input_tokens,
-            self.cache_write_input_tokens,
-            self.output_tokens,
-            self.reasoning_output_tokens,
-            self.total_tokens,
-        )
-
-
-class InfoRecord(msgspec.Struct, gc=False):
-    """The running total, and what the last response took."""
-
-    total_token_usage: SpentRecord
-    last_token_usage: SpentRecord
-
-
-class PayloadRecord(msgspec.Struct, gc=False):
-    """What is counted of a payload; what differs from kind to kind is looked at when the kind is known."""
-
-    type: str | None = None
-    role: str | None = None
-    content: Raw | UnsetType = UNSET
-    message: Raw | UnsetType = UNSET
-    info: InfoRecord | UnsetType | None = UNSET
-    model: Raw | UnsetType = UNSET
-    item: Raw | UnsetType = UNSET
-
-
-class LineRecord(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A line as all are since 0.33."""
-
-    timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
-    type: str
-    payload: PayloadRecord
-    ordinal: int | None = None
-    metadata: Raw = Raw(b"null")
-
-
-class WholeRecord(msgspec.Struct, gc=False):
-    """The whole payload of a line."""
-
-    payload: Record
-
-
-class SpentPayload(msgspec.Struct, gc=False):
-    """What a response took, by its id."""
-
-    usage: SpentRecord
-    response_id: str
-
-
-class SpentLine(msgspec.Struct, gc=False):
-    """A line that tells what a response took (0.166)."""
-
-    payload: SpentPayload
-
-
-class TextRecord(msgspec.Struct, gc=False):
-    """A piece of what was said."""
-
-    text: str
-    type: str
-
-
-class ItemRecord(msgspec.Struct, gc=False):
-    """A completed item."""
-
-    type: str
-    content: Raw | UnsetType = UNSET
-
-
-_Texts = Annotated[list[TextRecord], msgspec.Meta(min_length=1, max_length=1)]
-_decode = msgspec.json.Decoder(LineRecord).decode
-_decode_whole = msgspec.json.Decoder(WholeRecord).decode
-_decode_spent = msgspec.json.Decoder(SpentLine).decode
-_decode_texts = msgspec.json.Decoder(_Texts).decode
-_decode_text = msgspec.json.Decoder(str).decode
-_decode_name = msgspec.json.Decoder(str | None).decode
-_decode_item = msgspec.json.Decoder(ItemRecord).decode
 
 
 class Thread:
@@ -153,15 +63,15 @@ class Thread:
         state = self.state
         match line.type:
             case "turn_context":
-                named = None if line.payload.model is UNSET else _decode_name(line.payload.model)
+                named = None if line.payload.model is UNSET else decode_name(line.payload.model)
                 state.model = text_or_none(named) or state.model
             case "compacted":
                 settle(state, line.timestamp)
             case "token_usage_record":
-                spent = _decode_spent(raw).payload
+                spent = decode_spent(raw).payload
                 record(state, msgspec.to_builtins(spent), line.timestamp)
             case "session_meta":
-                self._meet(_decode_whole(raw).payload)
+                self._meet(decode_whole(raw).payload)
             case kind if kind not in LINE_TYPES:
                 raise Unsure
 
@@ -192,7 +102,7 @@ class Thread:
         if kind == "token_count":
             self._count(payload.info, at)
         elif kind == "agent_message" and payload.message is not UNSET:
-            self._tell(_decode_text(payload.message), at)
+            self._tell(decode_text(payload.message), at)
         elif kind in _BOUNDS:
             settle(self.state, at)
         elif kind == "user_message":
@@ -211,7 +121,7 @@ class Thread:
     def _complete(self, item: Raw | UnsetType, at: datetime) -> None:
         if item is UNSET:
             raise Unsure
-        completed = _decode_item(item)
+        completed = decode_item(item)
         if completed.type == "AgentMessage":
             self._tell(_text(completed.content, "Text"), at)
         elif completed.type == "UserMessage":
@@ -291,7 +201,7 @@ def _counted(source: Source) -> Metered:
     thread = Thread(source)
     item, event = thread.item, thread.event
     for raw in whole_lines(source.path, source.disk):
-        line = _decode(raw)
+        line = decode(raw)
         at = line.timestamp
         if at.tzinfo is not UTC:
             raise Unsure
@@ -311,7 +221,7 @@ def _text(content: Raw | UnsetType, kind: str) -> str:
     """Return the words of content that is one piece of text."""
     if content is UNSET:
         raise Unsure
-    (piece,) = _decode_texts(content)
+    (piece,) = decode_texts(content)
     if piece.type != kind:
         raise Unsure
     return piece.text

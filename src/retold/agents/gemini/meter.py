@@ -8,16 +8,26 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET
 
+from retold.agents.gemini.counts import (
+    MetadataRecord,
+    SaidRecord,
+    SpokenRecord,
+    TokensRecord,
+    decode_document,
+    decode_line,
+    decode_said,
+    decode_spoken,
+)
 from retold.agents.gemini.groups import agent_id, parent_id, session_group
 from retold.agents.gemini.places import Origin, origin
 from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, RESULTS_SUFFIX
 from retold.agents.gemini.restored import original_id
-from retold.agents.protocol import Metered, Source
+from retold.agents.protocol import Metered, Source, Unsure
 from retold.model.problem import Problem
 from retold.model.project import Project
 from retold.model.request import Figures, Request, micros
@@ -25,9 +35,6 @@ from retold.reading.files import read_bytes
 from retold.reading.times import parse_time
 
 T = TypeVar("T")
-Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-"""What an archive stores as it stands."""
-_NOTHING = Raw(b"null")
 _QUOTE = ord('"')
 _WORDS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789`*#-") | (
     frozenset(range(0xC3, 0xF5)) - {0xE1, 0xE2, 0xE3}
@@ -36,65 +43,6 @@ _WORDS = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456
 _HELD = re.compile(rb"\[\s*\{")
 
 
-class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
-    """Something bears on the count, and it is not plain how."""
-
-
-class TokensRecord(msgspec.Struct, forbid_unknown_fields=True, gc=False, frozen=True):
-    """The tokens of a response, all six."""
-
-    input: Count
-    output: Count
-    cached: Count
-    thoughts: Count
-    tool: Count
-    total: Count
-
-
-class SaidRecord(msgspec.Struct, gc=False, rename="camel"):
-    """What is counted of a message."""
-
-    id: str
-    type: str
-    timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
-    tokens: TokensRecord | None = None
-    model: str | None = None
-    rewind_to: Raw | UnsetType = msgspec.field(name="$rewindTo", default=UNSET)
-
-
-class SpokenRecord(SaidRecord, gc=False, rename="camel"):
-    """The same, with whether it says anything."""
-
-    content: Raw = _NOTHING
-    tool_calls: Raw = _NOTHING
-    thoughts: Raw = _NOTHING
-
-
-class MetadataRecord(msgspec.Struct, gc=False, rename="camel"):
-    """What a document, a line or a `$set` says about the session."""
-
-    session_id: str | UnsetType = UNSET
-    project_hash: str | UnsetType = UNSET
-    start_time: str | UnsetType = UNSET
-    last_updated: str | UnsetType = UNSET
-    kind: str | UnsetType = UNSET
-    messages: list[SpokenRecord] | UnsetType = UNSET
-    retold: Raw | UnsetType = UNSET
-
-
-class LineRecord(MetadataRecord):
-    """A line: of a message, about the session, or an operation. The CLI tells them apart in this order."""
-
-    rewind_to: str | UnsetType = msgspec.field(name="$rewindTo", default=UNSET)
-    id: str | UnsetType = UNSET
-    set: MetadataRecord | UnsetType = msgspec.field(name="$set", default=UNSET)
-    message: Raw | UnsetType = UNSET
-
-
-_decode_line = msgspec.json.Decoder(LineRecord).decode
-_decode_said = msgspec.json.Decoder(SaidRecord).decode
-_decode_spoken = msgspec.json.Decoder(SpokenRecord).decode
-_decode_document = msgspec.json.Decoder(MetadataRecord).decode
 _AGAIN = (RESPONSE_SUFFIX, RESULTS_SUFFIX)
 _MESSAGE = b'{"id":"'
 """How the CLI begins a message; whatever else begins so is decoded as one too."""
@@ -194,7 +142,7 @@ def _file(source: Source) -> File:
         raise Unsure
     data, file = read.data, File(source)
     if data.startswith(b"{\n"):
-        record = _decode_document(data)
+        record = decode_document(data)
         if UNSET in (record.project_hash, record.messages):
             raise Unsure
         file.tell(record, is_begin=True)
@@ -207,17 +155,17 @@ def _replay(data: bytes, file: File) -> None:
     if b"\r" in data or not data.endswith(b"\n"):
         raise Unsure
     view, start, end = memoryview(data), 0, data.find(b"\n")
-    first = _decode_line(view[:end])
-    if UNSET in (first.session_id, first.project_hash, first.start_time):
+    first = decode_line(view[:end])
+    if UNSET in (first.session_id, first.project_hash, first.start_time) or first.message is not UNSET:
         raise Unsure
-    put, decode, find, opens, speakers = file.put, _decode_said, data.find, data.startswith, file.speakers
+    put, decode, find, opens, speakers = file.put, decode_said, data.find, data.startswith, file.speakers
     while end >= 0:
         if opens(_MESSAGE, start):
             record = decode(view[start:end])
             if speakers and record.id not in speakers:
                 put(record)
             else:
-                file.put_spoken(_decode_spoken(view[start:end]))
+                file.put_spoken(decode_spoken(view[start:end]))
         else:
             _take(view[start:end], file)
         start, end = end + 1, find(b"\n", end + 1)
@@ -225,11 +173,11 @@ def _replay(data: bytes, file: File) -> None:
 
 def _take(line: memoryview, file: File) -> None:
     """Take a line in, as the CLI tells lines apart."""
-    record = _decode_line(line)
+    record = decode_line(line)
     if record.rewind_to is not UNSET:
         return  # what is taken back was paid for
     if record.id is not UNSET:
-        file.put_spoken(_decode_spoken(line))
+        file.put_spoken(decode_spoken(line))
     elif record.set is not UNSET:
         file.tell(record.set, is_begin=False)
     elif record.session_id is not UNSET and record.message is UNSET:
@@ -240,12 +188,13 @@ def _take(line: memoryview, file: File) -> None:
 
 def _add(known: SaidRecord, other: SaidRecord) -> bool:
     """Take another version of a message in; tell whether both were said at the same time."""
-    if other.type != known.type or UNSET not in (known.rewind_to, other.rewind_to):
+    if other.type != known.type or "" in (known.model, other.model):
         raise Unsure
     known.tokens = _agreed(known.tokens, other.tokens)
-    known.model = _agreed(known.model or None, other.model or None)
+    known.model = _agreed(known.model, other.model)
+    known.rewind_to = other.rewind_to if known.rewind_to is UNSET else known.rewind_to
     is_same = known.timestamp == other.timestamp
-    if not is_same and known.tokens is not None:
+    if not is_same and known.type == "gemini":
         raise Unsure  # the earliest counts as text, and texts need not sort as times do
     known.timestamp = min(known.timestamp, other.timestamp)
     return is_same
