@@ -14,6 +14,7 @@ from retold.agents.protocol import (
     HookPlan,
     Limit,
     Lost,
+    Metered,
     Reading,
     Refused,
     Remains,
@@ -115,3 +116,7 @@ def retention(home: Home) -> Iterator[Threat]:  # noqa: ARG001 - as every agent 
 
 def remains(home: Home) -> Iterator[Remains]:  # noqa: ARG001 - as every agent has it
     return iter(())
+
+
+def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:  # noqa: ARG001 - as every agent has it
+    return None

@@ -9,8 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.model.problem import Problem
-from retold.model.project import Clue
-from retold.model.session import Session, SourceFile, View
+from retold.model.project import Clue, Project
+from retold.model.request import Request
+from retold.model.session import Kind, Session, SourceFile, View
 from retold.reading.disk import DISK, Disk
 from retold.reading.files import printable
 
@@ -68,6 +69,27 @@ def source_file(reading: Reading) -> SourceFile:
     """Return what a session tells about one of its files."""
     home = reading.source.home
     return SourceFile(home.label if home else None, reading.source.shown, reading.format, reading.size)
+
+
+class Metered(msgspec.Struct, frozen=True):
+    """What a conversation took, and as much about it as is told without reading what was said."""
+
+    group: str
+    """What all readings of the conversation would share."""
+    native_id: str | None
+    key: str
+    kind: Kind
+    parent: str | None
+    project: Project
+    started_at: datetime
+    ended_at: datetime
+    paths: tuple[str, ...]
+    """Of its files, in the order of a session's `sources`."""
+    requests: list[Request]
+
+
+class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
+    """Something in a file bears on a count, and it is not plain how."""
 
 
 class Ghost(msgspec.Struct, frozen=True):
@@ -251,6 +273,12 @@ class Agent(Protocol):
 
     def relate(self, sessions: Sequence[Session]) -> Sequence[Session]:
         """Link parents and children among the sessions of one cluster, given back one for one, in the same order."""
+
+    def meter(self, sources: Sequence[Source]) -> Sequence[Metered] | None:
+        """What the conversations of one cluster took, each request once; None where only `read` can tell.
+
+        It looks at nothing but what is counted. Whatever it returns is what `read`, `join` and `relate` would tell.
+        """
 
     def ghosts(self, home: Home) -> Iterator[Ghost]:
         """Files of a home without conversation that make the agent delete those with it."""

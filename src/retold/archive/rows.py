@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
@@ -13,6 +13,7 @@ from retold.model.entries import Entry, Message
 from retold.model.files import touched
 from retold.model.parts import ToolCall
 from retold.model.report import FIGURES
+from retold.model.request import Request, micros, stored_figure
 from retold.model.session import Session
 from retold.model.usage import Usage
 from retold.model.wire import encoded, summary_json, time_text
@@ -20,11 +21,7 @@ from retold.model.wire import encoded, summary_json, time_text
 Row = tuple[object, ...]
 TELLING = 16
 """Ids shorter than this are too common to tell that two entries are one."""
-LARGEST = 2**63 - 1
-_MOST = 10**12
-"""Tokens of a request that are believed: millions of requests that claim as many still have a sum."""
 _CHANGING = ("file_edit", "file_write")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = 8
 
 
@@ -111,25 +108,23 @@ def calls_of(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
 
 
 def _requests(session: Session) -> Iterator[tuple[Any, ...]]:
-    """Yield each request once; of several messages that tell of one, the last counts."""
+    for seq, request in requests_of(session):
+        told = (seq, request.model, request.at, *request.figures, request.estimated)
+        yield (name_of("request", request.name), *told)
+
+
+def requests_of(session: Session) -> Iterator[tuple[int, Request]]:
+    """Yield each request once, with its place; of several messages that tell of one, the last counts."""
     found: dict[str, tuple[int, Message, Usage]] = {}
     for seq, entry in enumerate(session.timeline):
         if isinstance(entry, Message) and entry.usage is not None and entry.own:
             found[entry.usage.request] = (seq, entry, entry.usage)
-    for request, (seq, message, usage) in found.items():
-        figures = [stored_figure(getattr(usage, figure), _MOST) for figure in FIGURES]
-        told = (seq, _text(message.model), micros(message.at), *figures, usage.estimated)
-        yield (name_of("request", request), *told)
-
-
-def stored_figure(figure: int | None, largest: int = LARGEST) -> int | None:
-    """Return a count that SQLite takes, whatever a file says."""
-    return None if figure is None else max(min(figure, largest), 0)
-
-
-def micros(at: datetime | None) -> int | None:
-    """Return a time as a number."""
-    return None if at is None else int((at - _EPOCH).total_seconds() * 1_000_000)
+    for name, (seq, message, usage) in found.items():
+        given, cached, written, output, reasoning, tool, total, for_an_hour = (
+            stored_figure(getattr(usage, figure)) for figure in FIGURES
+        )
+        figures = (given, cached, written, output, reasoning, tool, total, for_an_hour)
+        yield seq, Request(name, _text(message.model), micros(message.at), figures, usage.estimated)
 
 
 def _text(text: str | None) -> str | None:

@@ -15,9 +15,9 @@ from retold.archive.hand import tags
 from retold.archive.rates import cost_of
 from retold.archive.record import Record, packed_summary, summary_of
 from retold.archive.rollup import roll_up
-from retold.archive.rows import stored_figure
 from retold.archive.sessions import renamed_keys
 from retold.model.report import FIGURES
+from retold.model.request import LARGEST, stored_figure
 
 _SHARED = """
 SELECT one.name, one.session, one.seq FROM {0} one
@@ -156,7 +156,15 @@ def _tell(
     _tell_sources(record, session, told["sources"])
     ask(
         "UPDATE sessions SET kind = ?, parent = ?, root = ?, evidence = ?, title = ?, total = ? WHERE id = ?",
-        (kind, parent, root, evidence, told["title"], stored_figure(told["usage"]["total"]), session),
+        (
+            kind,
+            parent,
+            root,
+            evidence,
+            told["title"],
+            stored_figure(told["usage"]["total"], LARGEST),
+            session,
+        ),
     )
     _keep_summary(record, session, told)
 

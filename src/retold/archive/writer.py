@@ -9,8 +9,9 @@ from retold.archive.rates import cost_of
 from retold.archive.record import Record, as_stored, as_text, packed_summary
 from retold.archive.rollup import TABLES as ROLLUPS
 from retold.archive.rollup import add_up
-from retold.archive.rows import Rows, stored_figure, time_or_none, usage_json, with_cost
+from retold.archive.rows import Rows, time_or_none, usage_json, with_cost
 from retold.model.project import root_hash
+from retold.model.request import LARGEST, stored_figure
 from retold.model.session import Kind, Session
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ class Writer:
             rows.name, rows.stamp, session.agent, rows.cluster, key, session.key, session.native_id, session.kind,
             session.kind, session.parent, session.parent, project.root, project.native_key, project.hash, project.evidence,
             session.title, session.title, time_or_none(session.started_at), time_or_none(session.ended_at), session.status,
-            session.counts.messages, session.counts.tool_calls, stored_figure(usage.total), usage.estimated, session.are_times_derived,
+            session.counts.messages, session.counts.tool_calls, stored_figure(usage.total, LARGEST), usage.estimated, session.are_times_derived,
             usage_json(session),
         )  # fmt: skip
         return tuple(as_text(value) if isinstance(value, str) else value for value in values)

@@ -1,10 +1,8 @@
 """What lies in the agents' homes now, compared with what the archive knows."""
 
-import os
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -13,13 +11,11 @@ from retold.archive.clues import clues_of
 from retold.archive.record import Record, as_path, as_stored
 from retold.archive.sources import file_rows, unkept_files
 from retold.ingest.answers import HELD, UNSURE, file_answer, tail
+from retold.ingest.homes import Given, homes_of
 from retold.ingest.revision import REVISION
 from retold.ingest.witness import Answer, AskedEnvironment, Witness
 from retold.model.problem import Problem
 from retold.model.project import Clue
-from retold.reading.disk import Disk
-
-Given = Sequence[tuple[str | None, Path]]
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -135,18 +131,6 @@ def _compared(path: str, row: Row | None) -> tuple[str | None, bool]:
         return answer, False
     ends = tail(path)
     return f"{answer} {ends}", ends != row.tail.hex()
-
-
-def homes_of(agent: Agent, env: Mapping[str, str], given: Given, disk: Disk) -> Iterator[Home]:
-    """Yield each home once, however it was named; those that were given bear their label."""
-    seen: set[str] = set()
-    own = [(None, home) for home in agent.homes(env, disk)]
-    added = [(label, home) for label, folder in given if (home := agent.home_in(folder, disk)) is not None]
-    for label, home in (*own, *added):
-        real = os.path.realpath(home.sessions)
-        if real not in seen:
-            seen.add(real)
-            yield msgspec.structs.replace(home, label=label, disk=disk)
 
 
 def _rows(record: Record, agent: str) -> Iterator[Row]:

@@ -28,7 +28,8 @@ from retold.ingest.case import Job
 from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import alone, crew_size, home_of, together
 from retold.ingest.derive import conversation_name
-from retold.ingest.found import Found, Given, look
+from retold.ingest.found import Found, look
+from retold.ingest.homes import Given
 from retold.ingest.prices import Prices
 from retold.ingest.reader import Reader, Wanted, index_entry, stamp_of
 from retold.ingest.revision import REVISION

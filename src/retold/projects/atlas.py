@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from retold.model.project import Clue, Project, root_hash
 from retold.model.session import Session
@@ -33,12 +33,10 @@ class Atlas:
     def project(self, session: Session) -> Project:
         """Return the session's project with the best evidence there is."""
         known = session.project
-        if known.root is not None:  # the agent itself wrote it down
-            return known
-        named = self._named(session)
-        if named is not None:
-            return Project(named.root, known.native_key, known.hash or root_hash(named.root), named.evidence)
-        root = self._by_hash(session)
+        placed = self.placed(known, [source.path for source in session.sources])
+        if placed is not None:
+            return placed
+        root = self._found(session)
         if root is not None:
             return Project(root, known.native_key, known.hash, "hash")
         folder = recorded_folder(session)
@@ -48,11 +46,21 @@ class Atlas:
         guess = told or _marked(common_folder(named_paths(session)))
         return Project(guess, known.native_key, known.hash, "guessed") if guess else known
 
-    def _named(self, session: Session) -> Clue | None:
+    def placed(self, known: Project, paths: Sequence[str]) -> Project | None:
+        """Return a project as far as it is known without what was said in it: by where the files of a session lie."""
+        if known.root is not None:  # the agent itself wrote it down
+            return known
+        named = self._named(known, paths)
+        if named is not None:
+            return Project(named.root, known.native_key, known.hash or root_hash(named.root), named.evidence)
+        root = None if known.hash is None else self.by_hash.get(known.hash)
+        return None if root is None else Project(root, known.native_key, known.hash, "hash")
+
+    def _named(self, known: Project, paths: Sequence[str]) -> Clue | None:
         """Return what the homes say about the folders in which the session's files lie."""
-        found = {clue for source in session.sources for clue in self._of_folders(source.path)}
-        wanted = session.project.hash
-        folders = {_SEPARATORS.sub("/", source.path).rpartition("/")[0] for source in session.sources}
+        found = {clue for path in paths for clue in self._of_folders(path)}
+        wanted = known.hash
+        folders = {_SEPARATORS.sub("/", path).rpartition("/")[0] for path in paths}
         if wanted is not None and len(folders) > 1:
             # A file that was written back may lie in the folder of another project.
             found = {clue for clue in found if root_hash(clue.root) == wanted}
@@ -65,19 +73,19 @@ class Atlas:
                     if (home, folder) in self.by_name:
                         yield self.by_name[home, folder]
 
-    def _by_hash(self, session: Session) -> str | None:
+    def _found(self, session: Session) -> str | None:
+        """Return the root that has the hash of a session's project, among all folders that the session names."""
         wanted = session.project.hash
         if wanted is None:
             return None
-        if wanted not in self.by_hash:
-            folder = recorded_folder(session)
-            candidates = [*([folder] if folder else []), *workspace_folders(session)]
-            for path in (*candidates, *named_paths(session)):
-                for root in ancestors(path):
-                    if root_hash(root) == wanted:
-                        self.by_hash[wanted] = self.proven[wanted] = root
-                        return root
-        return self.by_hash.get(wanted)
+        folder = recorded_folder(session)
+        candidates = [*([folder] if folder else []), *workspace_folders(session)]
+        for path in (*candidates, *named_paths(session)):
+            for root in ancestors(path):
+                if root_hash(root) == wanted:
+                    self.by_hash[wanted] = self.proven[wanted] = root
+                    return root
+        return None
 
 
 def _marked(folder: str | None) -> str | None:

@@ -1,13 +1,18 @@
 """Claude Code: the transcripts that its versions from 1.0 to 2.1 keep of sessions and their subagents."""
 
-from retold.agents.claude.families import relate
-from retold.agents.claude.hooks import hook_plan
-from retold.agents.claude.join import group, join
-from retold.agents.claude.places import clues, find, home_in, homes
-from retold.agents.claude.read import read
-from retold.agents.claude.remains import remains
-from retold.agents.claude.restore import restore, resume
-from retold.agents.claude.retention import ghosts, limit, retention
+from retold.agents import import_when_asked
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.agents.claude.families import relate
+    from retold.agents.claude.hooks import hook_plan
+    from retold.agents.claude.join import group, join
+    from retold.agents.claude.meter import meter
+    from retold.agents.claude.places import clues, find, home_in, homes
+    from retold.agents.claude.read import read
+    from retold.agents.claude.remains import remains
+    from retold.agents.claude.restore import restore, resume
+    from retold.agents.claude.retention import ghosts, limit, retention
 
 NAME = "claude"
 PROGRAM, PACKAGE = "claude", "@anthropic-ai/claude-code"
@@ -25,6 +30,7 @@ __all__ = [
     "hook_plan",
     "join",
     "limit",
+    "meter",
     "read",
     "relate",
     "remains",
@@ -32,3 +38,23 @@ __all__ = [
     "resume",
     "retention",
 ]
+
+_HOMES = {
+    "clues": "places",
+    "find": "places",
+    "ghosts": "retention",
+    "group": "join",
+    "home_in": "places",
+    "homes": "places",
+    "hook_plan": "hooks",
+    "join": "join",
+    "limit": "retention",
+    "meter": "meter",
+    "read": "read",
+    "relate": "families",
+    "remains": "remains",
+    "restore": "restore",
+    "resume": "restore",
+    "retention": "retention",
+}
+import_when_asked(__name__, _HOMES)

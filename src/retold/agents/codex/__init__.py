@@ -1,12 +1,17 @@
 """Codex CLI: every form in which its versions, from the first in TypeScript to 0.166, wrote conversations down."""
 
-from retold.agents.codex.hooks import hook_plan
-from retold.agents.codex.join import group, join, relate
-from retold.agents.codex.places import clues, find, home_in, homes
-from retold.agents.codex.read import read
-from retold.agents.codex.remains import remains
-from retold.agents.codex.restore import restore, resume
-from retold.agents.codex.retention import ghosts, limit, retention
+from retold.agents import import_when_asked
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.agents.codex.hooks import hook_plan
+    from retold.agents.codex.join import group, join, relate
+    from retold.agents.codex.meter import meter
+    from retold.agents.codex.places import clues, find, home_in, homes
+    from retold.agents.codex.read import read
+    from retold.agents.codex.remains import remains
+    from retold.agents.codex.restore import restore, resume
+    from retold.agents.codex.retention import ghosts, limit, retention
 
 NAME = "codex"
 PROGRAM, PACKAGE = "codex", "@openai/codex"
@@ -24,6 +29,7 @@ __all__ = [
     "hook_plan",
     "join",
     "limit",
+    "meter",
     "read",
     "relate",
     "remains",
@@ -31,3 +37,23 @@ __all__ = [
     "resume",
     "retention",
 ]
+
+_HOMES = {
+    "clues": "places",
+    "find": "places",
+    "ghosts": "retention",
+    "group": "join",
+    "home_in": "places",
+    "homes": "places",
+    "hook_plan": "hooks",
+    "join": "join",
+    "limit": "retention",
+    "meter": "meter",
+    "read": "read",
+    "relate": "join",
+    "remains": "remains",
+    "restore": "restore",
+    "resume": "restore",
+    "retention": "retention",
+}
+import_when_asked(__name__, _HOMES)

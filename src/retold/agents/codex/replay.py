@@ -13,6 +13,7 @@ from retold.agents.codex import usual
 from retold.agents.codex.cuts import compact
 from retold.agents.codex.events import event
 from retold.agents.codex.items import item
+from retold.agents.codex.metas import is_subagent
 from retold.agents.codex.raw import ITEM_TYPES, Record, text_or_none
 from retold.agents.codex.state import Handler, State
 from retold.agents.codex.tokens import record
@@ -173,12 +174,6 @@ def meet_session(state: State, payload: Record, at: datetime | None) -> None:
     changed = {key: value for key, value in payload.items() if state.meta.get(key) != value}
     if changed:
         state.put(Event(None, "notice", at, "live", "", extra={"type": "session_meta", **changed}))
-
-
-def is_subagent(meta: Record) -> bool:
-    """Tell whether an agent started this thread."""
-    source = meta.get("source")
-    return (type(source) is dict and "subagent" in source) or meta.get("thread_source") == "subagent"
 
 
 def _turn_context(state: State, payload: Record, at: datetime | None) -> None:

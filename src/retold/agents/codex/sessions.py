@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from retold.agents.codex.lists import name_in
-from retold.agents.codex.raw import Record, text_or_none
-from retold.agents.codex.replay import is_subagent
+from retold.agents.codex.metas import kind_of, parent_of, project_of
+from retold.agents.codex.raw import Record
 from retold.agents.codex.rollouts import Rollout
 from retold.agents.codex.timelines import timeline
 from retold.agents.protocol import Reading, source_file
@@ -15,8 +15,7 @@ from retold.model.entries import Entry, Message
 from retold.model.estimate import estimated
 from retold.model.parts import ToolCall
 from retold.model.problem import Problem, problem
-from retold.model.project import Project, root_hash
-from retold.model.session import Coverage, Kind, SessionStatus, View
+from retold.model.session import Coverage, SessionStatus, View
 from retold.reading.notes import Notes
 
 _TOLD = frozenset(("id", "timestamp", "cwd"))
@@ -38,14 +37,14 @@ def recorded_draft(readings: Sequence[Reading], lists: Sequence[Reading], view: 
         key=f"codex:{thread}",
         agent="codex",
         native_id=first.thread,
-        kind=_kind(meta),
-        project=_project(meta),
+        kind=kind_of(meta),
+        project=project_of(meta),
         summary=_name(rollouts) or name_in(lists),
         started_at=started_at,
         ended_at=ended_at,
         are_times_derived=are_derived,
         status=_status(full),
-        parent=_parent(meta),
+        parent=parent_of(meta),
         sources=tuple(map(source_file, readings)),
         coverage=_coverage(rollouts),
         problems=(*_problems(readings), *notes.problems),
@@ -53,27 +52,6 @@ def recorded_draft(readings: Sequence[Reading], lists: Sequence[Reading], view: 
         full=full,
         active=full if view == "full" else tuple([entry for entry in full if entry.fate == "live"]),
     )
-
-
-def _kind(meta: Record) -> Kind:
-    if is_subagent(meta):
-        return "subagent"
-    return "fork" if text_or_none(meta.get("forked_from_id")) else "main"
-
-
-def _parent(meta: Record) -> str | None:
-    """Return the key of the thread that this one comes from: who started it, else what it was forked from."""
-    source = meta.get("source")
-    spawned = source.get("subagent") if type(source) is dict else None
-    thread = spawned.get("thread_spawn") if type(spawned) is dict else None
-    named = thread.get("parent_thread_id") if type(thread) is dict else None
-    known = (named, meta.get("parent_thread_id"), meta.get("forked_from_id"))
-    return next((f"codex:{parent}" for parent in known if text_or_none(parent)), None)
-
-
-def _project(meta: Record) -> Project:
-    root = text_or_none(meta.get("cwd"))
-    return Project(root, None, root_hash(root) if root else None, "recorded" if root else "none")
 
 
 def _name(rollouts: Sequence[Rollout]) -> str | None:

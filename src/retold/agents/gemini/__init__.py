@@ -1,14 +1,19 @@
 """Gemini CLI: every form in which its versions from 0.1 to 0.61 wrote conversations down."""
 
-from retold.agents.gemini.families import relate
-from retold.agents.gemini.ghosts import ghosts
-from retold.agents.gemini.hooks import hook_plan
-from retold.agents.gemini.join import group, join
-from retold.agents.gemini.places import clues, find, home_in, homes
-from retold.agents.gemini.read import read
-from retold.agents.gemini.remains import remains
-from retold.agents.gemini.restore import restore, resume
-from retold.agents.gemini.retention import limit, retention
+from retold.agents import import_when_asked
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.agents.gemini.families import relate
+    from retold.agents.gemini.ghosts import ghosts
+    from retold.agents.gemini.hooks import hook_plan
+    from retold.agents.gemini.join import group, join
+    from retold.agents.gemini.meter import meter
+    from retold.agents.gemini.places import clues, find, home_in, homes
+    from retold.agents.gemini.read import read
+    from retold.agents.gemini.remains import remains
+    from retold.agents.gemini.restore import restore, resume
+    from retold.agents.gemini.retention import limit, retention
 
 NAME = "gemini"
 PROGRAM, PACKAGE = "gemini", "@google/gemini-cli"
@@ -26,6 +31,7 @@ __all__ = [
     "hook_plan",
     "join",
     "limit",
+    "meter",
     "read",
     "relate",
     "remains",
@@ -33,3 +39,23 @@ __all__ = [
     "resume",
     "retention",
 ]
+
+_HOMES = {
+    "clues": "places",
+    "find": "places",
+    "ghosts": "ghosts",
+    "group": "join",
+    "home_in": "places",
+    "homes": "places",
+    "hook_plan": "hooks",
+    "join": "join",
+    "limit": "retention",
+    "meter": "meter",
+    "read": "read",
+    "relate": "families",
+    "remains": "remains",
+    "restore": "restore",
+    "resume": "restore",
+    "retention": "retention",
+}
+import_when_asked(__name__, _HOMES)

@@ -4,13 +4,12 @@ Three layouts: since 0.39 a call names its subagent's file; in 0.37 and 0.38 the
 from 0.31 to 0.36 it lies beside its parent, under the same id. Where no name links them, the times do.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Sequence
 
 import msgspec
 
-from retold.agents.gemini.restored import original_id
+from retold.agents.gemini.groups import agent_id, parent_id
 from retold.agents.gemini.tools import STARTS_AGENT
 from retold.model.entries import Entry, Message
 from retold.model.parts import ToolCall
@@ -22,7 +21,7 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
     orphans: dict[str | None, list[int]] = defaultdict(list)
     for place, session in enumerate(sessions):
         if session.kind == "subagent":
-            orphans[_parent_id(session)].append(place)
+            orphans[parent_id(session.sources[0].path, session.native_id)].append(place)
     related = list(sessions)
     for place, session in enumerate(sessions):
         if session.kind == "main":
@@ -37,18 +36,8 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
     return related
 
 
-def _parent_id(child: Session) -> str | None:
-    """Return the id of the session that started a subagent: its folder's name, or its own id where that is shared."""
-    folder, name = re.split(r"[/\\]", child.sources[0].path)[-2:]
-    return child.native_id if folder == "chats" and name.startswith("session-") else original_id(folder)
-
-
-def _agent_id(child: Session) -> str:
-    return child.key.rpartition("/")[2].removeprefix("gemini:")
-
-
 def _adopted(child: Session, parent: Session) -> Session:
-    return msgspec.structs.replace(child, key=f"{parent.key}/{_agent_id(child)}", parent=parent.key)
+    return msgspec.structs.replace(child, key=f"{parent.key}/{agent_id(child.key)}", parent=parent.key)
 
 
 def _as_parent(session: Session, children: Sequence[Session]) -> Session:

@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from retold.agents.gemini.captures import Captured, capture_draft
+from retold.agents.gemini.groups import session_group
 from retold.agents.gemini.histories import History, history_draft
 from retold.agents.gemini.loader import is_resumable
 from retold.agents.gemini.merge import merged
 from retold.agents.gemini.prompts import Typed, prompts_draft
 from retold.agents.gemini.raw import ENVIRONMENT_ID
 from retold.agents.gemini.replay import as_state
-from retold.agents.gemini.restored import mark_of, original_id
+from retold.agents.gemini.restored import mark_of
 from retold.agents.gemini.sessions import Recorded, recorded_draft
 from retold.agents.gemini.state import Plain, State
 from retold.agents.protocol import Reading, source_file
@@ -21,7 +22,6 @@ from retold.model.depth import room_for_depth
 from retold.model.session import Session, View
 
 _HASH = re.compile(r"[0-9a-f]{64}")
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
 def group(reading: Reading) -> str | None:
@@ -42,14 +42,9 @@ def group(reading: Reading) -> str | None:
 
 def _session_group(found: Recorded, reading: Reading) -> str:
     project, kind, first = _facts(found.state)
-    key = f"session:{project or found.origin.project_key}:{reading.native_id}"
-    if found.origin.parent_id is not None:
-        return f"{key}:of:{original_id(found.origin.parent_id)}"
-    if kind == "subagent":
-        return f"{key}:subagent:{found.origin.stem}"
-    if _UUID.fullmatch(reading.native_id or ""):
-        return key
-    return f"{key}:{first or reading.source.path}"
+    return session_group(
+        found.origin, reading.native_id or "", project, kind, first or str(reading.source.path)
+    )
 
 
 def _facts(state: State | Plain) -> tuple[object, object, str | None]:

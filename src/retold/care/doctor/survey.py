@@ -18,8 +18,8 @@ from retold.care.keep import hooks
 from retold.care.timers.machine import Machine
 from retold.ingest.answers import file_answer
 from retold.ingest.config import Config, read_config
-from retold.ingest.found import homes_of
 from retold.ingest.home import retold_home
+from retold.ingest.homes import homes_of
 from retold.model.problem import Problem
 from retold.reading.disk import DISK
 from retold.reading.files import printable
