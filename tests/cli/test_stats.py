@@ -356,6 +356,28 @@ def test_without_anything_there_is_nothing_to_count(tmp_path: Path) -> None:
         assert done.err.splitlines()[-1] == "retold: nothing to count"
 
 
+def test_without_an_archive_requests_are_counted_and_nothing_is_kept(home: MadeHome, ann: Ann) -> None:
+    several(home)
+    cold = {by: ann.run("stats", "--json", "--by", by) for by in (*BY, "tool")}
+    explained = ann.run("stats", "--explain", "--by", "model")
+    assert not (ann.archive / "config.toml").exists()
+    done = cold.pop("tool")
+    assert (
+        "no archive yet: reading what your agents have kept" in done.err
+    )  # tools are counted in an archive only
+    for by, told in cold.items():
+        assert "nothing is kept" in told.err
+        warm = {line["of"]: line for line in ann.stats("--by", by) if line["requests"] or line["estimated"]}
+        lines = {line["of"]: line for line in told.objects}
+        if by != "project":  # what only the paths in tool calls prove is not looked for
+            assert list(lines) == list(warm)
+        for one, other in zip(lines.values(), warm.values(), strict=True):
+            for figure in ("requests", "usage", "cost_usd", "estimated", "unpriced_requests"):
+                assert one[figure] == other[figure], (by, figure)
+            assert (one["tool_calls"], one["active_seconds"]) == (None, None)
+    assert explained.out == ann.run("stats", "--explain", "--by", "model").out
+
+
 def test_an_archive_without_sums_gets_them_first(home: MadeHome, ann: Ann) -> None:
     several(home)
     ann.sync()

@@ -7,13 +7,14 @@ if TYPE_CHECKING:
     import apsw
 
 TABLES = ("spent", "used", "worked")
-_QUARTER = 900_000_000
+QUARTER = 900_000_000
+"""Microseconds."""
 AWAY = 300_000_000
 """Microseconds: a longer silence is a pause, and no work."""
 _START = "(SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = ?1)"
 _SPENT = f"""
 INSERT INTO spent SELECT
-    ?1, coalesce(at, {_START}) / {_QUARTER}, model, estimated, count(*), sum(picos IS NULL),
+    ?1, coalesce(at, {_START}) / {QUARTER}, model, estimated, count(*), sum(picos IS NULL),
     sum(input), sum(cached), sum(cache_write), sum(output), sum(reasoning), sum(tool), sum(total), sum(cache_write_1h),
     sum(picos / 1000000), sum(picos % 1000000)
 FROM requests WHERE session = ?1 AND own GROUP BY 2, 3, 4
@@ -21,7 +22,7 @@ FROM requests WHERE session = ?1 AND own GROUP BY 2, 3, 4
 _CALLS = "tool_calls JOIN messages USING (session, seq) WHERE session = ?1 AND NOT copied"
 _USED = f"""
 INSERT INTO used SELECT
-    ?1, called / {_QUARTER}, model, tool, canonical, count(*), sum(status = 'error'), sum(is_retry),
+    ?1, called / {QUARTER}, model, tool, canonical, count(*), sum(status = 'error'), sum(is_retry),
     count(took_ms), sum(took_ms), max(took_ms)
 FROM (
     SELECT coalesce(tool_calls.at, messages.at, {_START}) AS called, model, tool, canonical, status, took_ms,
@@ -31,7 +32,7 @@ FROM (
 """  # noqa: S608 - ours
 _WORKED = f"""
 INSERT INTO worked SELECT
-    ?1, coalesce(at, {_START}) / {_QUARTER}, sum(is_prompt), sum(iif(gap BETWEEN 0 AND {AWAY}, gap, 0)) / 1000,
+    ?1, coalesce(at, {_START}) / {QUARTER}, sum(is_prompt), sum(iif(gap BETWEEN 0 AND {AWAY}, gap, 0)) / 1000,
     sum(is_compaction)
 FROM (
     SELECT at, is_prompt, is_compaction, at - lag(at) OVER (ORDER BY at) AS gap

@@ -205,9 +205,10 @@ def _put(line: Line, spend: Spend, *, is_estimated: int) -> None:
 
 
 def _add_work(question: Question, by: str, found: dict[str | None, Line]) -> None:
-    for of, sessions, prompts, active_ms, compactions in worked_rows(
-        question.record, by, question.span, question.sessions
-    ):
+    rows = list(worked_rows(question.record, by, question.span, question.sessions))
+    if not rows:  # only requests were counted
+        return
+    for of, sessions, prompts, active_ms, compactions in rows:
         line = _line(found, of)
         line.sessions, line.prompts, line.compactions = sessions, prompts, compactions
         line.active_seconds = active_ms // 1000

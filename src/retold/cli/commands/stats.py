@@ -45,7 +45,7 @@ def run(options: Namespace, console: Console) -> int:
         console.tell("retold: --explain tells of requests: not by tool, and not as CSV")
         return 2
     asked = span(options.since, options.until, is_utc=bool(options.utc))
-    with counted(console) as record:
+    with counted(console, options.by) as record:
         wanted = add_filters(Wanted(), options, without=TIMES)
         return _told(Question(record, wanted, asked, options.model, options.tool), options, console)
 
