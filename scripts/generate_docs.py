@@ -18,7 +18,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from genai_prices.data_snapshot import get_snapshot
+from genai_prices.types import Provider
 
 import retold
 from retold.agents.claude import tools as claude_tools
@@ -26,7 +29,10 @@ from retold.agents.codex import tools as codex_tools
 from retold.agents.gemini import tools as gemini_tools
 from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
+from retold.ingest.price_source import library_version
+from retold.ingest.prices import library_date, library_rates
 from retold.model.problem import CODES
+from retold.model.rates import rates_text
 from retold.model.schema import schemas
 from retold.model.tools import CATEGORIES
 
@@ -38,6 +44,8 @@ QUOTED = re.compile(
     r"(?P<opens><!-- output of: (?P<command>retold [^\n]+?)(?: \| head -n (?P<most>\d+))? -->\n).*?(?P<ends><!-- end -->)",
     re.DOTALL,
 )
+PRICED = ("anthropic", "google", "openai")
+"""Whose models agents use."""
 NOTE = "<!-- Written by scripts/generate_docs.py: change the code, then run `make docs`. -->\n\n"
 
 
@@ -62,6 +70,28 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def known_rates_file() -> str:
+    """Return the prices that `ingest/known_rates.py` knows without asking: of every name that the library matches."""
+    names = {name for one in get_snapshot().providers if one.id in PRICED for name in _model_names(one)}
+    found = {name: rates for name in sorted(names) if (rates := library_rates(name)) is not None}
+    told = {name: json.loads(rates_text(rates)) for name, rates in found.items()}
+    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(one, sort_keys=True)}" for name, one in told.items())
+    return f'{{"version": "{library_version()}", "date": "{library_date()}", "rates": {{\n{lines}\n}}}}\n'
+
+
+def _model_names(provider: Provider) -> Iterator[str]:
+    for model in provider.models:
+        yield model.id
+        yield from _clause_names(model.match)
+
+
+def _clause_names(clause: Any) -> Iterator[str]:
+    """Yield the names in the rule by which a model is found, whole ones and their beginnings."""
+    yield from (getattr(clause, kind) for kind in ("equals", "starts_with") if hasattr(clause, kind))
+    for inner in (*getattr(clause, "or_", ()), *getattr(clause, "and_", ())):
+        yield from _clause_names(inner)
+
+
 def _holds(path: Path, text: str) -> bool:
     return path.is_file() and path.read_bytes() == text.encode()
 
@@ -77,6 +107,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     for name, schema in schemas().items():
         text = json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False)
         yield ROOT / "docs" / "schema" / f"{name}.json", text + "\n"
+    yield PACKAGE / "ingest" / "known_rates.json", known_rates_file()
     for name in QUOTING:
         page = ROOT / name
         yield page, QUOTED.sub(_quoted, page.read_text(encoding="utf-8"))

@@ -1,5 +1,6 @@
 """Prices: from the library or the user's own file, kept with the ledger, and applied anew when they change."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ import pytest
 from made_home import MadeHome, gemini, user
 from persons import Person
 from retold.archive.record import Record
-from retold.ingest import price_source
+from retold.ingest import known_rates, price_source
 from retold.ingest import prices as prices_module
 from retold.ingest.price_source import priced_by
+from retold.model.rates import rates_text
 
 PRICE = 100 * 1_250_000 + 15 * 10_000_000
 """What a request of `made_home.gemini` costs by the library: 100 tokens in, 10 out and 5 thought by gemini-2.5-pro."""
@@ -94,7 +96,7 @@ def test_a_newer_library_prices_anew(ann: Person, monkeypatch: pytest.MonkeyPatc
         record.connection.execute("UPDATE requests SET picos = 7")
     assert ann.sync()["read"] == 0
     assert {picos for _, picos in ledger(ann)} == {7}
-    monkeypatch.setattr(price_source, "_version", lambda: "99.0")
+    monkeypatch.setattr(price_source, "library_version", lambda: "99.0")
     ann.sync()
     assert [picos for _, picos in ledger(ann)] == [PRICE, PRICE, None]
     assert facts(ann)[0] == "genai-prices 99.0"
@@ -113,6 +115,27 @@ def _home(ann: Person) -> MadeHome:
     home = MadeHome.__new__(MadeHome)
     home.folder, home.gemini = ann.folder, ann.folder / ".gemini"
     return home
+
+
+def test_a_version_that_is_known_is_not_imported(ann: Person) -> None:
+    done = ann.spawn("sync", code="sys.modules['genai_prices'] = None")
+    assert done.code == 0, done
+    assert [picos for _, picos in ledger(ann)][:2] == [PRICE, PRICE]
+
+
+def test_what_is_known_is_what_the_library_says() -> None:
+    version = price_source.library_version()
+    told = json.loads(Path(known_rates.FILE).read_text(encoding="utf-8"))
+    assert told["version"] == version
+    assert known_rates.known_date(version) == prices_module.library_date()
+    assert known_rates.known_date("0.0.1") is None
+    assert known_rates.known_rates("gemini-2.5-pro", "0.0.1") is None
+    assert len(told["rates"]) > 150
+    for model in told["rates"]:
+        known, asked = known_rates.known_rates(model, version), prices_module.library_rates(model)
+        assert known is not None
+        assert asked is not None
+        assert rates_text(known) == rates_text(asked)
 
 
 def test_the_version_is_the_librarys_own(tmp_path: Path) -> None:

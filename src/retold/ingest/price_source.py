@@ -13,7 +13,7 @@ _PACKAGE = "genai_prices"
 
 def priced_by(folder: str) -> str:
     """Return what tells prices from others, without a look at them."""
-    library = f"genai-prices {_version()}"
+    library = f"genai-prices {library_version()}"
     try:
         with open(os.path.join(folder, OWN), "rb") as file:
             return f"{OWN} ({digest(file.read()).hex()[:8]}) and {library}"
@@ -21,7 +21,7 @@ def priced_by(folder: str) -> str:
         return library
 
 
-def _version() -> str:
+def library_version() -> str:
     """Return the version of the library; `importlib.metadata` would take four starts of Python to say it."""
     from importlib.machinery import PathFinder
 

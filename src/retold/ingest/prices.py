@@ -6,8 +6,9 @@ That library takes a fifth of a second and more to import, so what it says of a 
 from __future__ import annotations
 
 from retold.archive.rates import PRICED_BY, PRICED_ON, drop_rates, keep_rates, kept_rates
+from retold.ingest.known_rates import known_date, known_rates
 from retold.ingest.own_prices import read_own_prices
-from retold.ingest.price_source import priced_by
+from retold.ingest.price_source import library_version, priced_by
 from retold.model.rates import Rates, rates_from, rates_text
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -36,20 +37,21 @@ class PriceList:
 
     def __init__(self, folder: str) -> None:
         """Take the folder in which the user's own prices may lie."""
-        self._own = read_own_prices(folder)
+        self._own, self._version = read_own_prices(folder), library_version()
         self._known: dict[str, Rates | None] = {}
 
     def rates(self, model: str) -> Rates | None:
         """Return a model's prices."""
         if model not in self._known:
             own = None if self._own is None else self._own.rates(model)
-            self._known[model] = own or _library_rates(model)
+            self._known[model] = own or known_rates(model, self._version) or library_rates(model)
         return self._known[model]
 
     @property
     def date(self) -> str:
         """The day on which prices were last looked at: the user's, if they say one, else the library's."""
-        return (self._own.date if self._own is not None else None) or _library_date()
+        own = None if self._own is None else self._own.date
+        return own or known_date(self._version) or library_date()
 
 
 class Prices:
@@ -93,11 +95,14 @@ class Prices:
             self._record.set_fact(PRICED_ON, self._list.date)
 
 
-def _library_rates(model: str) -> Rates | None:
+def library_rates(model: str) -> Rates | None:
+    """Return what the library says of a model."""
     if len(model) > _LONGEST_NAME or not model.isprintable():
         return None
-    from genai_prices import Usage, calc_price
-
+    try:
+        from genai_prices import Usage, calc_price
+    except ImportError:  # sessions are kept, whatever is wrong with prices
+        return None
     try:
         found = calc_price(Usage(input_tokens=0, output_tokens=0), model)
     except (LookupError, ValueError):
@@ -152,7 +157,7 @@ def _picos(dollars: Any) -> int:
     return int(dollars * _PICOS_PER_DOLLAR_A_MILLION)
 
 
-def _library_date() -> str:
+def library_date() -> str:
     """Return the newest day on which its keepers say to have looked at a price."""
     import re
 
