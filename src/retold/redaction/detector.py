@@ -1,0 +1,38 @@
+"""Where the secrets of a text are."""
+
+import re
+
+from retold.redaction.assignments import assigned
+from retold.redaction.finding import Finding, apart
+from retold.redaction.folding import unfolded
+from retold.redaction.persons import persons
+from retold.redaction.surroundings import surrounded
+from retold.redaction.tokens import tokens
+
+_DULL = re.compile(r"[A-Za-z0-9_-]{0,19}$|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+"""What most texts of a session are, counted and not measured: names of tools, words, ids."""
+
+
+def findings(text: str) -> list[Finding]:
+    """Return the secrets of a text, in order, none over another."""
+    if _DULL.match(text):
+        return []
+    found = _found(text)
+    plain = unfolded(text)
+    if plain:
+        found += [
+            Finding(plain.place(start), plain.place(end), kind) for start, end, kind in _found(plain.text)
+        ]
+    return apart(found) if found else found
+
+
+def _found(text: str) -> list[Finding]:
+    low = lower(text)
+    return [*tokens(text), *surrounded(text, low), *assigned(text, low), *persons(text)]
+
+
+def lower(text: str) -> str:
+    """Return a text with the letters of ASCII in lower case, so that all places stay."""
+    if text.isascii():
+        return text.lower()
+    return text.encode(errors="surrogatepass").lower().decode(errors="surrogatepass")

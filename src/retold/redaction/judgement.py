@@ -1,0 +1,93 @@
+"""Whether a value that stands where a secret may stand is one: placeholders, code and plain words are none."""
+
+import re
+
+from retold.redaction.finding import PLACEHOLDER
+
+_STAND_IN = re.compile(
+    r"(?i:"
+    r"(?:test|dev|local|my|your|the|some|new|old|db|user|super)?[_-]?"
+    r"(?:password|passwd|passphrase|pass|pwd|secret|token|api[_-]?key|key|pw)\d{0,3}"
+    r"|none|null|nil|true|false|undefined|empty|optional|required|unknown|admin|root|postgres|guest|default|string"
+    r"|foo(?:bar)?|bar|baz|qwerty|letmein|hunter2|sk-|changeit"
+    r")[.,;:]?$"
+)
+_HINT = re.compile(
+    r"(?i:your[_-]|[_-]your|example|placeholder|change[_-]?(?:me|this)|replace[_-]?(?:me|this|with)|redacted|dummy"
+    r"|x{5,}|\*{3,}|\.{3}|…|•{3}|0{10}|#{4,}|12345678|abcdefgh|[_-]here\b)"
+)
+"""What stands in a value that says that another belongs in its place."""
+_VARIABLE = re.compile(
+    r"[$%<]\w*[%>]?$|\$[{(]?[A-Za-z_]|\{\{|\{[\w.]*\}|%\(?\w+[%)]|<[^>]+>?$|@\w+@$|@?Microsoft\."
+)
+_CODE = re.compile(
+    r"[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?:[(\[].*)?$"  # settings.SECRET_KEY, self.next()
+    r"|[\w$.:]*[(\[{].*"  # getpass(, tokens[i, Some(
+    r"|[!&*|^~=+?-]+[A-Za-z_]?\w*$|.*=>|[\w.]*::\w"
+)
+_PATH = re.compile(r"(?:\.{0,2}|~|[A-Za-z]:|file:)[/\\](?:[\w.@~-]+[/\\])*[\w.@~*-]*$|\w+://")
+_FILE = re.compile(r"[\w.@~/\\-]+\.(?:[a-z]{2,4}|json|yaml|toml|conf|config|properties|html)$")
+_NUMBER = re.compile(r"[+-]?(?:0x[0-9a-fA-F]{0,16}|\d{1,12}(?:\.\d+)?)[a-z%]{0,3}$")
+_TECHNICAL = re.compile(
+    r"(?i:sha-?\d+|md5|base64|utf-?8|argon2\w*|oauth2?|hs\d+|rs\d+|aes\S*|h[12]|v\d+|es\d+)$"
+)
+_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_DIGEST = re.compile(r"(?:sha\d+|md5|h1)[-:]")
+_WORD = re.compile(r"(?:[A-Z]{2,}|[A-Z]?[a-z]+|[A-Z])+s?\d{0,4}$|\d{1,6}$|v\d+[a-z]?\d*$|$")
+_SEPARATOR = re.compile(r"[-_.:/\\@+ ]")
+_RANDOM = re.compile(r"[A-Za-z0-9+/=_.~%:-]+$")
+_CHANGE = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)|(?<=[a-z])(?=[A-Z])")
+_OUTLINE = re.compile(r"(?=.*[^A-Za-z])(?=.*[A-Za-z])|\d{6,}$")
+
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 5, 200
+SHORTEST_SECRET, LONGEST_SECRET = 16, 2_000
+_FEWEST_CHANGES = 3
+
+
+def is_stand_in(value: str) -> bool:
+    """Whether a value says that another belongs here."""
+    return bool(_STAND_IN.match(value) or is_hint(value) or _VARIABLE.match(value))
+
+
+def is_hint(value: str) -> bool:
+    """Whether a value has something in it that no real one has."""
+    return bool(_HINT.search(value) or PLACEHOLDER.search(value))
+
+
+def is_password(value: str, *, is_quoted: bool) -> bool:
+    """Whether what is assigned to a password may be one; a sentence, a name in code or a type is none."""
+    if (
+        not SHORTEST_PASSWORD <= len(value) <= LONGEST_PASSWORD
+        or " " in value.strip()
+        or not _OUTLINE.match(value)
+    ):
+        return False
+    if is_stand_in(value) or _PATH.match(value) or _FILE.match(value) or _TECHNICAL.match(value):
+        return False
+    if is_quoted:
+        return not _is_wordy(value) or any(sign.isdigit() for sign in value)
+    return not (_CODE.match(value) or _is_identifier(value) or _NUMBER.match(value))
+
+
+def is_random(value: str, *, may_be_uuid: bool = True) -> bool:
+    """Whether a value looks as if dice had chosen its characters."""
+    if not SHORTEST_SECRET <= len(value) <= LONGEST_SECRET or not _RANDOM.match(value):
+        return False
+    if is_stand_in(value) or _DIGEST.match(value) or _CODE.match(value) or _PATH.match(value):
+        return False
+    if not may_be_uuid and (_UUID.search(value) or _DATE.search(value)):
+        return False
+    if _UUID.match(value):
+        return True
+    return not _is_wordy(value) and len(_CHANGE.findall(value)) >= _FEWEST_CHANGES
+
+
+def _is_wordy(value: str) -> bool:
+    """Whether a value is words and numbers, joined by signs."""
+    return all(_WORD.match(piece) for piece in _SEPARATOR.split(value))
+
+
+def _is_identifier(value: str) -> bool:
+    """Whether a value without quotes may be a name in code; words that end in two digits or more are none."""
+    return bool(re.match(r"[A-Za-z_$]+\d?[);]*$", value))

@@ -1,0 +1,124 @@
+"""The secrets of one export: each has one stand-in, wherever and however it is written."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from retold.redaction.detector import lower
+from retold.redaction.finding import Finding
+
+SHORTEST_EVERYWHERE = 8
+"""Shorter ones are taken out where they were found, and stay elsewhere: they may be words."""
+SHORTEST_NAME = 5
+"""The same for names of users: `max` is also a function."""
+_SHORTEST_LINE = 32
+_BY_SHAPE = frozenset(("email", "home"))
+"""Kinds that are found wherever they stand, and need not be remembered; names have a rule of their own."""
+_LINE_END = re.compile(r"(?:\\+[nrt]|\s)+")
+
+
+class Span(NamedTuple):
+    """A piece of a text, and what is put in its place."""
+
+    start: int
+    end: int
+    stand_in: str
+    kind: str
+
+
+class Known:
+    """What was found so far, and what stands in for it."""
+
+    def __init__(self) -> None:
+        self._stand_ins: dict[str, str] = {}
+        self._kinds: dict[str, str] = {}
+        self._numbers: Counter[str] = Counter()
+        self._forms: dict[str, str] = {}
+        self._names: dict[str, re.Pattern[str]] = {}
+
+    def learn(self, kind: str, found: str) -> str:
+        """Return what stands in for a secret; the same for all ways to write it."""
+        value = plain(found).lower() if kind == "home" else plain(found)
+        if value not in self._stand_ins:
+            self._numbers[kind] += 1
+            number = self._numbers[kind]
+            stand_in = f"user-{number}" if kind == "home" else f"[redacted:{kind}:{number}]"
+            self._stand_ins[value], self._kinds[stand_in] = stand_in, kind
+            if kind == "home":
+                self._names[value] = _mentions(value)
+        stand_in = self._stand_ins[value]
+        if kind not in _BY_SHAPE:
+            self._forms.update((form, stand_in) for form in _forms(kind, found, value))
+        return stand_in
+
+    def span(self, text: str, finding: Finding) -> Span:
+        """Return a finding with what stands in for it."""
+        stand_in = self.learn(finding.kind, text[finding.start : finding.end])
+        return Span(finding.start, finding.end, stand_in, self._kinds[stand_in])
+
+    def secrets(self, text: str) -> Iterator[Span]:
+        """Yield where a secret stands that was found elsewhere."""
+        for form, stand_in in self._forms.items():
+            place = text.find(form)
+            while place >= 0:
+                yield Span(place, place + len(form), stand_in, self._kinds[stand_in])
+                place = text.find(form, place + len(form))
+
+    def names(self, text: str) -> Iterator[Span]:
+        """Yield where somebody is named whose home was found."""
+        if not self._names:
+            return
+        low = lower(text)
+        for name, mentions in self._names.items():
+            if name not in low:
+                continue
+            for mention in mentions.finditer(low):
+                yield Span(*mention.span(mention.lastindex or 0), self._stand_ins[name], "home")
+
+
+def plain(found: str) -> str:
+    """Return a value without the escapes of JSON and addresses."""
+    value = found
+    while "\\" in value:
+        try:
+            once: str = json.loads(f'"{value}"', strict=False)
+        except ValueError:  # a backslash that escapes nothing
+            break
+        value = once
+    return unquote(value, errors="strict") if "%" in value and _is_encoded(value) else value
+
+
+def _is_encoded(value: str) -> bool:
+    try:
+        return quote(unquote(value, errors="strict"), safe="").lower() == value.lower()
+    except (UnicodeDecodeError, UnicodeEncodeError):
+        return False
+
+
+def _forms(kind: str, found: str, value: str) -> set[str]:
+    """Return how a secret may be written elsewhere."""
+    if kind == "private-key":
+        return {line for line in _LINE_END.split(found) if len(line) >= _SHORTEST_LINE}
+    forms = {found, value}
+    try:
+        once = json.dumps(value, ensure_ascii=False)[1:-1]
+        forms |= {once, json.dumps(once, ensure_ascii=False)[1:-1], quote(value, safe="")}
+    except UnicodeEncodeError:  # half a character
+        pass
+    return {form for form in forms if len(form) >= SHORTEST_EVERYWHERE}
+
+
+def _mentions(name: str) -> re.Pattern[str]:
+    """Return where a name means the user: as a word of its own or, if it is short, where users are named."""
+    word = re.escape(name)
+    end = r"(?![a-z0-9])"
+    if len(name) >= SHORTEST_NAME:
+        return re.compile(rf"(?:(?<![a-z0-9])|(?<=\\[nrt])){word}{end}")
+    named = r"\b(?:user|logname|username|owner|login)\\*[\"']?[=:]\s*\\*[\"']?"
+    listed = r"^[-dlbcps][-rwxst]{9}\S?\s+\d+\s+(?:\w+\s+)?"
+    return re.compile(
+        rf"(?:{named}|{listed})({word}){end}|(?<![a-z0-9])({word})(?=@[\w.-]+[:~ ])", re.MULTILINE
+    )

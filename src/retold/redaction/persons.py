@@ -1,0 +1,81 @@
+"""Who somebody is: e-mail addresses, and names of users in the paths of their homes."""
+
+import re
+from collections.abc import Iterator
+
+from retold.redaction.finding import Finding
+
+_LOCAL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_+-])?$")
+_DOMAIN = re.compile(
+    r"@((?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z]{2,24})(?![A-Za-z0-9-]|:[~/\w])"
+)
+_NOBODY = re.compile(
+    r"(?i:.*@(?:[\w.-]+\.)?(?:example(?:\.\w+)?|test\.com|invalid|test|localhost|local)$|.*@[\w.-]*\bnoreply\b|(?:no-?reply|do-?not-?reply|git|hg|svn)@)"
+    r"|.*@\dx\.|.*\.(?:png|jpe?g|gif|svg|webp|css|js|ts|py|json|md|html|txt)$"
+)
+_HOME = re.compile(
+    r"(?:/(?:home|Users)/|:(?:\\+|/)Users(?:\\+|/))(?P<name>[^\W_][\w.+-]{0,30}\w|\w)(?=[/\\\"'`\s:;,)\]>|]|$)"
+    r"|-(?:home|Users)-(?P<slug>[a-zA-Z]\w{1,30})(?=[-/\\\"'\s]|$)"
+)
+_ROOT = re.compile(
+    r"(?:^|[\s\"'`(=:\[,>|;{@*]|://(?:localhost|file/?)?|/mnt/[a-z]|/var|/private|/data|/nfs|/host|\\[nrt]|\x1b\[[\d;]*m|%20|-[IL])$"
+)
+_PARENT = re.compile(r"(?:/|:\\{1,4}|:/|-)$")
+_DRIVE = re.compile(r"(?<![A-Za-z])[A-Za-z]$")
+_STAND_IN = re.compile(r"user-\d+$")
+
+SHARED = frozenset(
+    (
+        "admin", "administrator", "all", "app", "appuser", "builder", "circleci", "coder", "codespace", "default", "deploy",
+        "dev", "developer", "docker", "ec2-user", "git", "gitpod", "guest", "home", "jenkins", "jovyan", "linuxbrew", "me", "name",
+        "node", "nobody", "public", "root", "runner", "shared", "someone", "test", "testuser", "ubuntu", "user", "username",
+        "users", "vagrant", "vscode", "work", "you", "yourname", "your-name",
+    )
+)  # fmt: skip
+"""Names that say nothing about anybody."""
+
+
+def persons(text: str) -> Iterator[Finding]:
+    """Yield e-mail addresses, and the names of users in paths."""
+    yield from _emails(text)
+    yield from _homes(text)
+
+
+def _emails(text: str) -> Iterator[Finding]:
+    place = text.find("@")
+    while place >= 0:
+        domain = _DOMAIN.match(text, place)
+        local = _LOCAL.search(text, max(0, place - 64), place) if domain else None
+        if domain and local and not _NOBODY.match(text[local.start() : domain.end()]):
+            start = local.start()
+            before = text[start - 1 : start]
+            if before == "\\" and text[start] in "nrt":  # a line feed that is written out
+                start += 1
+            if before not in ("/", ":") or text[max(0, start - 7) : start] == "mailto:":
+                yield Finding(start, domain.end(), "email")
+        place = text.find("@", place + 1)
+
+
+def _homes(text: str) -> Iterator[Finding]:
+    for folder in ("home", "Users"):
+        place = text.find(folder)
+        while place >= 0:
+            before = _PARENT.search(text, max(0, place - 5), place)
+            home = _HOME.match(text, before.start()) if before else None
+            if (
+                home
+                and is_private(home["name"] or home["slug"])
+                and (home["slug"] or _is_root(text, home.start()))
+            ):
+                yield Finding(*home.span("name" if home["name"] else "slug"), "home")
+            place = text.find(folder, place + 4)
+
+
+def _is_root(text: str, place: int) -> bool:
+    """Whether a path may begin here: `/api/users/me` and `src/home/index` hold no home."""
+    return bool((_DRIVE if text[place] == ":" else _ROOT).search(text, max(0, place - 12), place))
+
+
+def is_private(name: str) -> bool:
+    """Whether a user's name says something about somebody."""
+    return name.lower() not in SHARED and not _STAND_IN.match(name) and not name.isdigit()

@@ -1,0 +1,135 @@
+"""A session without its secrets; one redactor for all sessions of an export."""
+
+from collections import Counter
+
+import msgspec
+
+from retold.model.session import Session
+from retold.redaction.assignments import named
+from retold.redaction.data import data_in
+from retold.redaction.detector import findings
+from retold.redaction.finding import Finding, apart
+from retold.redaction.known import Known, Span
+from retold.redaction.report import Place, Removal
+from retold.redaction.walk import Walk
+
+LONGEST = 50_000_000
+TOO_LONG = "[left out: too long to be checked]"
+_ROUNDS = 4
+
+
+class Redactor:
+    """Takes secrets out of sessions and texts; remembers them, so that each has one placeholder in all of them."""
+
+    def __init__(self, *, keep_attachments: bool = False) -> None:
+        """Leave out what cannot be checked, pictures too, unless `keep_attachments` says that they may stay."""
+        self._keeps_images = keep_attachments
+        self._known = Known()
+        self._removals: Counter[tuple[str, str, Place]] = Counter()
+        self._found: dict[str, list[Finding]] = {}
+        self._session: str | None = None
+        self._entry: str | None = None
+
+    def learn(self, session: Session) -> None:
+        """Remember the secrets of a session, so that those that are redacted before it are without them, too."""
+        Walk(self._learned).struct(session)
+        self._found.clear()
+
+    def redacted(self, session: Session) -> Session:
+        """Return a session without its secrets, and without those of sessions that came before."""
+        Walk(self._learned).struct(session)
+        self._session, self._entry = self._quiet(session.key), None
+        walk = Walk(self._visited)
+        told = walk.struct(msgspec.structs.replace(session, timeline=()))
+        timeline = []
+        for place, entry in enumerate(session.timeline):
+            self._entry = self._quiet(entry.id) if entry.id else str(place)
+            timeline.append(walk.struct(entry))
+        self._session = self._entry = None
+        self._found.clear()
+        redacted: Session = msgspec.structs.replace(told, timeline=tuple(timeline))
+        return redacted
+
+    def redacted_text(self, text: str) -> str:
+        """Return a text without its secrets, and without those of sessions that came before."""
+        walk = Walk(self._visited)
+        self._learned(text, walk)
+        told = self._visited(text, walk)
+        self._found.clear()
+        return told
+
+    def report(self) -> list[Removal]:
+        """Return what was taken out so far, in the order in which it was met."""
+        return [
+            Removal(kind, placeholder, count, place)
+            for (kind, placeholder, place), count in self._removals.items()
+        ]
+
+    def _learned(self, text: str, walk: Walk) -> str:
+        """Remember the secrets of a text."""
+        kind = named(walk.name, text) if walk.name else None
+        if kind:
+            self._known.learn(kind, text)
+        elif len(text) <= LONGEST:
+            for finding in self._findings(text):
+                self._known.span(text, finding)
+        return text
+
+    def _visited(self, text: str, walk: Walk) -> str:
+        """Return a text without secrets, and report them."""
+        kind = named(walk.name, text) if walk.name else None
+        if kind:
+            placeholder = self._known.learn(kind, text)
+            self._note(Span(0, len(text), placeholder, kind), walk)
+            return placeholder
+        if len(text) > LONGEST:
+            self._note(Span(0, len(text), TOO_LONG, "unchecked"), walk)
+            return TOO_LONG
+        for _ in range(_ROUNDS):  # what is left of one secret may be another
+            spans = self.spans(text, is_link=walk.is_link) + self._data(text, is_data=walk.is_data)
+            if not spans:
+                break
+            spans = apart(spans)
+            for span in spans:
+                self._note(span, walk)
+            text = _replaced(text, spans)
+        return text
+
+    def spans(self, text: str, *, is_link: bool = False) -> list[Span]:
+        """Return the places of secrets in a text: those found in it, and those known from elsewhere."""
+        spans = [self._known.span(text, finding) for finding in self._findings(text)]
+        spans += self._known.secrets(text)
+        if not is_link:  # a name is no reason to part what belongs together
+            spans += self._known.names(text)
+        return apart(spans) if spans else spans
+
+    def _data(self, text: str, *, is_data: bool) -> list[Span]:
+        """Return the places of what cannot be checked."""
+        return [
+            Span(start, end, f"[left out: {end - start:,} characters of data]", "unchecked")
+            for start, end in data_in(text, keep_images=self._keeps_images, is_data=is_data)
+        ]
+
+    def _findings(self, text: str) -> list[Finding]:
+        """Return what is found in a text, which is looked at once however often it occurs."""
+        found = self._found.get(text)
+        if found is None:
+            found = self._found[text] = findings(text)
+        return found
+
+    def _note(self, span: Span, walk: Walk) -> None:
+        place = Place(self._session, self._entry, self._quiet(walk.field))
+        self._removals[span.kind, span.stand_in, place] += 1
+
+    def _quiet(self, text: str) -> str:
+        """Return a text of the report itself without secrets: keys of objects may hold some."""
+        return _replaced(text, self.spans(text, is_link=True))
+
+
+def _replaced(text: str, spans: list[Span]) -> str:
+    pieces: list[str] = []
+    place = 0
+    for start, end, stand_in, _ in spans:
+        pieces += (text[place:start], stand_in)
+        place = end
+    return "".join((*pieces, text[place:]))

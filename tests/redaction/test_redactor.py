@@ -1,0 +1,182 @@
+"""A session without its secrets: wherever they stand, however they are written, and nothing else is lost."""
+
+import json
+from itertools import repeat
+from typing import Any
+
+import msgspec
+import pytest
+from filled import AT, PICTURE, filled
+from labelled_set import Sample, samples
+
+from retold.model.entries import Message
+from retold.model.parts import Attachment, Text, Thinking, ToolCall
+from retold.model.session import Session
+from retold.model.wire import decode_session, session_json
+from retold.redaction import Redactor
+
+KEY = "AIza" + "SyB7" + "k" * 3 + "Q9" * 14  # in the shape of a key, and none
+SECRET = "q7Rk2VbX9tLm4ZpW8sYd"  # noqa: S105 - invented
+PASSWORD = "Birke-4711-Ember"  # noqa: S105 - invented
+
+
+def session_of(*parts: Any, extra: dict[str, Any] | None = None, key: str = "made:session-1") -> Session:
+    message = Message("m1", "user", AT, "live", None, None, None, tuple(parts))
+    return msgspec.structs.replace(filled(lambda: "", key=key), timeline=(message,), extra=extra or {})
+
+
+def call(arguments: dict[str, Any], result: str | None = None) -> ToolCall:
+    return ToolCall(
+        "c1", "shell", "shell_exec", "Execute", arguments, "success", None, result, None, AT, None
+    )
+
+
+def told(session: Session) -> str:
+    return session_json(session).decode()
+
+
+@pytest.mark.parametrize("sample", samples("seen")[::3], ids=lambda sample: sample.name)
+def test_no_secret_survives_anywhere_in_a_session(sample: Sample) -> None:
+    redacted = Redactor().redacted(filled(lambda: sample.text))
+    plain = "\n".join(texts(json.loads(session_json(redacted))))
+    for label in sample.labels:
+        if label.kind != "home":  # a short name may be a word elsewhere
+            assert sample.text[label.start : label.end] not in plain
+            assert label.value not in plain
+
+
+def texts(tree: Any) -> list[str]:
+    match tree:
+        case str():
+            return [tree]
+        case dict():
+            return [text for pair in tree.items() for side in pair for text in texts(side)]
+        case list():
+            return [text for item in tree for text in texts(item)]
+    return []
+
+
+def test_a_secret_has_one_placeholder_in_all_sessions_of_an_export() -> None:
+    redactor = Redactor()
+    first = told(redactor.redacted(session_of(Text(f"use {KEY} and write to lena@nordwind.dev"))))
+    second = told(redactor.redacted(session_of(Text(f"max@nordwind.dev, lena@nordwind.dev, {KEY}"))))
+    assert "use [redacted:google-api-key:1] and write to [redacted:email:1]" in first
+    assert "[redacted:email:2], [redacted:email:1], [redacted:google-api-key:1]" in second
+
+
+def test_a_secret_that_one_place_gives_away_is_taken_out_everywhere() -> None:
+    session = session_of(
+        Text(f"run it with {SECRET}, and {PASSWORD}"),
+        call({"env": {"ACME_TOKEN": SECRET}}, f"logged in with {PASSWORD}\nDB_PASSWORD={PASSWORD}"),
+    )
+    redacted = told(Redactor().redacted(session))
+    assert SECRET not in redacted
+    assert PASSWORD not in redacted
+    assert "run it with [redacted:secret:1], and [redacted:password:1]" in redacted
+
+
+def test_sessions_that_were_learned_first_are_without_the_secrets_of_later_ones() -> None:
+    early, late = session_of(Text(f"so {SECRET}")), session_of(Text(f"API_KEY={SECRET}"))
+    redactor = Redactor()
+    redactor.learn(early)
+    redactor.learn(late)
+    assert SECRET not in told(redactor.redacted(early))
+    assert SECRET in told(Redactor().redacted(early))
+
+
+def test_a_short_password_is_taken_out_where_it_stands_and_stays_a_word_elsewhere() -> None:
+    redacted = told(Redactor().redacted(session_of(Text("password: iris77"), Text("the iris77 branch"))))
+    assert "password: [redacted:password:1]" in redacted
+    assert "the iris77 branch" in redacted
+
+
+def test_homes_keep_their_shape_and_names_go_with_them() -> None:
+    session = session_of(
+        Text("cd /home/oskarsen/dev/x; C:\\Users\\Oskarsen\\x; /Users/max/y; max(1, 2); oskarsen was here"),
+        Text("-rw-r--r-- 1 max staff 1 a; max@kiefer:~$"),
+    )
+    redacted = Redactor().redacted(session)
+    first, second = (part.text for part in redacted.timeline[0].parts)  # type: ignore[union-attr]
+    assert first == "cd /home/user-1/dev/x; C:\\Users\\user-1\\x; /Users/user-2/y; max(1, 2); user-1 was here"
+    assert second == "-rw-r--r-- 1 user-2 staff 1 a; user-2@kiefer:~$"
+
+
+def test_names_give_away_what_objects_and_command_lines_hold() -> None:
+    arguments = {
+        "password": "birke99", "pin": {"password": 4711007}, "argv": ["login", "--password", "amsel77x", "-v"],
+        "env": [{"name": "DB_PASSWORD", "value": "iris77x"}], "max_tokens": 819200, SECRET: {"token": SECRET},
+    }  # fmt: skip
+    redacted = Redactor().redacted(session_of(call(arguments)))
+    held = told(redacted)
+    for secret in ("birke99", "4711007", "amsel77x", "iris77x", SECRET):
+        assert secret not in held
+    assert '"max_tokens":819200' in held
+
+
+def test_keys_that_would_become_one_stay_two() -> None:
+    arguments = {"lena@nordwind.dev": 1, "[redacted:email:1]": 2}
+    redacted = Redactor().redacted(session_of(call(arguments)))
+    (part,) = redacted.timeline[0].parts  # type: ignore[union-attr]
+    assert sorted(part.arguments.values()) == [1, 2]  # type: ignore[union-attr]
+
+
+def test_what_links_things_stays() -> None:
+    session = filled(lambda: "/home/oskarsen/x", key="made:oskarsen-shop/checkpoint-a")
+    redacted = Redactor().redacted(session)
+    assert redacted.key == session.key
+    assert redacted.children == session.children
+    assert [entry.id for entry in redacted.timeline] == [entry.id for entry in session.timeline]
+    assert redacted.usage == session.usage
+    leaking = filled(lambda: "", key=f"made:{KEY}")
+    assert KEY not in told(Redactor().redacted(leaking))
+
+
+def test_pictures_and_sealed_thoughts_are_left_out_unless_pictures_may_stay() -> None:
+    session = session_of(
+        Attachment(None, "image/png", PICTURE),
+        Thinking(None, "hm", signature="Er" + "Ab3/" * 40),
+        Attachment(None, "text/plain", "aGVsbG8gd29ybGQ="),
+        Text("![x](data:image/png;base64," + PICTURE[:-1] + "A" * 600 + ")"),
+    )
+    out = Redactor()
+    redacted = out.redacted(session)
+    assert PICTURE[:40] not in told(redacted)
+    assert "Ab3/Ab3/" not in told(redacted)
+    assert "aGVsbG8gd29ybGQ=" in told(redacted)  # a text that was looked at
+    assert {removal.kind for removal in out.report()} == {"unchecked"}
+    kept = told(Redactor(keep_attachments=True).redacted(session))
+    assert PICTURE in kept
+    assert "Ab3/Ab3/" not in kept
+
+
+def test_values_that_are_too_deep_too_long_or_no_values_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retold.redaction.redactor.LONGEST", 1000)
+    deep: Any = SECRET
+    for _ in repeat(None, 300):
+        deep = {"a": [deep]}
+    session = session_of(call({"deep": deep}, "x " * 600), extra={"odd": {1, 2}, "raw": b"\xff"})
+    redacted = told(Redactor().redacted(session))
+    assert SECRET not in redacted
+    assert "too deep" in redacted
+    assert "too long" in redacted
+    assert redacted.count("cannot be checked") == 2
+
+
+def test_the_report_says_where_and_never_what() -> None:
+    redactor = Redactor()
+    redactor.redacted(
+        session_of(Text(f"{KEY} {KEY}"), call({"env": {"ACME_TOKEN": SECRET, f"{KEY}": "lena@nordwind.dev"}}))
+    )
+    report = redactor.report()
+    lines = [(r.kind, r.placeholder, r.count, r.place.session, r.place.entry, r.place.field) for r in report]
+    session = "made:session-1"
+    assert lines[0] == ("google-api-key", "[redacted:google-api-key:1]", 2, session, "m1", "parts.text")
+    assert ("secret", "[redacted:secret:1]", 1, session, "m1", "parts.arguments.env.ACME_TOKEN") in lines
+    assert KEY[:8] not in msgspec.json.encode(report).decode()
+    assert SECRET[:8] not in msgspec.json.encode(report).decode()
+
+
+def test_a_redacted_session_can_be_read_again_and_a_text_alone_be_redacted() -> None:
+    redacted = Redactor().redacted(filled(lambda: f"mail lena@nordwind.dev {KEY}"))
+    assert decode_session(session_json(redacted)) == redacted
+    assert Redactor().redacted_text(f"a {KEY} b") == "a [redacted:google-api-key:1] b"
