@@ -24,6 +24,7 @@ COMMANDS = {
     "watch": "follow what your agents write, archive it, and tell it as it comes",
     "projects": "projects, their roots, and how they are known",
     "stats": "what it cost and how it went: tokens, money, tools, errors, time",
+    "export": "conversations as files, for people and for programs, without secrets",
     "doctor": "what is at risk, what is lost, and what mends it",
     "keep": "archive by itself: hooks in your agents, and a timer",
     "restore": "write a conversation back, so that its agent lists and resumes it",

@@ -9,22 +9,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from retold.export.telling import Choice, Telling
+    from retold.model.session import Session
 
     Pieces = Callable[[Iterable[Telling], Choice], Iterator[bytes]]
     """Yields a file, piece by piece: a conversation may be larger than what should be in memory twice."""
+    Index = Callable[[Iterable[tuple[str, Session]], Choice], Iterator[bytes]]
+    """Yields a page that leads to files, by their names, each with its session without what was said."""
 
 
 class Format:
-    """A form: how its files are called, and whether several conversations go into one."""
+    """A form: how its files are called, whether several conversations go into one, and whether it is text."""
 
-    __slots__ = ("holds_many", "module", "suffix", "told")
+    __slots__ = ("_module", "holds_many", "is_binary", "suffix", "told")
 
-    def __init__(self, told: str, suffix: str, module: str, *, holds_many: bool = False) -> None:
-        self.told, self.suffix, self.module, self.holds_many = told, suffix, module, holds_many
+    def __init__(
+        self, told: str, suffix: str, module: str, *, holds_many: bool = False, is_binary: bool = False
+    ) -> None:
+        self.told, self.suffix, self._module = told, suffix, module
+        self.holds_many, self.is_binary = holds_many, is_binary
 
     def pieces(self) -> Pieces:
         """Return what writes it; whatever that takes is imported now."""
-        found: Pieces = import_module(f"retold.export.{self.module}").pieces
+        found: Pieces = import_module(f"retold.export.{self._module}").pieces
+        return found
+
+    def index(self) -> Index | None:
+        """Return what writes a page over many files; None for a form that has none."""
+        found: Index | None = getattr(import_module(f"retold.export.{self._module}"), "index_pieces", None)
         return found
 
 

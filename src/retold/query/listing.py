@@ -24,6 +24,12 @@ def listed(
     return session_rows(record, [*_meant(record, wanted, every_kind=every_kind), NOT_BELOW_OTHERS], limit)
 
 
+def listed_keys(record: Record, wanted: Wanted) -> list[str]:
+    """Return the keys of the sessions that a list shows, the newest first."""
+    chosen = [*_meant(record, wanted, every_kind=False), NOT_BELOW_OTHERS]
+    return [key for key, _ in titles(record, chosen)]
+
+
 def titled(record: Record, wanted: Wanted) -> list[tuple[str, str | None]]:
     """Return key and title of all meant sessions of whatever kind; subagents only where their parent is not there."""
     return titles(record, [*_meant(record, wanted, every_kind=True), NOT_BELOW_OTHERS])

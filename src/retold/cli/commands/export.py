@@ -1,0 +1,98 @@
+"""`retold export`: conversations as files for people and programs."""
+
+from __future__ import annotations
+
+import os
+
+from retold.cli.archive import no_such_session, opened
+from retold.cli.filters import add_filters, filter_arguments
+from retold.export.formats import FORMATS
+from retold.query.wanted import FILTERS
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+
+    from retold.archive.record import Record
+    from retold.cli.console import Console
+
+
+def arguments(parser: ArgumentParser) -> None:
+    """Add what `export` understands."""
+    from retold.cli.files import view_argument
+
+    parser.description = (
+        "Secrets, addresses, home folders and user names are taken out and told by placeholders, unless --no-redact is given."
+        " Formats: " + "; ".join(f"{name}: {form.told}" for name, form in FORMATS.items()) + "."
+    )
+    parser.add_argument(
+        "sessions", nargs="*", metavar="SESSION", help="by key, native id, or the start of either"
+    )
+    parser.add_argument("--format", choices=FORMATS, required=True, metavar="FORMAT", help=", ".join(FORMATS))
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="a file, or a folder for a file per conversation; - or nothing: stdout",
+    )
+    parser.add_argument("--all", action="store_true", help="every conversation")
+    parser.add_argument("--no-redact", action="store_true", help="leave secrets as they are")
+    parser.add_argument("--report", metavar="FILE", help="write what was taken out, and where, as JSON lines")
+    parser.add_argument(
+        "--messages", type=_range, metavar="A-B", help="only these entries, counted from 1: 3-10, 7-, 12"
+    )
+    parser.add_argument("--templates", metavar="DIR", help="a folder with templates of your own")
+    parser.add_argument("--thoughts", action="store_true", help="also what the model thought")
+    parser.add_argument(
+        "--tools", choices=("none", "names", "full"), default="full", help="how much of tool calls"
+    )
+    parser.add_argument("--tokens", action="store_true", help="also the tokens of each answer")
+    parser.add_argument(
+        "--notices", action="store_true", help="also notices and what the agent added to messages"
+    )
+    view_argument(parser)
+    filter_arguments(parser)
+
+
+def run(options: Namespace, console: Console) -> int:
+    """Write the files; 1 if there is nothing to export, 2 if it is not clear what or where to."""
+    from retold.cli.exporting import Export
+
+    if not (options.sessions or options.all or any(getattr(options, name) is not None for name in FILTERS)):
+        console.tell("retold: name a session or a filter, or --all")
+        return 2
+    if options.templates is not None and not os.path.isdir(options.templates):
+        console.tell(f"retold: {options.templates}: no such folder")
+        return 2
+    with opened(console) as record:
+        keys = _chosen(record, options, console)
+        return keys if isinstance(keys, int) else Export(record, options, console).run(keys)
+
+
+def _chosen(record: Record, options: Namespace, console: Console) -> list[str] | int:
+    """Return the keys of what is meant, each once; an exit code where that is not clear."""
+    from retold.query.listing import listed_keys, named
+    from retold.query.wanted import Wanted
+
+    keys: list[str] = []
+    for name in options.sessions:
+        found = named(record, name)
+        if len(found) != 1:
+            return no_such_session(console, name, found)
+        keys.append(found[0][0])
+    if not options.sessions:
+        keys = listed_keys(record, add_filters(Wanted(), options))
+    if not keys:
+        console.tell("retold: no sessions found")
+        return 1
+    return list(dict.fromkeys(keys))
+
+
+def _range(text: str) -> tuple[int, int | None]:
+    """Return the first and the last entry that are meant."""
+    from argparse import ArgumentTypeError
+
+    first, dash, last = text.partition("-")
+    if not first.isdecimal() or not (last.isdecimal() or last == "") or int(first) < 1:
+        raise ArgumentTypeError(f"{text!r} is no range: try 3-10, 7- or 12")
+    return int(first), (int(last) if last else None) if dash else int(first)

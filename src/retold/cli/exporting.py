@@ -1,0 +1,125 @@
+"""An export as it is carried out: conversation by conversation, without secrets, to wherever it goes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from retold.cli.output import STDOUT, to_file, to_stdout
+from retold.cli.syncing import Progress
+from retold.export.formats import FORMATS
+from retold.export.gathering import cut, gathered
+from retold.export.naming import file_name
+from retold.export.telling import Choice, Telling
+from retold.redaction.redactor import Redactor
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Sequence
+
+    from retold.archive.record import Record
+    from retold.cli.console import Console
+    from retold.model.session import Session
+
+INDEX = "index.html"
+
+
+class Export:
+    """One run of the command."""
+
+    def __init__(self, record: Record, options: Namespace, console: Console) -> None:
+        self._record, self._options, self._console = record, options, console
+        self._format = FORMATS[options.format]
+        self._redactor = None if options.no_redact else Redactor()
+        self._choice = Choice(
+            thoughts=options.thoughts,
+            tools=options.tools,
+            tokens=options.tokens,
+            notices=options.notices,
+            is_redacted=not options.no_redact,
+            templates=None if options.templates is None else Path(options.templates),
+        )
+
+    def run(self, keys: Sequence[str]) -> int:
+        """Write them; 2 if it is not clear where to."""
+        path = self._options.output
+        is_folder = path is not None and (path.endswith(("/", os.sep)) or os.path.isdir(path))
+        if path in (None, STDOUT):
+            code = self._to_stdout(keys)
+        elif (self._format.holds_many or len(keys) == 1) and not is_folder:
+            code = self._to_file(path, keys)
+        else:
+            code = self._to_folder(path, keys)
+        if code == 0:
+            self._tell_redaction()
+        return code
+
+    def _to_stdout(self, keys: Sequence[str]) -> int:
+        if len(keys) > 1 and not self._format.holds_many:
+            self._console.tell(f"retold: {len(keys):,} conversations: name a folder with -o, for a file each")
+            return 2
+        if self._format.is_binary and self._console.out.isatty():
+            self._console.tell("retold: this format is not for terminals: name a file with -o")
+            return 2
+        to_stdout(self._pieces(self._tellings(keys)), self._console)
+        return 0
+
+    def _to_folder(self, folder: str, keys: Sequence[str]) -> int:
+        """Write a file for each conversation, and where the format has one, an index."""
+        if os.path.exists(folder) and not os.path.isdir(folder):
+            self._console.tell(
+                f"retold: {folder}: a file, and a folder is needed for {len(keys):,} conversations"
+            )
+            return 2
+        written: dict[str, Session] = {}
+        for telling in self._tellings(keys):
+            name = file_name(telling.session, self._format.suffix, written)
+            to_file(os.path.join(folder, name), self._pieces(iter((telling,))))
+            written[name] = msgspec.structs.replace(telling.session, timeline=())
+        index = self._format.index()
+        if index is not None and len(written) > 1:
+            to_file(os.path.join(folder, INDEX), index(written.items(), self._choice))
+        self._console.tell(f"retold: {len(written):,} file{'' if len(written) == 1 else 's'} in {folder}")
+        return 0
+
+    def _to_file(self, path: str, keys: Sequence[str]) -> int:
+        size = to_file(path, self._pieces(self._tellings(keys)))
+        self._console.tell(f"retold: {path}: {size:,} bytes")
+        return 0
+
+    def _pieces(self, tellings: Iterator[Telling]) -> Iterator[bytes]:
+        return self._format.pieces()(tellings, self._choice)
+
+    def _tellings(self, keys: Sequence[str]) -> Iterator[Telling]:
+        """Yield the conversations; how far it is, is told on a terminal."""
+        progress = Progress(self._console)
+        for place, key in enumerate(keys):
+            if len(keys) > 1:
+                progress.show(place + 1, len(keys))
+            telling = gathered(self._record, key, self._options.view, self._changed)
+            if telling is not None:
+                yield self._cut(telling)
+        progress.end()
+
+    def _changed(self, session: Session) -> Session:
+        return session if self._redactor is None else self._redactor.redacted(session)
+
+    def _cut(self, telling: Telling) -> Telling:
+        if self._options.messages is None:
+            return telling
+        return msgspec.structs.replace(telling, session=cut(telling.session, *self._options.messages))
+
+    def _tell_redaction(self) -> None:
+        """Say what was taken out, or that nothing was."""
+        if self._redactor is None:
+            self._console.tell("retold: nothing was taken out: secrets in it are there for whoever reads it")
+            return
+        from retold.export.redaction import report_lines, report_sentence
+
+        report = self._redactor.report()
+        self._console.tell(f"retold: {report_sentence(report)}")
+        if self._options.report is not None:
+            to_file(self._options.report, report_lines(report))
