@@ -153,7 +153,11 @@ def test_who_says_what() -> None:
 
 
 def test_only_what_was_chosen_is_told() -> None:
-    parts = (Thinking(None, "secret thought"), Text("Said."), call(result="secret result"))
+    parts = (
+        Thinking(None, "secret thought"),
+        Text("Said."),
+        call(result="secret result", arguments={"a": "secret"}),
+    )
     telling = made(
         user("Go."),
         Message("i", "user", AT, "live", None, None, None, (Context("ide", "secret file"),)),
@@ -166,7 +170,7 @@ def test_only_what_was_chosen_is_told() -> None:
     none = exported("atif", [telling], Choice(tools="none"))
     assert b"read_file" not in none
     everything = exported("atif", [telling])
-    assert everything.count(b"secret") == 5
+    assert everything.count(b"secret") == 6
 
 
 def test_a_step_of_the_agent_has_its_calls_results_and_tokens() -> None:
@@ -232,6 +236,11 @@ def test_what_was_taken_back_is_counted_and_not_a_step() -> None:
         "total_steps": 3,
     }
     assert "notes" not in told(made(user("Right.")))
+
+
+def test_a_sum_that_no_step_has_is_told_of_the_whole() -> None:
+    metrics = told(made(assistant(Text("Yes."))))["final_metrics"]
+    assert metrics["total_prompt_tokens"] == sample().usage.input
 
 
 def test_what_was_copied_is_marked_and_has_no_tokens() -> None:

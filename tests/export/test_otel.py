@@ -207,6 +207,13 @@ def test_a_request_in_several_pieces_is_one_span_and_counts_once() -> None:
     assert sent(found) == 100
 
 
+def test_a_request_that_several_answers_name_counts_once() -> None:
+    twice = [assistant(Text("Yes."), id=name, response=name, usage=usage("r")) for name in ("a", "b")]
+    found = told(made(user("Go."), *twice))
+    assert [span.name for span in found].count("chat gemini-2.5-pro") == 2
+    assert sent(found) == 100
+
+
 def test_what_was_taken_back_is_told_as_such_and_not_put_to_the_model_again() -> None:
     found = told(
         made(
@@ -259,7 +266,11 @@ def test_what_happened_is_an_event_of_its_turn() -> None:
 
 
 def test_only_what_was_chosen_is_told() -> None:
-    parts = (Thinking(None, "secret thought"), Text("Said."), call(result="secret result"))
+    parts = (
+        Thinking(None, "secret thought"),
+        Text("Said."),
+        call(result="secret result", arguments={"a": "secret"}),
+    )
     telling = made(user("Go."), assistant(*parts))
     names = exported("otel", [telling], Choice(tools="names"))
     assert b"secret" not in names
@@ -338,6 +349,30 @@ def test_a_request_lasts_from_what_it_was_asked_with_to_its_answer() -> None:
 def test_figures_of_any_size_are_told(given: int) -> None:
     found = told(made(assistant(usage=usage("r", given=given))))
     assert {str(facts(span).get("gen_ai.usage.input_tokens", given)) for span in found} == {str(given)}
+
+
+@pytest.mark.parametrize(
+    ("model", "maker"),
+    [
+        ("gemini-2.5-pro", "gcp.gen_ai"),
+        ("models/Gemini-3-flash", "gcp.gen_ai"),
+        ("claude-opus-4-6", "anthropic"),
+        ("gpt-5.5", "openai"),
+        ("o3", "openai"),
+        ("openrouter/x-ai/grok-4", "x_ai"),
+        ("llama-4", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_who_makes_a_model(model: str | None, maker: str) -> None:
+    found = told(made(assistant(model=model)))
+    assert facts(found[0])["gen_ai.provider.name"] == maker
+    assert found[0].name == (f"chat {model}" if model else "chat")
+
+
+def test_a_sum_that_no_request_has_is_told_of_the_whole() -> None:
+    root = told(made(assistant(Text("Yes."))))[-1]
+    assert facts(root)["gen_ai.usage.input_tokens"] == sample().usage.input
 
 
 def test_a_subagent_that_two_calls_name_is_told_once() -> None:
