@@ -31,8 +31,8 @@ def spans(request: ExportTraceServiceRequest) -> list[Span]:
     return [span for about in request.resource_spans for scope in about.scope_spans for span in scope.spans]
 
 
-def facts(span: Span) -> Json:
-    """Return the attributes of a span."""
+def facts(span: Span | Span.Event) -> Json:
+    """Return the attributes of a span, or of an event in it."""
     return {pair.key: getattr(pair.value, str(pair.value.WhichOneof("value"))) for pair in span.attributes}
 
 

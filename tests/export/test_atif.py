@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from atif import Trajectory
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from syrupy.assertion import SnapshotAssertion
 
 import casebook
@@ -137,7 +137,9 @@ def test_who_says_what() -> None:
             Message("t", "user", AT, "live", None, None, None, (Context("task", "Look."),)),
             assistant(Text("So.")),
             Event("e", "compaction", AT, "live", ""),
-            Event("w", "warning", AT, "live", "careful"),
+            Event("w", "warning", AT, "live", "careful", Opaque([1])),
+            Event("x", "error", AT, "live", ""),
+            Event("i", "info", AT, "live", ""),
         )
     )["steps"]
     assert [(step["source"], step["message"]) for step in steps] == [
@@ -148,7 +150,9 @@ def test_who_says_what() -> None:
         ("agent", "So."),
         ("system", "The conversation was compressed here."),
         ("system", "careful"),
+        ("system", "error"),
     ]
+    assert [step["extra"] for step in steps[-2:]] == [{"kind": "warning", "opaque": [[1]]}, {"kind": "error"}]
     assert steps[0]["timestamp"] == "2026-03-01T09:00:00.000Z"
 
 
@@ -293,7 +297,7 @@ def test_deep_arguments_are_valid(depth: int) -> None:
     assert ("json" in arguments) == (depth > 60)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TIMELINES)
 def test_any_timeline_is_valid(timeline: list[Entry]) -> None:
     told(made(*timeline))

@@ -1,20 +1,22 @@
 """OpenTelemetry spans: both encodings say the same, and every conversation is one well-formed tree."""
 
 import json
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from syrupy.assertion import SnapshotAssertion
 
 import casebook
 import tellings
 from made_dialogues import AT, TIMELINES, TIMES, assistant, call, made, sample, usage, user
 from otlp import facts, from_json, from_proto, spans, tree
+from retold.export.formats import FORMATS
 from retold.export.telling import Choice, Telling
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
@@ -139,6 +141,21 @@ def test_a_long_conversation_is_written_some_at_a_time(monkeypatch: pytest.Monke
     assert len({str(about.resource) for about in request.resource_spans}) == 1
 
 
+@pytest.mark.parametrize("form", ["atif", "otel", "otel-proto"])
+def test_a_conversation_is_written_before_the_next_is_read(form: str) -> None:
+    many = [assistant(call(id=str(place), result="x" * 1000), id=str(place)) for place in range(100)]
+
+    def conversations() -> Iterator[Telling]:
+        yield made(*many)
+        raise AssertionError("the next one was asked for")
+
+    first: list[bytes] = []
+    with pytest.raises(AssertionError, match="the next one"):
+        deque(map(first.append, FORMATS[form].pieces()(conversations(), Choice())))
+    assert b"".join(first) == exported(form, [made(*many)], Choice())
+    assert form == "otel-proto" or max(map(len, first)) < 10_000 < sum(map(len, first))
+
+
 def test_the_same_conversation_has_the_same_ids_when_it_has_grown() -> None:
     before = told(made(user("One?"), assistant(call(), Text("Yes."))))
     after = told(
@@ -217,6 +234,7 @@ def test_a_request_that_several_answers_name_counts_once() -> None:
 def test_what_was_taken_back_is_told_as_such_and_not_put_to_the_model_again() -> None:
     found = told(
         made(
+            Event("n", "notice", AT, "live", "psst"),
             user("Wrong.", fate="rewound"),
             assistant(call(), fate="rewound", usage=usage("r1")),
             user("Right.", 5),
@@ -258,11 +276,14 @@ def test_what_became_of_a_call(more: dict[str, Any], status: str, kind: str | No
 
 def test_what_happened_is_an_event_of_its_turn() -> None:
     happened = Event("e", "compaction", AT + timedelta(minutes=1), "live", "")
-    quiet = Event("n", "notice", AT, "live", "psst")
-    everything = told(made(user("Go."), happened, quiet))[0]
-    assert [event.name for event in everything.events] == ["retold.compaction", "retold.notice"]
-    usual = told(made(user("Go."), happened, quiet), Choice())[0]
+    quiet = Event("n", "notice", AT, "live", "psst", Opaque({"odd": 1}))
+    empty = Event("i", "info", AT, "live", "")
+    everything = told(made(quiet, user("Go."), happened, empty))[0]
+    assert [event.name for event in everything.events] == ["retold.notice", "retold.compaction"]
+    assert facts(everything.events[0]) == {"retold.text": "psst", "retold.opaque": '{"odd":1}'}
+    usual = told(made(quiet, user("Go."), happened, empty), Choice())[0]
     assert [event.name for event in usual.events] == ["retold.compaction"]
+    assert usual.span_id == everything.span_id
 
 
 def test_only_what_was_chosen_is_told() -> None:
@@ -388,7 +409,7 @@ def test_what_it_cost_is_told_of_the_whole() -> None:
     assert facts(root)["gen_ai.agent.version"] == "1.1"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TIMELINES, TIMES, TIMES)
 def test_any_timeline_is_a_tree(
     timeline: list[Entry], started_at: datetime | None, ended_at: datetime | None

@@ -15,7 +15,8 @@ IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 """The pictures that the format knows."""
 DEEPEST = 64
 """How deep a value may be nested before it is told as text: the format's own validator gives up on deeper ones."""
-_COMPRESSED = "The conversation was compressed here."
+_UNTOLD = {"compaction": "The conversation was compressed here."}
+"""What to say of an event that says nothing itself."""
 
 Json = dict[str, Any]
 
@@ -26,14 +27,11 @@ def step(said: Said, number: int, started: Collection[str]) -> Json:
         case Answer():
             told = _answer(said, started)
         case Event():
-            told = {"source": "system", "message": said.text or _COMPRESSED, "extra": {"kind": said.kind}}
+            told = {"source": "system", "message": said.text or _UNTOLD.get(said.kind, said.kind)}
         case Message():
             told = {"source": _source(said), "message": _message(said.parts)}
     first = said.messages[0] if isinstance(said, Answer) else said
-    opaque = (
-        [] if isinstance(said, Event) else [part.value for part in said.parts if isinstance(part, Opaque)]
-    )
-    extra = {**told.pop("extra", {}), **_extra(first, opaque)}
+    extra = _extra(said)
     return {"step_id": number, **_circumstances(first), **told, **({"extra": extra} if extra else {})}
 
 
@@ -51,10 +49,14 @@ def _circumstances(entry: Message | Event) -> Json:
     return told if entry.own else {**told, "is_copied_context": True}
 
 
-def _extra(entry: Message | Event, opaque: Sequence[Any]) -> Json:
+def _extra(said: Said) -> Json:
     """Return what the format has no place for: that the model is told this no more, and what nobody understands."""
-    told: Json = {} if entry.fate == "live" else {"fate": entry.fate}
-    return {**told, "opaque": [_shallow(value) for value in opaque]} if opaque else told
+    told: Json = {"kind": said.kind} if isinstance(said, Event) else {}
+    if said.fate != "live":
+        told["fate"] = said.fate
+    parts: Iterable[Part | None] = (said.opaque,) if isinstance(said, Event) else said.parts
+    opaque = [_shallow(part.value) for part in parts if isinstance(part, Opaque)]
+    return {**told, "opaque": opaque} if opaque else told
 
 
 def _source(message: Message) -> str:

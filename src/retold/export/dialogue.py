@@ -115,7 +115,7 @@ def _told(
             message = _chosen(entry, choice)
             if message.parts:
                 yield message
-        elif choice.notices or entry.kind not in _QUIET:
+        elif entry.kind not in _QUIET or (choice.notices and (entry.text or entry.opaque)):
             yield entry
 
 

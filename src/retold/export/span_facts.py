@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from retold.export.dialogue import Answer, Said, agent_version, text_of
 from retold.export.gen_ai import input_message, outcome, output_message, provider, said_message, tokens
 from retold.model.display import AgentDisplay
-from retold.model.entries import Fate, Message
+from retold.model.entries import Event, Fate, Message
 from retold.model.parts import ToolCall
 from retold.model.session import Session
 from retold.model.usage import Totals
@@ -87,6 +87,12 @@ def of_call(call: ToolCall, fate: Fate) -> Attributes:
     if call.status in ERRORS:
         told["error.type"] = ERRORS[call.status]
     return told | of_fate(fate)
+
+
+def of_event(event: Event) -> Attributes:
+    """Return what is told of something that happened in between."""
+    told: Attributes = {"retold.text": event.text, **of_fate(event.fate)}
+    return told if event.opaque is None else told | {"retold.opaque": as_json(event.opaque.value)}
 
 
 def of_fate(fate: Fate) -> Attributes:

@@ -19,6 +19,7 @@ from retold.export.span_facts import (
     Attributes,
     agent_name,
     of_call,
+    of_event,
     of_fate,
     of_request,
     of_session,
@@ -105,7 +106,7 @@ class _Course:
         return lasted
 
     def _turn(self, turn: list[Said], number: int, session_id: bytes) -> Told:
-        first = turn[0].messages[0] if isinstance(turn[0], Answer) else turn[0]
+        first = _first(turn)
         turn_id = self._id("turn", first.id)
         spells: list[Interval] = []
         happenings: list[Happening] = []
@@ -116,7 +117,7 @@ class _Course:
             at = self.clock.tick(said.at)
             spells.append(Interval(at, at))
             if isinstance(said, Event):
-                happenings.append(Happening(f"retold.{said.kind}", at, {"retold.text": said.text}))
+                happenings.append(Happening(f"retold.{said.kind}", at, of_event(said)))
             else:
                 self.waiting.append((said.fate, input_message(said)))
         lasted = Interval.around(spells)
@@ -213,6 +214,12 @@ def _calls(answer: Answer, times: Iterable[int]) -> Iterator[tuple[ToolCall, int
     """Yield the calls of an answer, and when the piece came in which each stands."""
     for message, at in zip(answer.messages, times, strict=True):
         yield from ((part, at) for part in message.parts if isinstance(part, ToolCall))
+
+
+def _first(turn: list[Said]) -> Message | Event:
+    """Return what a turn begins with, as it does whether or not notices are told: the prompt, else an answer."""
+    said = next((one for one in turn if _is_said(one)), turn[0])
+    return said.messages[0] if isinstance(said, Answer) else said
 
 
 def _is_said(said: Said) -> bool:
