@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from ccusage import Ccusage, installed_ccusage
 from real_cli import (
@@ -28,6 +29,9 @@ from real_cli import (
 )
 
 pytest.register_assert_rewrite("synced")
+# How long an example takes to make or to try says more about the machine than about the code.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 CORE_VERSION = "0.61.0"
-INSTALL_SECONDS = 300
+INSTALL_SECONDS = 600
 RUN_SECONDS = 180
 ORACLE_SECONDS = 120
 _NEEDED = ("bash", "node", "npm")
@@ -51,7 +51,7 @@ def shared_folder() -> Path:
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
-    """Return where npm's packages are kept between test runs."""
+    """Return where packages are kept between test runs."""
     if own := env.get("RETOLD_TEST_CACHE"):
         return Path(own)
     return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retold-tests"
@@ -88,20 +88,20 @@ def install_once(folder: Path, command: Sequence[str], env: Mapping[str, str]) -
     folder.mkdir(parents=True, exist_ok=True)
     with _alone(folder.with_name(folder.name + ".lock")):
         if not done.exists():
-            _npm(command, env)
+            _install(command, env)
             done.touch()
 
 
-def _npm(command: Sequence[str], env: Mapping[str, str]) -> None:
+def _install(command: Sequence[str], env: Mapping[str, str]) -> None:
     settings = {**os.environ, **env}
     try:
         finished = subprocess.run(
             command, env=settings, stdin=subprocess.DEVNULL, timeout=INSTALL_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
-        raise UnavailableError(f"npm took too long to install {command[-1]}") from None
+        raise UnavailableError(f"it took too long to install {command[-1]}") from None
     if finished.returncode:
-        raise UnavailableError(f"npm could not install {command[-1]}: exit status {finished.returncode}")
+        raise UnavailableError(f"could not install {command[-1]}: exit status {finished.returncode}")
 
 
 @contextmanager

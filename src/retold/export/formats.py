@@ -42,4 +42,9 @@ class Format:
 FORMATS = {
     "json": Format("a session as `retold show --json` prints it", ".json", "session_json"),
     "jsonl": Format("events, one JSON object per line", ".jsonl", "event_lines", holds_many=True),
+    "atif": Format("a trajectory in the Agent Trajectory Interchange Format", ".json", "atif"),
+    "otel": Format("OpenTelemetry GenAI spans, OTLP JSON", ".jsonl", "otel", holds_many=True),
+    "otel-proto": Format(
+        "the same as Protocol Buffers", ".pb", "otel_proto", holds_many=True, is_binary=True
+    ),
 }

@@ -1,0 +1,88 @@
+"""A real receiver takes the spans as they are written, and tells them again as they were meant."""
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tellings
+from conftest import available
+from made_dialogues import assistant, call, made, usage, user
+from otlp import facts, from_proto, spans
+from phoenix import Phoenix, installed_phoenix, running_phoenix
+from real_cli import cache_folder
+from retold.export.telling import Telling
+from retold.model.parts import Text
+from tellings import exported
+
+pytestmark = pytest.mark.receiver
+KINDS = {"invoke_agent": "AGENT", "chat": "LLM", "execute_tool": "TOOL", "turn": "UNKNOWN"}
+"""What Phoenix takes each operation for."""
+
+
+@pytest.fixture(scope="module")
+def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phoenix]:
+    with available():
+        program = installed_phoenix(cache_folder(os.environ))
+        with running_phoenix(program, tmp_path_factory.mktemp("phoenix")) as receiver:
+            yield receiver
+
+
+def told(tmp_path: Path) -> list[Telling]:
+    """Some conversations of each agent, those with subagents among them, and one in which things go wrong."""
+    failing = made(
+        user("Go, then.\0\x1b[31m <script>"),
+        assistant(call(status="error", error="no such file"), usage=usage("r1")),
+        assistant(Text("It is not there."), minute=2, id="b", fate="rewound", usage=usage("r2")),
+        key="gemini:failing",
+    )
+    return [failing, *(telling for telling in tellings.demo(tmp_path) if telling.subagents)]
+
+
+def total(telling: Telling, figure: str) -> int:
+    usage = telling.session.usage
+    own = sum(getattr(usage, name) or 0 for name in figure.split())
+    return own + sum(total(child, figure) for child in telling.subagents.values())
+
+
+def test_a_real_receiver_takes_them(phoenix: Phoenix, tmp_path: Path) -> None:
+    conversations = told(tmp_path)
+    content = exported("otel-proto", conversations)
+    phoenix.send(content)
+    phoenix.send(content)  # again: the same spans, and no others
+    meant = {span.span_id.hex(): span for span in spans(from_proto(content))}
+    found: dict[str, Any] = {}
+    for received in phoenix.spans(len(meant)):
+        assert received["context"]["span_id"] not in found
+        found[received["context"]["span_id"]] = received
+    assert set(found) == set(meant)
+    for span_id, span in meant.items():
+        one, about = found[span_id], facts(span)
+        assert one["name"] == span.name
+        assert (one["parent_id"] or "") == span.parent_span_id.hex()
+        assert one["context"]["trace_id"] == span.trace_id.hex()
+        assert one["span_kind"] == KINDS[about["gen_ai.operation.name"]]
+        assert one["status_code"] == ("ERROR" if span.status.code else "UNSET")
+        attributes = one["attributes"]
+        assert attributes["session.id"] == about["gen_ai.conversation.id"]
+        assert attributes.get("llm.token_count.prompt") == about.get("gen_ai.usage.input_tokens")
+        assert attributes.get("llm.token_count.completion") == about.get("gen_ai.usage.output_tokens")
+        assert attributes.get("tool.name") == about.get("gen_ai.tool.name")
+        for kind in ("input", "output"):
+            messages = json.loads(about.get(f"gen_ai.{kind}.messages", "[]"))
+            roles = [attributes[f"llm.{kind}_messages.{n}.message.role"] for n in range(len(messages))]
+            assert roles == [message["role"] for message in messages]
+    _are_summed(phoenix, conversations[1:])
+
+
+def _are_summed(phoenix: Phoenix, conversations: list[Telling]) -> None:
+    """It finds the conversations, and sums to what retold counted."""
+    sums = {session["session_id"]: session for session in phoenix.sessions()}
+    for telling in conversations:
+        session = sums[telling.session.key]
+        assert len(session["traces"]) == 1
+        assert session["token_count_prompt"] == total(telling, "input")
+        assert session["token_count_completion"] == total(telling, "output reasoning")
