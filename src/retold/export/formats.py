@@ -31,4 +31,16 @@ class Format:
 FORMATS = {
     "json": Format("a session as `retold show --json` prints it", ".json", "session_json"),
     "jsonl": Format("events, one JSON object per line", ".jsonl", "event_lines", holds_many=True),
+    "md": Format("Markdown to read and to paste; `retold read` reads it back", ".md", "markdown"),
+    "share-md": Format("Markdown as `/chat share` of Gemini CLI writes it", ".md", "share_md"),
+    "share-json": Format("JSON as `/chat share` of Gemini CLI writes it", ".json", "share_json"),
+    "chat": Format(
+        "chat messages with roles and tool calls, one conversation per line",
+        ".jsonl",
+        "chat_lines",
+        holds_many=True,
+    ),
+    "csv": Format(
+        "a row for each entry and tool call, safe for spreadsheets", ".csv", "session_csv", holds_many=True
+    ),
 }
