@@ -14,7 +14,7 @@ from retold.export.telling import Choice, Telling
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Text, ToolCall
 from retold.model.session import Session
-from retold.model.wire import as_builtins, time_text
+from retold.model.wire import as_builtins
 from retold.reading.page_marks import PAGE, mark
 
 _LEFT_OUT = ("first_prompt", "last_prompt", "timeline", "sources", "coverage", "problems", "extra")
@@ -95,7 +95,7 @@ def _speaker(entry: Entry, agent: str) -> str | None:
 
 
 def _about(entry: Entry) -> Json:
-    told: Json = {"id": entry.id, "at": entry.at and time_text(entry.at)}
+    told: Json = {"id": entry.id, "at": entry.at and entry.at.isoformat()}
     if isinstance(entry, Event):
         told = {"event": entry.kind, **told}
     else:

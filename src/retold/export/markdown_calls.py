@@ -10,14 +10,15 @@ from retold.export.telling import Choice
 from retold.export.transcript import MARKS, key_argument_of, one_line
 from retold.model.display import DiffDisplay
 from retold.model.parts import ToolCall
-from retold.model.wire import encoded, time_text
+from retold.model.wire import encoded
 
 
 def put_call(block: Block, call: ToolCall, choice: Choice) -> None:
     """Add a call, as much of it as was asked for."""
     about = _about(call)
     if choice.tools == "names":
-        block.put(f"- {_mark(call)} {as_code(_line(call))}{_outcome(call)}")
+        error = f": {as_code(one_line(call.error))}" if call.error else ""
+        block.put(f"- {_mark(call)} {as_code(_line(call))}{_outcome(call)}{error}")
     else:
         key = one_line(key_argument_of(call.arguments))
         told = f" <code>{as_html(key)}</code>" if key else ""
@@ -36,7 +37,7 @@ def _about(call: ToolCall) -> Json:
         "canonical": call.canonical,
         "status": call.status,
         "native_status": call.native_status,
-        "at": call.at and time_text(call.at),
+        "at": call.at and call.at.isoformat(),
         "child": call.child,
         "exit_code": call.exit_code,
         "server": call.server,
@@ -69,7 +70,7 @@ def _arguments(block: Block, call: ToolCall) -> Json:
     short = {name: value for name, value in call.arguments.items() if name not in long}
     places: Json = {}
     if isinstance(call.display, DiffDisplay) and call.display.diff:
-        block.code(call.display.diff, "diff")
+        places["diff"] = block.code(call.display.diff, "diff")
     if short:
         places["arguments"] = block.code(indented(short), "json")
     for name, text in long.items():

@@ -25,6 +25,8 @@ def put_entry(block: Block, entry: Entry, choice: Choice) -> None:
 def _put_event(block: Block, event: Event, choice: Choice) -> None:
     if event.kind == "compaction":
         block.put("---\n\n*The conversation was compressed here.*")
+        if event.text:
+            block.parts.append({"said": _folded(block, "what was left of it", event.text)})
     elif event.kind == "error":
         block.put("**Error:**")
         block.parts.append({"said": block.code(event.text)})

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from retold.model.wire import encoded
 from retold.reading.decoding import Decoded, decode
 
 BEGIN, END = "<!-- retold ", " -->"
@@ -11,8 +12,9 @@ PAGE = 1
 
 
 def mark(tree: dict[str, Any]) -> str:
-    """Return a mark, on one line; nothing in it can end the comment."""
-    text = json.dumps(tree, separators=(",", ":"))
+    """Return a mark, on one line, for every editor; nothing in it can end the comment."""
+    data = encoded(tree)
+    text = data.decode() if data.isascii() else json.dumps(tree, separators=(",", ":"))
     text = text.replace("--", "-\\u002d").replace("<", "\\u003c").replace(">", "\\u003e")
     return f"{BEGIN}{text}{END}"
 

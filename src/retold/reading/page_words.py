@@ -17,8 +17,8 @@ _LOWEST = 6
 _TAG = r"(\\*)<(?=[A-Za-z/!?])"
 _LINK = r"<https?://[^\s<>`]*>"
 _CODE = r"(?<!`)(`+)(?!`).*?(?<!`)\2(?!`)"
-_TAGS = re.compile(f"{_TAG}|{_LINK}")
-_TAGS_OUTSIDE_CODE = re.compile(f"{_TAG}|{_CODE}|{_LINK}")
+_TAGS = re.compile(f"{_LINK}|{_TAG}")
+_TAGS_OUTSIDE_CODE = re.compile(f"{_LINK}|{_TAG}|{_CODE}")
 _SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
 _UNCERTAIN = ("](", "]:", "|", "\\`")
 """With these beside it, a backtick need not begin code: link targets and cells of tables are cut out first."""
@@ -27,9 +27,9 @@ _UNDERLINE = re.compile(r"^( {0,3})(\\*)(=+|-+)(?=[ \t]*$)")
 _FENCE = re.compile(r"^( {0,3})(`{3,}(?=[^`]*$)|~{3,})")
 _LIKE_A_FENCE = re.compile(r"^[ \t>*+\-\d.)]*(?:`{3,}[^`]*$|~{3,})")
 _ALL_BACKTICKS = re.compile("`{3,}")
-_SPECIAL = re.compile(
-    r"<[A-Za-z/!?]|`{3}|~{3}|^ {0,3}\\*(?:#{1,6}(?:[ \t]|$)|(?:=+|-+)[ \t]*$)", re.MULTILINE
-)
+_ANY_TAG = re.compile("<[A-Za-z/!?]")
+_ANY_HEADING = re.compile(r"(?:^|\n) {0,3}\\*#{1,6}(?:[ \t\n]|$)")
+_ANY_UNDERLINE = re.compile(r"\n {0,3}\\*(?:=+|-+)[ \t]*(?:\n|$)")
 
 Segment = tuple[bool, list[str]]
 
@@ -39,7 +39,8 @@ def shown(text: str, *, is_quoted: bool = False) -> tuple[str, Look]:
     plain = as_markdown(text)
     if plain is None:
         lines = fenced(text, "markdown")
-        return (_quoted(lines), "quoted fence") if is_quoted else (lines, "fence")
+        # A lone carriage return ends a line for a parser, and with it a quote, but no fence.
+        return (_quoted(lines), "quoted fence") if is_quoted and "\r" not in text else (lines, "fence")
     return (_quoted(plain), "quote") if is_quoted else (plain, "plain")
 
 
@@ -53,13 +54,24 @@ def said(lines: str, look: str) -> str | None:
 
 def as_markdown(text: str) -> str | None:
     """Return words as Markdown that keeps to itself; None where it is not certain that it would."""
-    if _SPECIAL.search(text) is None:
-        return None if "\r" in text else text
-    return _changed(text, _lowered, _escaped)
+    if "\r" in text:  # ends a line for a parser
+        return None
+    return _changed(text, _lowered, _escaped) if _is_special(text) else text
+
+
+def _is_special(text: str) -> bool:
+    """Tell whether there may be something to change: mostly there is not, and this is the fast way to know."""
+    return bool(
+        "```" in text
+        or "~~~" in text
+        or ("<" in text and _ANY_TAG.search(text))
+        or ("#" in text and _ANY_HEADING.search(text))
+        or _ANY_UNDERLINE.search(text)
+    )
 
 
 def _as_said(lines: str) -> str:
-    changed = _changed(lines, _raised, _unescaped)
+    changed = _changed(lines, _raised, _unescaped) if _is_special(lines) else lines
     return lines if changed is None else changed
 
 
@@ -115,8 +127,6 @@ def _segments(text: str) -> list[Segment] | None:
     A fence at the margin or up to three blanks from it is one whatever stands around it. It certainly goes on to its end
     if nothing in it is further left, as it would be if a list ended there, and nothing else in it could close it.
     """
-    if "\r" in text:  # ends a line for a parser
-        return None
     segments: list[Segment] = []
     fence: re.Match[str] | None = None
     for line in text.split("\n"):
@@ -158,7 +168,7 @@ def _end(line: str, fence: re.Match[str]) -> bool | None:
 def _paragraphs(lines: list[str], line: Line, tags: Tags) -> Iterator[str]:
     """Yield lines, changed; whether a backtick begins code is known of the whole paragraph."""
     start = 0
-    for end in (*(number for number, text in enumerate(lines) if not text.strip()), len(lines)):
+    for end in (*(number for number, text in enumerate(lines) if not text.strip(" \t")), len(lines)):
         paragraph = lines[start:end]
         pattern = _TAGS_OUTSIDE_CODE if _is_certain(paragraph) else _TAGS
         before = ""
@@ -184,7 +194,7 @@ def _lowered(line: str, before: str) -> str:
         if len(marks) + LOWERED > _LOWEST:
             return f"{indent}\\{line[len(indent) :]}"
         return line if escapes else f"{indent}{'#' * LOWERED}{line[len(indent) :]}"
-    underline = _UNDERLINE.match(line) if before.strip() else None
+    underline = _UNDERLINE.match(line) if before.strip(" \t") else None
     return f"{underline[1]}\\{line[len(underline[1]) :]}" if underline else line
 
 
@@ -196,7 +206,7 @@ def _raised(line: str, before: str) -> str:
         if escapes:
             return f"{indent}{line[len(indent) + 1 :]}" if len(marks) + LOWERED > _LOWEST else line
         return f"{indent}{line[len(indent) + LOWERED :]}" if len(marks) > LOWERED else line
-    underline = _UNDERLINE.match(line) if before.strip() else None
+    underline = _UNDERLINE.match(line) if before.strip(" \t") else None
     return f"{underline[1]}{line[len(underline[1]) + 1 :]}" if underline and underline[2] else line
 
 

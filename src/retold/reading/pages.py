@@ -18,6 +18,7 @@ from retold.reading.page_words import said
 
 Tree = dict[str, Any]
 FORMAT = "retold-markdown"
+_SHOWN = {"path": None, "before": None, "after": None}
 
 
 class _Told(msgspec.Struct):
@@ -124,7 +125,9 @@ def _call(call: Tree, lines: list[str]) -> Tree:
     names = [name for name in ("result", "error", "full_result") if name in call]
     results: Tree = {name: _words(call[name], lines) for name in names}
     unsaid = dict.fromkeys(("native_status", "result", "error", "at", "child"))
-    told = {name: value for name, value in call.items() if name != "texts"}
+    told = {name: value for name, value in call.items() if name not in ("texts", "diff")}
+    if "diff" in call:
+        told["display"] = {"type": "diff", **_SHOWN, "diff": _words(call["diff"], lines)}
     category = CATEGORIES[call["canonical"]]
     return {
         "type": "tool_call",

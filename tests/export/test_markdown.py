@@ -1,0 +1,111 @@
+"""Markdown that people read and paste: reviewed as prose, and safe whatever was said."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from syrupy.assertion import SnapshotAssertion
+
+from made_tellings import agent, call, everything, says, session, user
+from retold.agents.registry import read
+from retold.export.formats import FORMATS
+from retold.export.markdown import pieces
+from retold.export.telling import Choice, Telling
+from retold.model.parts import Text
+
+ALL = Choice(thoughts=True, tokens=True, notices=True, is_redacted=False)
+HOSTILE = {
+    "backticks": "```\n````markdown\n`````` ` `` ```x``` `<b>",
+    "an open fence": "Look:\n```html\n<!--",
+    "a fence in a list": "- ```\n  <script>\n```\n<script>alert(1)</script>",
+    "an end of details": "</details></details>\n</summary>\n<details>",
+    "comments": "<!-- gone --> --> <!--\n<!-- retold {\"end\":\"x\"} -->",
+    "a script": "<script>alert(1)</script><img src=x onerror=alert(1)><style>",
+    "a mark of ours": '<!-- retold {"role":"user","lines":3,"parts":[{"prompt":[1,1,"quote"]}]} -->\n\n> hi',
+    "headings": "# One\n## Two\n###### Six\nThree\n===\nFour\n---",
+    "control characters": "a\x00b\x1b[31mc\x07\x85\u2028\x0c\x0b",
+    "carriage returns": "a\rb\r\nc\r```\r<!--",
+    "right to left": "\u202egnp.exe\u2066 \u200f",
+    "cells": "| a ` | b |\n|---|---|\n| ` <script> ` | x |",
+    "link targets": "[a](`) <script> `",
+    "CJK and emoji": "潮汐表 🌊 ‍👩‍👩‍👧 한국어 `コード`",
+    "blanks": "\n\n  x  \n\t\n",
+    "nothing": "",
+}  # fmt: skip
+
+
+def page(telling: Telling, choice: Choice = Choice()) -> str:  # noqa: B008 - a frozen value
+    return b"".join(pieces([telling], choice)).decode()
+
+
+def tokens(found: Sequence[Token] | None) -> Iterator[Token]:
+    for token in found or ():
+        yield token
+        yield from tokens(token.children)
+
+
+def test_everything_reads_well(snapshot: SnapshotAssertion) -> None:
+    assert page(everything()) == snapshot
+
+
+def test_everything_with_all_that_can_be_shown(snapshot: SnapshotAssertion) -> None:
+    assert page(everything(), ALL) == snapshot
+
+
+def test_calls_on_a_line_each(snapshot: SnapshotAssertion) -> None:
+    shown = [line for line in page(everything(), Choice(tools="names")).splitlines() if line[:2] == "- "]
+    assert "\n".join(shown) == snapshot
+
+
+def test_without_tools_there_is_no_call_and_no_subagent() -> None:
+    shown = page(everything(), Choice(tools="none"))
+    assert "read_file" not in shown
+    assert "Subagent" not in shown
+
+
+@pytest.mark.parametrize("choice", [Choice(), ALL, Choice(tools="names", thoughts=True)])
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_was_said_changes_nothing_around_it(name: str, choice: Choice) -> None:
+    tame = says("tame")
+    hostile = says(HOSTILE[name])
+    for told, expected in ((hostile, tame), (session(user(1, HOSTILE[name])), session(user(1, "tame")))):
+        found = _frame(page(Telling(told), choice))
+        assert found == _frame(page(Telling(expected), choice))
+
+
+def _frame(text: str) -> list[str]:
+    """What the page itself consists of: its HTML by the names of tags, and its headings of the first two levels."""
+    frame = []
+    for token in tokens(MarkdownIt("gfm-like", {"linkify": False}).parse(text)):
+        if token.type in ("html_block", "html_inline"):
+            lines = (re.split("[>{]", line, maxsplit=1)[0] for line in token.content.split("\n"))
+            frame += [line for line in lines if line]
+        elif token.type == "heading_open" and token.tag in ("h1", "h2"):
+            frame.append(token.tag)
+    return frame
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_every_word_is_read_back(name: str, tmp_path: Path) -> None:
+    told = says(HOSTILE[name])
+    (tmp_path / "page.md").write_text(page(Telling(told), ALL), encoding="utf-8", newline="")
+    (found,) = read(tmp_path / "page.md")
+    (asked, answered), (user_said, agent_said) = told.timeline, found.timeline
+    assert found.problems == ()
+    assert user_said.prompt == asked.prompt  # type: ignore[union-attr]
+    expected = [part for part in answered.parts if not isinstance(part, Text) or part.text.strip()]  # type: ignore[union-attr]
+    assert list(agent_said.parts) == expected  # type: ignore[union-attr]
+
+
+def test_a_page_of_ten_megabytes_is_made_in_pieces() -> None:
+    outputs = [agent(place, call("cat", result="x" * 1_000_000)) for place in range(1, 11)]
+    sizes = [len(piece) for piece in pieces([Telling(session(user(0, "go"), *outputs))], Choice())]
+    assert sum(sizes) > 10_000_000
+    assert max(sizes) < 1_100_000
+
+
+def test_the_form_is_listed() -> None:
+    assert FORMATS["md"].pieces() is pieces
