@@ -43,7 +43,7 @@ def at(minute: int) -> datetime:
 
 def user(minute: int, prompt: str | None, *more: Part, **fields: Any) -> Message:
     parts = (*((Text(prompt),) if prompt is not None else ()), *more)
-    told = {
+    told: dict[str, Any] = {
         "id": f"u{minute}",
         "role": "user",
         "at": at(minute),
@@ -56,18 +56,36 @@ def user(minute: int, prompt: str | None, *more: Part, **fields: Any) -> Message
 
 def agent(minute: int, *parts: Part, **fields: Any) -> Message:
     usage = Usage(f"r{minute}", 1200, 400, 0, 50, 25, 0, 1275)
-    told = {"id": f"a{minute}", "role": "assistant", "at": at(minute), "fate": "live", "prompt": None}
+    told: dict[str, Any] = {
+        "id": f"a{minute}",
+        "role": "assistant",
+        "at": at(minute),
+        "fate": "live",
+        "prompt": None,
+    }
     return Message(**{**told, "model": "gemini-2.5-pro", "usage": usage, "parts": parts, **fields})
 
 
 def call(name: str, canonical: Any = "other", **fields: Any) -> ToolCall:
-    told = {"id": f"{name}-1", "arguments": {}, "status": "success", "native_status": None, "result": None}
+    told: dict[str, Any] = {
+        "id": f"{name}-1",
+        "arguments": {},
+        "status": "success",
+        "native_status": None,
+        "result": None,
+    }
     told |= {"error": None, "at": None, "child": None}
     return ToolCall(name=name, canonical=canonical, category=CATEGORIES[canonical], **{**told, **fields})
 
 
 def session(*entries: Entry, key: str = KEY, **fields: Any) -> Session:
-    told = {"agent": "gemini", "native_id": "0000002a", "kind": "main", "status": "success", "sources": ()}
+    told: dict[str, Any] = {
+        "agent": "gemini",
+        "native_id": "0000002a",
+        "kind": "main",
+        "status": "success",
+        "sources": (),
+    }
     told |= {"project": Project("/home/ann/dev/almanac", "almanac", None, "recorded")}
     told |= {"started_at": START, "ended_at": at(20), "coverage": Coverage(len(entries), 0), "problems": ()}
     return assembled(Draft(key=key, full=entries, active=entries, **{**told, **fields}), "full")

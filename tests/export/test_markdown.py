@@ -22,7 +22,7 @@ HOSTILE = {
     "an open fence": "Look:\n```html\n<!--",
     "a fence in a list": "- ```\n  <script>\n```\n<script>alert(1)</script>",
     "an end of details": "</details></details>\n</summary>\n<details>",
-    "comments": "<!-- gone --> --> <!--\n<!-- retold {\"end\":\"x\"} -->",
+    "comments": '<!-- gone --> --> <!--\n<!-- retold {"end":"x"} -->',
     "a script": "<script>alert(1)</script><img src=x onerror=alert(1)><style>",
     "a mark of ours": '<!-- retold {"role":"user","lines":3,"parts":[{"prompt":[1,1,"quote"]}]} -->\n\n> hi',
     "headings": "# One\n## Two\n###### Six\nThree\n===\nFour\n---",

@@ -21,6 +21,7 @@ from retold.model.session import Session
 FORMS = {"share-md": "out.md", "share-json": "out.json"}
 ENVIRONMENT = "<session_context>"
 SCRIPT = """
+ARGS --yolo
 WAIT 9
 TYPE first question about the project
 ENTER

@@ -98,7 +98,7 @@ def test_nothing_in_a_mark_ends_it(tree: dict[str, str]) -> None:
     assert line.count("--") == 2
     assert marked(line) == tree
     for parser in PARSERS:
-        assert [token.type for token in parser.parse(f"{line}\n\nend")][0] == "html_block"
+        assert next(token.type for token in parser.parse(f"{line}\n\nend")) == "html_block"
 
 
 @pytest.mark.parametrize(

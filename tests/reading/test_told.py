@@ -34,7 +34,7 @@ def written(folder: Path, form: str, telling: Telling, choice: Choice = ALL) -> 
 
 def words(session: Session) -> list[Any]:
     """Who said and did what, in order."""
-    told = []
+    told: list[Any] = []
     for entry in session.timeline:
         if isinstance(entry, Message):
             parts = [] if entry.prompt is None else [entry.prompt, *_words(entry, is_prompt=True)]

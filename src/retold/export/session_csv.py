@@ -74,9 +74,9 @@ def _call(call: ToolCall, choice: Choice) -> Row:
     named = {"call": call.id, "tool": call.name, "canonical": call.canonical, "status": call.status}
     told: Row = {"exit_code": call.exit_code}
     if choice.tools == "full":
-        results = (call.full_result or call.result, call.error)
+        results = [text for text in (call.full_result or call.result, call.error) if text is not None]
         told["arguments"] = encoded(call.arguments).decode()
-        told["result"] = "\n".join(text for text in results if text is not None)
+        told["result"] = "\n".join(results) if results else None
     return {**at, **named, **told}
 
 
