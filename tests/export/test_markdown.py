@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
@@ -14,7 +15,8 @@ from retold.agents.registry import read
 from retold.export.formats import FORMATS
 from retold.export.markdown import pieces
 from retold.export.telling import Choice, Telling
-from retold.model.parts import Text
+from retold.model.parts import Attachment, Text, Thinking
+from retold.model.project import Project
 
 ALL = Choice(thoughts=True, tokens=True, notices=True, is_redacted=False)
 HOSTILE = {
@@ -86,6 +88,33 @@ def _frame(text: str) -> list[str]:
         elif token.type == "heading_open" and token.tag in ("h1", "h2"):
             frame.append(token.tag)
     return frame
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_changes_anything_around_it(name: str, tmp_path: Path) -> None:
+    """Names of tools, models, files, projects and sessions come from transcripts as well."""
+    text = HOSTILE[name]
+    for choice in (ALL, Choice(tools="names")):
+        shown = page(_named(text), choice)
+        assert _frame(shown) == _frame(page(_named("tame"), choice))
+        (tmp_path / "page.md").write_text(shown, encoding="utf-8", newline="")
+        found, child = read(tmp_path / "page.md")
+        assert (found.key, child.key, found.models) == (text, f"{text}/", (text,) if text else ())
+
+
+def _named(text: str) -> Telling:
+    made = call(text, id=text, child=f"{text}/", arguments={"path": text})
+    parts = (made, Attachment(text, text), Thinking(text, "x"))
+    told = session(
+        user(1, "go", Attachment(text), id=text),
+        agent(2, *parts, model=text, id=text, response=text),
+        key=text,
+        native_id=text,
+        summary=text or None,
+        project=Project(text, text, text, "guessed"),
+    )
+    told = msgspec.structs.replace(told, tags=(text,), agent=text)
+    return Telling(told, {f"{text}/": Telling(session(user(3, "x"), key=f"{text}/", summary=f"{text}!"))})
 
 
 @pytest.mark.parametrize("name", HOSTILE)
