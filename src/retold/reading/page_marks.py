@@ -15,8 +15,7 @@ def mark(tree: dict[str, Any]) -> str:
     """Return a mark, on one line, for every editor; nothing in it can end the comment."""
     data = encoded(tree)
     text = data.decode() if data.isascii() else json.dumps(tree, separators=(",", ":"))
-    text = text.replace("--", "-\\u002d").replace("<", "\\u003c").replace(">", "\\u003e")
-    return f"{BEGIN}{text}{END}"
+    return BEGIN + text.replace("--", "-\\u002d") + END
 
 
 def marked(line: str) -> dict[str, Any] | None:
