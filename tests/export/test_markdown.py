@@ -15,7 +15,7 @@ from retold.agents.registry import read
 from retold.export.formats import FORMATS
 from retold.export.markdown import pieces
 from retold.export.telling import Choice, Telling
-from retold.model.parts import Attachment, Text, Thinking
+from retold.model.parts import Attachment, Context, Text, Thinking
 from retold.model.project import Project
 
 ALL = Choice(thoughts=True, tokens=True, notices=True, is_redacted=False)
@@ -153,6 +153,22 @@ def test_a_page_of_ten_megabytes_is_made_in_pieces() -> None:
     sizes = [len(piece) for piece in pieces([Telling(session(user(0, "go"), *outputs))], Choice())]
     assert sum(sizes) > 10_000_000
     assert max(sizes) < 1_100_000
+
+
+def test_arguments_nested_deeper_than_can_be_indented_are_told_on_a_line() -> None:
+    deep: list[object] = []
+    for _ in range(3000):
+        deep = [deep]
+    assert "[" * 3000 in page(Telling(session(agent(1, call("dig", arguments={"deep": deep})))))
+
+
+def test_what_was_taken_back_and_says_nothing_has_no_heading() -> None:
+    silent = user(1, None, Context("tool_result", None, "x"), fate="rewound")
+    assert "Rewound" not in page(Telling(session(silent)))
+
+
+def test_a_session_without_times_tells_none() -> None:
+    assert "**Time:**" not in page(Telling(session(user(1, "x"), started_at=None, ended_at=None)))
 
 
 def test_the_form_is_listed() -> None:

@@ -114,6 +114,12 @@ def test_a_call_without_a_result_has_none_and_pictures_come_along() -> None:
     assert "aGk=" not in shared_as("share-md", told).decode()
 
 
+def test_what_the_agent_added_is_a_part_and_other_notices_are_none() -> None:
+    notice = Event(None, "notice", at(0), "live", "Update available")
+    turns = json.loads(shared_as("share-json", session(notice, user(1, "hi", Context("hook", "added")))))
+    assert turns == [{"role": "user", "parts": [{"text": "hi"}, {"text": "added"}]}]
+
+
 def test_results_that_only_mention_their_call_are_no_turn() -> None:
     told = session(user(1, None, Context("tool_result", None, "x")))
     assert shared_as("share-json", told) == b"[]"

@@ -160,6 +160,13 @@ def test_a_page_that_somebody_wrote_into_keeps_every_word(tmp_path: Path) -> Non
     assert words(parent)[-1] == words(everything().session)[-1]
 
 
+def test_a_part_of_a_kind_to_come_is_kept_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_bytes(PAGE.replace(b'{"prompt":', b'{"hologram":'))
+    parent, _child = read(tmp_path / "page.md")
+    assert {told.code for told in parent.problems} == {"unexpected-shape"}
+    assert "Why is high tide an hour late?" in str(parent.timeline)
+
+
 def test_a_torn_page_is_read_up_to_its_end(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_bytes(PAGE[: PAGE.index(b"Danke")])
     found = next(read(tmp_path / "page.md"))

@@ -1,6 +1,6 @@
 """The history that Gemini CLI's `/chat share` writes: turns with parts, as far as a session tells them.
 
-After `packages/cli/src/ui/utils/historyExportUtils.ts` of 0.61.0, which has not changed since 0.21 but for its callers.
+After `packages/cli/src/ui/utils/historyExportUtils.ts`, as it is in 0.61.0.
 """
 
 import re

@@ -89,8 +89,6 @@ def unfenced(lines: str) -> str | None:
     if not first.startswith("```"):
         return None
     fence = first[: len(first) - len(first.lstrip("`"))]
-    if rest == fence:  # nothing between, not even an empty line
-        return ""
     return text if found and last == fence else None
 
 

@@ -25,23 +25,20 @@ def told_sessions(path: Path, view: View = "full") -> list[Session] | Problem | 
     if not (_JSON.match(head) or _PAGE.match(head)):
         return None
     file = read_bytes(path)
-    if isinstance(file, Problem):
-        return file
-    found = _json_sessions(file) if _JSON.match(head) else _page(file)
+    found = file if isinstance(file, Problem) else (_json_sessions if _JSON.match(head) else _page)(file)
     return found if isinstance(found, Problem) else [_seen(session, view) for session in found]
 
 
 def _head(path: Path) -> bytes:
+    """Return how a file begins; nothing where it cannot be read: whoever is asked next says why."""
     try:
         file = DISK.open(str(path))
+        try:
+            return file.read(_HEAD)
+        finally:
+            file.close()
     except (OSError, ValueError):
-        return b""  # whoever is asked next says why
-    try:
-        return file.read(_HEAD)
-    except OSError:
         return b""
-    finally:
-        file.close()
 
 
 def _page(file: FileBytes) -> list[Session] | Problem:
