@@ -17,6 +17,7 @@ import archiving
 import counter
 import counting
 import decoding
+import exporting
 import known_items
 import searching
 from corpora import IS_TRIAL
@@ -35,6 +36,7 @@ class Group(NamedTuple):
 
 GROUPS = {
     "reading": Group("Reading", decoding.measures),
+    "export": Group("Export", exporting.export_measures),
     "sync": Group("Sync", archiving.sync_measures),
     "growth": Group("A session that grew", archiving.growth_measures),
     "list": Group("List", archiving.list_measures),

@@ -11,6 +11,7 @@ from retold.agents.protocol import Agent, Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Session, View
 from retold.reading.files import printable
+from retold.reading.told import told_sessions
 
 if TYPE_CHECKING:
     from retold.agents import claude, codex, gemini
@@ -55,11 +56,14 @@ class NotASession(Exception):  # noqa: N818 - it says what the file is, not what
 
 
 def read(path: str | os.PathLike[str], view: View = "full") -> Iterator[Session]:
-    """Read a file as it is, whichever agent wrote it, and yield its sessions; most files hold one.
+    """Read a file as it is, whichever agent or export of ours wrote it, and yield its sessions; most files hold one.
 
     Raises NotASession. What is wrong inside a file never raises: it is in the sessions' `problems`.
     """
-    found = read_any(Path(path))
+    own = told_sessions(Path(path), view)
+    if isinstance(own, list):
+        return iter(own)
+    found = own or read_any(Path(path))
     if isinstance(found, Problem):
         raise NotASession(found)
     agent, readings = found

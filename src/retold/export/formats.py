@@ -42,6 +42,18 @@ class Format:
 FORMATS = {
     "json": Format("a session as `retold show --json` prints it", ".json", "session_json"),
     "jsonl": Format("events, one JSON object per line", ".jsonl", "event_lines", holds_many=True),
+    "md": Format("Markdown to read and to paste; `retold read` reads it back", ".md", "markdown"),
+    "share-md": Format("Markdown as `/chat share` of Gemini CLI writes it", ".md", "share_md"),
+    "share-json": Format("JSON as `/chat share` of Gemini CLI writes it", ".json", "share_json"),
+    "chat": Format(
+        "chat messages with roles and tool calls, one conversation per line",
+        ".jsonl",
+        "chat_lines",
+        holds_many=True,
+    ),
+    "csv": Format(
+        "a row for each entry and tool call, safe for spreadsheets", ".csv", "session_csv", holds_many=True
+    ),
     "atif": Format("a trajectory in the Agent Trajectory Interchange Format", ".json", "atif"),
     "otel": Format("OpenTelemetry GenAI spans, OTLP JSON", ".jsonl", "otel", holds_many=True),
     "otel-proto": Format(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from retold.export.cells import cell, harmless
 from retold.export.report_json import line_tree
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -25,9 +26,6 @@ HEADINGS = (
     "by", "of", "sessions", "requests", *_FIGURES, "cost_usd", *_COUNTS,
     "estimated_requests", "estimated_total", "estimated_cost_usd",
 )  # fmt: skip
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What makes a spreadsheet calculate instead of show; the wide ones do in East Asian settings."""
-_QUOTED = '",\r\n'
 
 
 def csv_lines(lines: Iterable[Line], by: str) -> Iterator[str]:
@@ -38,12 +36,12 @@ def csv_lines(lines: Iterable[Line], by: str) -> Iterator[str]:
     """
     yield ",".join(HEADINGS)
     for line in lines:
-        yield ",".join(map(_cell, _values(line_tree(line, by))))
+        yield ",".join(map(cell, _values(line_tree(line, by))))
 
 
 def _values(tree: dict[str, Any]) -> Iterator[object]:
     usage, guesses = tree["usage"], tree["estimated"]
-    yield from (_harmless(tree["by"]), _harmless(tree["of"]), tree["sessions"], tree["requests"])
+    yield from (harmless(tree["by"]), harmless(tree["of"]), tree["sessions"], tree["requests"])
     yield from ((usage or {}).get(name) for name in _FIGURES)
     yield tree["cost_usd"]
     yield from (tree[name] for name in _COUNTS)
@@ -51,15 +49,3 @@ def _values(tree: dict[str, Any]) -> Iterator[object]:
         yield from (0, None, None)
     else:
         yield from (guesses["requests"], guesses["usage"]["total"], guesses["cost_usd"])
-
-
-def _harmless(text: str) -> str:
-    """Return text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text.startswith(_FORMULAS) else text
-
-
-def _cell(value: object) -> str:
-    text = "" if value is None else str(value)
-    if any(character in text for character in _QUOTED):
-        return '"' + text.replace('"', '""') + '"'
-    return text

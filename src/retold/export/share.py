@@ -1,0 +1,75 @@
+"""The history that Gemini CLI's `/chat share` writes: turns with parts, as far as a session tells them.
+
+After `packages/cli/src/ui/utils/historyExportUtils.ts`, as it is in 0.61.0.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from retold.model.entries import Entry, Event, Message
+from retold.model.parts import Attachment, Context, Part, Text, ToolCall
+from retold.model.session import Session
+
+Turn = dict[str, Any]
+_ENVIRONMENT = "<session_context>"
+_FILE_MARKS = re.compile(
+    r"(\n--- Content from referenced files ---|\nContent from @[^\n]*:\n|\n--- End of content ---)"
+)
+"""Where the CLI begins another part while it puts the files that a prompt names behind it."""
+
+
+def turns(session: Session) -> Iterator[Turn]:
+    """Yield what the agent would still send: each message of the live conversation, the results of its calls behind it."""
+    waiting: list[Turn] = []
+    for entry in session.timeline:
+        if entry.fate != "live":
+            continue
+        parts = list(_parts(entry))
+        if isinstance(entry, Event):
+            waiting += parts  # the environment stands in the turn of the first prompt
+        elif parts or waiting:
+            role = "model" if entry.role == "assistant" else "user"
+            if role == "model" and waiting:
+                yield {"role": "user", "parts": waiting}
+                waiting = []
+            if parts:
+                yield {"role": role, "parts": [*waiting, *parts]}
+                waiting = []
+            results = list(_results(entry))
+            if results:
+                yield {"role": "user", "parts": results}
+    if waiting:
+        yield {"role": "user", "parts": waiting}
+
+
+def _parts(entry: Entry) -> Iterator[Turn]:
+    if isinstance(entry, Event):
+        if entry.kind == "notice" and entry.text.startswith(_ENVIRONMENT):
+            yield {"text": entry.text}
+        return
+    for part in entry.parts:
+        yield from _part(part)
+
+
+def _part(part: Part) -> Iterator[Turn]:
+    match part:
+        case Text(text) if text:
+            yield {"text": text}
+        case Context(kind="referenced_files", text=str(text)):
+            yield from ({"text": piece} for piece in _FILE_MARKS.split(text) if piece)
+        case Context(text=str(text)) if text:
+            yield {"text": text}
+        case ToolCall():
+            yield {"functionCall": {"name": part.name, "args": part.arguments, "id": part.id}}
+        case Attachment(data=str(data)):
+            yield {"inlineData": {"mimeType": part.media_type, "data": data}}
+
+
+def _results(message: Message) -> Iterator[Turn]:
+    for part in message.parts:
+        if isinstance(part, ToolCall) and (part.result is not None or part.error is not None):
+            told = {"output": part.result, "error": part.error}
+            response = {name: text for name, text in told.items() if text is not None}
+            yield {"functionResponse": {"id": part.id, "name": part.name, "response": response}}
+            yield from (piece for attached in part.attachments for piece in _part(attached))
