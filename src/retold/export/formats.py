@@ -29,6 +29,7 @@ class Format:
 
 
 FORMATS = {
+    "html": Format("a page to read in a browser, by itself", ".html", "html"),
     "json": Format("a session as `retold show --json` prints it", ".json", "session_json"),
     "jsonl": Format("events, one JSON object per line", ".jsonl", "event_lines", holds_many=True),
 }
