@@ -1,11 +1,12 @@
 """The boxes that a page is made of: each holds one text, and nothing in that text reaches beyond it."""
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from retold.export.html.clip import clipped
+from retold.export.html.clip import clipped, left_out_of
 from retold.export.html.colours import coloured
 from retold.export.html.pictures import picture
 from retold.export.html.prose import prose
@@ -15,28 +16,21 @@ from retold.model.parts import Attachment
 
 
 def box(text: str, key: str, language: str = "") -> Markup:
-    """Return a text as it stands; of a very long one the beginning and the end, and where the rest is."""
-    shown = clipped(text)
-    head = _pre(shown.head, language)
-    if not shown.left_out:
-        return head
-    told = Markup(
-        '<p class="cut">{:,} characters are left out here; <code>retold show {} --tools full</code> has them all.</p>'
-    ).format(shown.left_out, visible(key))
-    return head + told + _pre(shown.tail, "")
+    """Return a text as it stands, in colours if it is code."""
+    return clipped(text, key, partial(_code, language) if language else _plain)
 
 
-def _pre(text: str, language: str) -> Markup:
-    if not language:
-        return Markup('<pre dir="auto">{}</pre>').format(visible(text))
-    return Markup('<pre class="code" dir="ltr"><code>{}</code></pre>').format(
-        coloured(visible(text), language)
-    )
+def _plain(text: str) -> Markup:
+    return Markup('<pre dir="auto">{}</pre>').format(text)
+
+
+def _code(language: str, text: str) -> Markup:
+    return Markup('<pre class="code" dir="ltr"><code>{}</code></pre>').format(coloured(text, language))
 
 
 def said(text: str, key: str) -> Markup:
     """Return what a person said, line by line as it was typed."""
-    if clipped(text).left_out:
+    if left_out_of(text):
         return box(text, key)
     return Markup('<p class="said" dir="auto">{}</p>').format(visible(text.strip("\n")))
 

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 from retold.export.html.clip import clipped
-from retold.export.html.signs import visible
 from retold.model.display import DiffDisplay
 from retold.model.parts import ToolCall
 
@@ -95,14 +94,11 @@ def compared(before: str, after: str) -> str:
 
 def diff_box(change: Change, key: str) -> Markup:
     """Return a diff in its colours; each line says with its first character what became of it, too."""
-    shown = clipped(visible(change.diff))
-    head = Markup('<pre class="diff" dir="ltr">{}</pre>').format(_lines(shown.head))
-    if not shown.left_out:
-        return head
-    note = Markup(
-        '<p class="cut">{:,} characters are left out here; <code>retold show {} --json</code> has them all.</p>'
-    ).format(shown.left_out, visible(key))
-    return head + note + Markup('<pre class="diff" dir="ltr">{}</pre>').format(_lines(shown.tail))
+    return clipped(change.diff, key, _diff)
+
+
+def _diff(text: str) -> Markup:
+    return Markup('<pre class="diff" dir="ltr">{}</pre>').format(_lines(text))
 
 
 def _lines(diff: str) -> Markup:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from retold.export.html.facts import cost
-from retold.export.html.looks import Looks
+from retold.export.html.looks import looks
 from retold.export.html.page import UNTITLED
 from retold.export.names import clean, project_names
 from retold.export.telling import Choice
@@ -47,8 +47,9 @@ def index_pieces(entries: Iterable[tuple[str, Session]], choice: Choice) -> Iter
     told = (
         f"{plural(sum(map(len, rows.values())), 'conversation')} in {plural(sum(map(bool, rows)), 'project')}"
     )
-    looks = Looks(choice.templates)
-    yield from looks.pieces("index.html", shelves=shelves, told=told, is_redacted=choice.is_redacted)
+    yield from looks(choice.templates).pieces(
+        "index.html", shelves=shelves, told=told, is_redacted=choice.is_redacted
+    )
 
 
 def _row(path: str, session: Session) -> Row:

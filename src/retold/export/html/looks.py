@@ -3,6 +3,7 @@
 import hashlib
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,12 @@ class Looks:
     def pieces(self, name: str, **given: Any) -> Iterator[bytes]:
         """Yield a page as it comes into being: what it is told is asked for only then."""
         return _encoded(self._templates.get_template(name).generate(**given))
+
+
+@lru_cache(maxsize=4)
+def looks(folder: Path | None) -> Looks:
+    """Return the looks of a folder, or ours: templates are made ready once for many pages."""
+    return Looks(folder)
 
 
 def _seen(value: Any) -> Any:

@@ -6,7 +6,7 @@ import msgspec
 
 from retold.export.html.facts import Fact, facts, left_out, problems
 from retold.export.html.frame import Frame
-from retold.export.html.looks import Looks
+from retold.export.html.looks import looks
 from retold.export.html.runs import Prompt, Run, contents, runs
 from retold.export.telling import Choice, Telling
 
@@ -29,9 +29,8 @@ class PageView(msgspec.Struct, frozen=True):
 
 def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
     """Yield the page of each conversation; a file holds one."""
-    looks = Looks(choice.templates)
     for telling in tellings:
-        yield from looks.pieces("page.html", page=_page(telling, choice))
+        yield from looks(choice.templates).pieces("page.html", page=_page(telling, choice))
 
 
 def _page(telling: Telling, choice: Choice) -> PageView:

@@ -11,9 +11,6 @@ _HIDDEN = re.compile(
     "|(?<=[\ufe00-\ufe0f])[\ufe00-\ufe0f]"
     "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
 )
-_PICTURES = 0x2400
-"""Where Unicode has pictures of the control characters."""
-_DELETE = "\x7f"
 
 
 def visible(text: str) -> str:
@@ -27,8 +24,4 @@ def visible(text: str) -> str:
 
 def _sign(found: re.Match[str]) -> str:
     character = found.group()
-    if character < " ":
-        return chr(_PICTURES + ord(character))
-    if character == _DELETE:
-        return "␡"
     return "\ufffd" if "\ud800" <= character <= "\udfff" else f"⟨U+{ord(character):04X}⟩"
