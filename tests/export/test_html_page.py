@@ -165,6 +165,11 @@ def test_a_link_to_the_web_is_one_and_a_path_is_written_out() -> None:
     )
 
 
+def test_markup_in_an_answer_is_shown_as_it_was_written() -> None:
+    told = said(answered("Use <b>this</b>, not\n\n<script>that()</script>\n\nand `<i>`"))
+    assert "Use <b>this</b>, not <script>that()</script> and <i>" in told
+
+
 def test_a_picture_is_shown_only_if_it_is_one() -> None:
     assert "data:image/png;base64," in str(picture(Attachment(None, "text/html", PIXEL), "x"))
     for data in ("PHN2Zy8+", "not base64", PIXEL + '"><script>', "R0lG", "A" * (LARGEST * 2), None):

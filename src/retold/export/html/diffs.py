@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import Any, NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from retold.export.html.clip import clipped
 from retold.model.display import DiffDisplay
@@ -98,13 +98,10 @@ def diff_box(change: Change, key: str) -> Markup:
 
 
 def _diff(text: str) -> Markup:
-    return Markup('<pre class="diff" dir="ltr">{}</pre>').format(_lines(text))
+    lines = "\n".join(map(_line, text.split("\n")))
+    return Markup(f'<pre class="diff" dir="ltr">{lines}</pre>')  # noqa: S704 - its lines are escaped
 
 
-def _lines(diff: str) -> Markup:
-    return Markup("\n").join(map(_line, diff.split("\n")))
-
-
-def _line(line: str) -> Markup:
+def _line(line: str) -> str:
     kind = "hunk" if line.startswith(_HEADS) else _KINDS.get(line[:1])
-    return Markup('<span class="{}">{}</span>').format(kind, line) if kind else Markup("{}").format(line)
+    return f'<span class="{kind}">{escape(line)}</span>' if kind else str(escape(line))
