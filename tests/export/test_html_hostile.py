@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from markupsafe import escape
 
 from made_tellings import answered, asked, call, filled, telling
+from retold.agents.registry import NotASession, read
 from retold.export.html import index_pieces, pieces
+from retold.export.html.clip import left_out_of
 from retold.export.html.prose import LONGEST, prose
 from retold.export.html.signs import visible
 from retold.export.telling import Choice, Telling
+from retold.model.entries import Message
 from retold.model.parts import Opaque
 
 ALL = Choice(thoughts=True, tokens=True, notices=True)
@@ -181,6 +186,22 @@ def test_a_page_can_be_written_whatever_the_text() -> None:
     for _ in range(900):
         deep = [deep]
     assert "x" in page(telling(answered(Opaque(deep), call("deep", arguments={"a": deep}))))
+
+
+@pytest.mark.shared
+def test_every_conversation_of_the_corpus_has_a_whole_page(shared: Path) -> None:
+    pages = 0
+    for file in sorted((shared / "corpus").rglob("*.json*")):
+        with suppress(NotASession):
+            for session in read(file):
+                text = page(Telling(session))
+                pages += 1
+                assert Skeleton(text).wrong == [], file
+                for told in (entry.prompt for entry in session.timeline if isinstance(entry, Message)):
+                    assert (
+                        told is None or left_out_of(told) or str(escape(visible(told.strip("\n")))) in text
+                    ), file
+    assert pages > 200
 
 
 SLOW = {

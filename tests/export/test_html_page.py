@@ -12,6 +12,7 @@ from made_tellings import PIXEL, answered, asked, call, event, everything, messa
 from retold.export.formats import FORMATS
 from retold.export.html import index_pieces, pieces
 from retold.export.html.clip import HEAD, TAIL
+from retold.export.html.colours import LANGUAGES, _lexer
 from retold.export.html.diffs import MOST_LINES, compared
 from retold.export.html.pictures import LARGEST, picture
 from retold.export.html.prose import LONGEST
@@ -95,6 +96,9 @@ def test_what_is_left_out_is_told() -> None:
         told, Choice(tools="none")
     )
     assert "--thoughts --tools full --notices" in words(told, Choice(tools="none"))
+    assert "Left out here: 1 thought, the details of 1 tool call, 3 notices." in words(
+        told, Choice(tools="names")
+    )
     assert "Left out" not in words(told)
 
 
@@ -163,6 +167,11 @@ def test_a_link_to_the_web_is_one_and_a_path_is_written_out() -> None:
     assert (
         '<a href="https://example.org/cat.png" rel="noopener noreferrer nofollow">[picture: cat]</a>' in text
     )
+
+
+def test_every_language_that_is_coloured_is_known() -> None:
+    assert all(_lexer(language) for language in LANGUAGES)
+    assert _lexer("of no people") is None
 
 
 def test_markup_in_an_answer_is_shown_as_it_was_written() -> None:

@@ -15,7 +15,7 @@ LONGEST = 20_000
 _LONGEST_LINE = 2_000
 LANGUAGES = frozenset(
     (
-        "bash", "c", "clojure", "cmake", "console", "cpp", "csharp", "css", "csv", "dart", "diff", "docker", "elixir",
+        "bash", "c", "clojure", "cmake", "console", "cpp", "csharp", "css", "dart", "diff", "docker", "elixir",
         "erlang", "fish", "fsharp", "go", "graphql", "groovy", "haskell", "hcl", "html", "http", "ini", "java",
         "javascript", "js", "json", "jsx", "julia", "kotlin", "less", "lua", "make", "markdown", "md", "nginx", "nix",
         "objective-c", "ocaml", "perl", "php", "powershell", "properties", "protobuf", "ps1", "py", "pycon", "python",

@@ -1,5 +1,6 @@
 """What there is to know about a session before reading it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from decimal import Decimal
@@ -8,8 +9,9 @@ from typing import NamedTuple
 from retold.export.amounts import count, money, span
 from retold.export.html.entries import is_part_shown, is_shown
 from retold.export.html.frame import Frame
+from retold.export.telling import Choice
 from retold.export.transcript import plural
-from retold.model.entries import Event, Message
+from retold.model.entries import Message
 from retold.model.parts import Opaque, Thinking, ToolCall
 from retold.model.report import PICOS
 from retold.model.session import Session
@@ -86,23 +88,35 @@ def problems(session: Session) -> str:
     return f"{plural(len(codes), 'problem')} while reading: {', '.join(sorted(set(codes)))}" if codes else ""
 
 
+_OPTIONS = {"thought": "--thoughts", "tool call": "--tools full", "notice": "--notices"}
+
+
 def left_out(frame: Frame) -> str:
     """Return what a page does not show because nobody asked for it, and how to see it; nothing if it shows all."""
-    session, choice = frame.telling.session, frame.choice
-    numbers = {"thought": 0, "tool call": 0, "notice": 0}
-    for entry in session.timeline:
-        if isinstance(entry, Event):
-            numbers["notice"] += bool(entry.text or entry.opaque) and not is_shown(entry, choice)
-        elif isinstance(entry, Message):
-            for part in entry.parts:
-                if kind := _kind(part):
-                    numbers[kind] += not is_part_shown(part, choice)
-    options = {"thought": "--thoughts", "tool call": "--tools full", "notice": "--notices"}
-    missing = [kind for kind, number in numbers.items() if number]
-    if not missing:
+    numbers = Counter(_left_out(frame.telling.session, frame.choice))
+    kinds = [kind for kind in _OPTIONS if numbers[kind]]
+    if not kinds:
         return ""
-    told = ", ".join(plural(numbers[kind], kind) for kind in missing)
-    return f"Left out here: {told}. All of it: retold show {session.key} {' '.join(options[kind] for kind in missing)}"
+    told = {kind: plural(numbers[kind], kind) for kind in kinds}
+    if "tool call" in told and frame.choice.tools == "names":
+        told["tool call"] = f"the details of {told['tool call']}"
+    options = " ".join(_OPTIONS[kind] for kind in kinds)
+    return f"Left out here: {', '.join(told.values())}. All of it: retold show {frame.key} {options}"
+
+
+def _left_out(session: Session, choice: Choice) -> Iterator[str]:
+    """Yield the kind of each thing that is not shown, or of which only the name is."""
+    for entry in session.timeline:
+        if isinstance(entry, Message):
+            kinds = ((_kind(part), is_part_shown(part, choice)) for part in entry.parts)
+            yield from (kind for kind, is_told in kinds if kind and not (is_told and _is_full(kind, choice)))
+        elif (entry.text or entry.opaque) and not is_shown(entry, choice):
+            yield "notice"
+
+
+def _is_full(kind: str, choice: Choice) -> bool:
+    """Tell whether what is shown is shown with everything in it."""
+    return kind != "tool call" or choice.tools == "full"
 
 
 def _kind(part: object) -> str | None:
