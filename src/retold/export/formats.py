@@ -40,9 +40,10 @@ class Format:
 
 
 FORMATS = {
+    "md": Format("Markdown to read and to paste; `retold read` reads it back", ".md", "markdown"),
+    "html": Format("a page to read in a browser, by itself", ".html", "html"),
     "json": Format("a session as `retold show --json` prints it", ".json", "session_json"),
     "jsonl": Format("events, one JSON object per line", ".jsonl", "event_lines", holds_many=True),
-    "md": Format("Markdown to read and to paste; `retold read` reads it back", ".md", "markdown"),
     "share-md": Format("Markdown as `/chat share` of Gemini CLI writes it", ".md", "share_md"),
     "share-json": Format("JSON as `/chat share` of Gemini CLI writes it", ".json", "share_json"),
     "chat": Format(

@@ -64,21 +64,22 @@ def _about(session: Session) -> Iterator[Line]:
     when = f"{session.started_at:%Y-%m-%d %H:%M} UTC" if session.started_at else None
     facts = [session.key, when, root, ", ".join(session.models)]
     yield Line("faint", " · ".join(fact for fact in facts if fact))
-    tools = _plural(counts.tool_calls, "tool call") + (
+    tools = plural(counts.tool_calls, "tool call") + (
         f", {counts.tool_errors} failed" if counts.tool_errors else ""
     )
     tokens = (
         None if usage.total is None else f"{usage.total:,} tokens{' (estimated)' if usage.estimated else ''}"
     )
     yield Line(
-        "faint", " · ".join(fact for fact in [_plural(counts.prompts, "prompt"), tools, tokens] if fact)
+        "faint", " · ".join(fact for fact in [plural(counts.prompts, "prompt"), tools, tokens] if fact)
     )
     codes = [problem.code for problem in session.problems if problem.severity != "note"]
     if codes:
-        yield Line("bad", f"{_plural(len(codes), 'problem')} while reading: {', '.join(sorted(set(codes)))}")
+        yield Line("bad", f"{plural(len(codes), 'problem')} while reading: {', '.join(sorted(set(codes)))}")
 
 
-def _plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
+    """Return how many there are of something."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
@@ -114,7 +115,7 @@ def _said(message: Message, wanted: Wanted) -> Iterator[Line]:
 def _heading(entry: Entry, agent: str) -> Iterator[Line]:
     if isinstance(entry, Event):
         return
-    is_person = entry.role == "user" and (entry.prompt is not None or _is_copied_prompt(entry))
+    is_person = entry.role == "user" and (entry.prompt is not None or is_copied_prompt(entry))
     names = {"user": "you" if is_person else "context", "assistant": entry.model or agent}
     name = names.get(entry.role, entry.role)
     became = [
@@ -125,7 +126,7 @@ def _heading(entry: Entry, agent: str) -> Iterator[Line]:
     yield Line("you" if is_person else "agent", f"── {name}{told}{at}")
 
 
-def _is_copied_prompt(message: Message) -> bool:
+def is_copied_prompt(message: Message) -> bool:
     """Tell whether a person said it in another session: here nobody did."""
     return not message.own and any(isinstance(part, Text) for part in message.parts)
 
@@ -137,7 +138,7 @@ def _event(event: Event, wanted: Wanted) -> Iterator[Line]:
         yield from _lines("bad", f"! {event.text}")
     elif wanted.notices and (event.text or event.opaque):
         yield from _lines(
-            "faint", f"{event.kind}: {event.text or _as_json(event.opaque and event.opaque.value)}"
+            "faint", f"{event.kind}: {event.text or as_json(event.opaque and event.opaque.value)}"
         )
 
 
@@ -158,7 +159,7 @@ def _part(part: Part, wanted: Wanted) -> Iterator[Line]:
         case Context(text=str(text)) if wanted.notices:
             yield from _lines("faint", text, f"  {part.kind}: ")
         case Opaque() if wanted.notices:
-            yield Line("faint", f"  not understood: {one_line(_as_json(part.value))}")
+            yield Line("faint", f"  not understood: {one_line(as_json(part.value))}")
 
 
 def _call(call: ToolCall, wanted: Wanted) -> Iterator[Line]:
@@ -168,7 +169,7 @@ def _call(call: ToolCall, wanted: Wanted) -> Iterator[Line]:
         "bad" if call.status == "error" else "tool", f"  {mark} {call.name}{'  ' + told if told else ''}"
     )
     if wanted.tools == "full":
-        yield from _lines("faint", _as_json(call.arguments, indent=2), "    ")
+        yield from _lines("faint", as_json(call.arguments, indent=2), "    ")
         yield from _lines("plain", call.full_result or call.result or "", "    ")
         yield from _lines("bad", call.error or "", "    ")
     elif call.error:
@@ -190,7 +191,7 @@ def _as_words(value: Any) -> str:
     """Return an argument as a person would type it: a command is often a list of words."""
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return " ".join(value)
-    return value if isinstance(value, str) else _as_json(value)
+    return value if isinstance(value, str) else as_json(value)
 
 
 def _tokens(usage: Usage) -> str:
@@ -210,6 +211,7 @@ def one_line(text: str) -> str:
     return line if len(line) <= LINE else line[: LINE - 1] + "…"
 
 
-def _as_json(value: object, indent: int | None = None) -> str:
+def as_json(value: object, indent: int | None = None) -> str:
+    """Return a value as JSON for people: nothing in it is too deep or too strange to be shown."""
     with room_for_depth():
         return json.dumps(value, ensure_ascii=False, indent=indent, default=repr)

@@ -1,0 +1,136 @@
+"""Tool calls: a line that says which, with what and how it went, and behind it what was given and what came back."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+from markupsafe import Markup
+
+from retold.export.html.blocks import as_tree, attached, box, failure, fold, labelled, told
+from retold.export.html.colours import language_of
+from retold.export.html.diffs import changes, diff_box
+from retold.export.html.frame import Frame
+from retold.export.html.signs import visible
+from retold.export.transcript import MARKS, key_argument_of, one_line
+from retold.model.display import AgentDisplay, FilesDisplay, TextDisplay, TodosDisplay
+from retold.model.parts import ToolCall
+
+_STATUS = {"success": "done", "error": "failed", "cancelled": "cancelled", "unknown": "no result recorded"}
+_LINE = 2_000
+_SHORT = 100
+_LANGUAGES = {"command": "bash", "cmd": "bash", "script": "bash", "sql": "sql"}
+_WRITTEN = ("ask_user", "planning", "web_access")
+"""Whose results are Markdown where the agent says so: it says so of files and lists as well."""
+_MARKS = {"completed": "☑", "done": "☑", "in_progress": "▶", "cancelled": "☒"}
+
+
+class CallView(msgspec.Struct, frozen=True):
+    """A call, as templates get it."""
+
+    name: str
+    status: str
+    """`success`, `error`, `cancelled` or `unknown`."""
+    outcome: str
+    """The same in words."""
+    mark: str
+    told: str
+    """The argument that tells most, on one line."""
+    body: Iterator[Markup]
+    """What was given and what came back, box by box; nothing where only names are told."""
+    is_folded: bool
+    """Whether there is a body."""
+    subagent: Frame | None
+
+
+def call_view(call: ToolCall, frame: Frame, anchor: str) -> CallView:
+    """Return a call to be shown."""
+    words = [_STATUS[call.status]] if call.status != "success" or not call.exit_code else []
+    words += [f"exit code {call.exit_code}"] if call.exit_code else []
+    is_full = frame.choice.tools == "full"
+    return CallView(
+        name=call.name,
+        status="error" if call.exit_code else call.status,
+        outcome=", ".join(words),
+        mark=MARKS["error"] if call.exit_code else MARKS.get(call.status, "?"),
+        told=_line(call),
+        body=_body(call, frame) if is_full else iter(()),
+        is_folded=is_full,
+        subagent=frame.inside(call.child, anchor) if is_full else None,
+    )
+
+
+def _line(call: ToolCall) -> str:
+    return one_line(key_argument_of(call.arguments)[:_LINE])
+
+
+def _body(call: ToolCall, frame: Frame) -> Iterator[Markup]:
+    key = frame.key
+    found = list(changes(call))
+    told_already = frozenset[str]().union(*(change.told for change in found))
+    yield from _arguments(call, told_already, key)
+    yield from (labelled("Change", diff_box(change, key)) for change in found)
+    yield from _display(call, key)
+    yield from _results(call, frame)
+    if call.attachments:
+        yield attached(call.attachments)
+    if call.child and call.child not in frame.telling.subagents:
+        yield Markup('<p class="note">Its subagent is the session <code>{}</code>.</p>').format(
+            visible(call.child)
+        )
+
+
+def _arguments(call: ToolCall, told_already: frozenset[str], key: str) -> Iterator[Markup]:
+    """Yield the arguments, short ones in a list, others in a box each; that on the call's own line not again."""
+    line = _line(call)
+    given = {
+        name: value for name, value in call.arguments.items() if name not in told_already and value != line
+    }
+    short = {name: str(value) for name, value in given.items() if _is_short(value)}
+    if short:
+        item = Markup("<dt>{}</dt> <dd><bdi>{}</bdi></dd>")
+        items = (item.format(visible(name), visible(value)) for name, value in short.items())
+        yield Markup('<dl class="arguments">{}</dl>').format(Markup("").join(items))
+    for name, value in given.items():
+        if type(value) is str and name not in short:
+            yield labelled(name, box(value, key, _language(call, name)))
+        elif name not in short:
+            yield labelled(name, as_tree(value, key))
+
+
+def _is_short(value: Any) -> bool:
+    if type(value) is str:
+        return len(value) <= _SHORT and "\n" not in value
+    return value is None or type(value) in (bool, int, float)
+
+
+def _language(call: ToolCall, name: str) -> str:
+    if call.canonical == "file_write" and name == "content":
+        path = call.arguments.get("file_path")
+        return language_of(path) if type(path) is str else ""
+    return _LANGUAGES.get(name, "")
+
+
+def _display(call: ToolCall, key: str) -> Iterator[Markup]:
+    """Yield what the agent showed, as far as the result does not say the same."""
+    match call.display:
+        case TextDisplay(text) if text.strip() and not (call.full_result or call.result or call.error):
+            yield labelled("Shown", box(text, key))
+        case TodosDisplay(todos):
+            item = Markup("<li>{} {}</li>")
+            items = (item.format(_MARKS.get(todo.status or "", "☐"), visible(todo.text)) for todo in todos)
+            yield Markup('<ul class="todos">{}</ul>').format(Markup("").join(items))
+        case FilesDisplay(summary, files) if summary or files:
+            yield labelled("Shown", box("\n".join([*([summary] if summary else []), *files]), key))
+        case AgentDisplay(result=str(text)) if text.strip() and not call.result:
+            yield labelled("Answer", box(text, key))
+
+
+def _results(call: ToolCall, frame: Frame) -> Iterator[Markup]:
+    result = call.full_result or call.result
+    if call.error:
+        yield failure(call.error, frame.key)
+    if result and result != call.error:
+        is_read = call.canonical == "agent" or (call.is_markdown and call.canonical in _WRITTEN)
+        yield labelled("Result", told(result, frame.key, 6) if is_read else box(result, frame.key))
+    for other in call.other_results:
+        yield fold("What stood in place of the result at another time", box(other, frame.key))

@@ -1,0 +1,46 @@
+"""A conversation as a page of its own."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from retold.export.html.facts import Fact, facts, left_out, problems
+from retold.export.html.frame import Frame
+from retold.export.html.looks import looks
+from retold.export.html.runs import Prompt, Run, contents, runs
+from retold.export.telling import Choice, Telling
+
+UNTITLED = "A conversation without a title"
+
+
+class PageView(msgspec.Struct, frozen=True):
+    """A page, as templates get it."""
+
+    title: str
+    facts: tuple[Fact, ...]
+    problems: str
+    contents: tuple[Prompt, ...]
+    """What people said, a line each."""
+    runs: Iterator[Run]
+    """The conversation, piece by piece: it can be gone through once."""
+    left_out: str
+    is_redacted: bool
+
+
+def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+    """Yield the page of each conversation; a file holds one."""
+    for telling in tellings:
+        yield from looks(choice.templates).pieces("page.html", page=_page(telling, choice))
+
+
+def _page(telling: Telling, choice: Choice) -> PageView:
+    session, frame = telling.session, Frame(telling, choice)
+    return PageView(
+        title=session.title or UNTITLED,
+        facts=tuple(facts(session)),
+        problems=problems(session),
+        contents=tuple(contents(frame)),
+        runs=runs(frame),
+        left_out=left_out(frame),
+        is_redacted=choice.is_redacted,
+    )

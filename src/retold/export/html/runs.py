@@ -1,0 +1,93 @@
+"""A conversation in the pieces that it fell into: what still holds, and what was taken back, compressed or replaced."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import msgspec
+
+from retold.export.html.entries import EntryView, entry_view, is_shown, speaker
+from retold.export.html.frame import Frame
+from retold.export.html.signs import visible
+from retold.export.transcript import is_copied_prompt, one_line, plural
+from retold.model.entries import Entry, Message
+from retold.model.parts import Text
+
+_HEADINGS = {
+    "rewound": "Taken back: the conversation went on as if this had not been said",
+    "compacted": "Before the compression: the agent itself kept only a summary of this",
+    "superseded": "Replaced: this was said again in another way",
+    "copied": "Copied from an earlier session",
+}
+_OPEN = ("live", "compacted", "copied")
+"""What happened all the same; the rest is a side branch, behind its heading until somebody asks."""
+_PROMPT = 1_000
+
+Numbered = tuple[int, Entry]
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Entries that follow each other and had the same fate."""
+
+    fate: str
+    """`live`, `rewound`, `compacted`, `superseded`, or `copied`."""
+    heading: str
+    """What became of them; nothing for those that still hold."""
+    is_open: bool
+    level: int
+    entries: Iterator[EntryView]
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """A line of the table of contents."""
+
+    anchor: str
+    text: str
+    fate: str
+
+
+def runs(frame: Frame) -> Iterator[Run]:
+    """Yield the pieces of a conversation, each made when it is asked for."""
+    shown = [(number, entry) for number, entry in _numbered(frame) if is_shown(entry, frame.choice)]
+    for fate, group in groupby(shown, key=_fate_of):
+        entries = list(group)
+        messages = sum(isinstance(entry, Message) for _, entry in entries)
+        heading = f"{_HEADINGS[fate]} ({plural(messages, 'message')})" if fate in _HEADINGS else ""
+        yield Run(fate, heading, fate in _OPEN, frame.level, _views(entries, frame))
+
+
+def contents(frame: Frame) -> Iterator[Prompt]:
+    """Yield what people said, a line each."""
+    for number, entry in _numbered(frame):
+        words = _words(entry)
+        if words is not None:
+            text = visible(one_line(words[:_PROMPT])) or "(nothing)"
+            yield Prompt(f"{frame.prefix}{number}", text, _fate_of((number, entry)))
+
+
+def _words(entry: Entry) -> str | None:
+    if not isinstance(entry, Message) or entry.role != "user":
+        return None
+    if entry.prompt is not None or not is_copied_prompt(entry):
+        return entry.prompt
+    return next((part.text for part in entry.parts if isinstance(part, Text)), None)
+
+
+def _numbered(frame: Frame) -> Iterator[Numbered]:
+    """Number the messages from 1: the same ones have the same numbers, whatever else is shown."""
+    number = 0
+    for entry in frame.telling.session.timeline:
+        number += isinstance(entry, Message)
+        yield number, entry
+
+
+def _fate_of(numbered: Numbered) -> str:
+    entry = numbered[1]
+    return "copied" if entry.fate == "live" and not entry.own else entry.fate
+
+
+def _views(entries: Sequence[Numbered], frame: Frame) -> Iterator[EntryView]:
+    before: tuple[str | None, ...] = (None,)
+    for number, entry in entries:
+        now = speaker(entry)
+        yield entry_view(entry, number, frame, goes_on=now == before != (None,))
+        before = now
