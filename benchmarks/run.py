@@ -16,6 +16,7 @@ from typing import NamedTuple
 import archiving
 import decoding
 import known_items
+import redacting
 import searching
 from corpora import IS_TRIAL
 from measure import Measure, line
@@ -39,6 +40,7 @@ GROUPS = {
     "disk": Group("Disk", archiving.disk_measures),
     "search": Group("Search", searching.search_measures),
     "known": Group("Known items", known_items.known_measures),
+    "redaction": Group("Redaction", redacting.measures),
     "large": Group("Search in 2 GB", searching.large_measures),
 }
 USUAL = [name for name in GROUPS if name != "large" or os.environ.get("RETOLD_BENCH_LARGE")]

@@ -35,6 +35,9 @@ SHARED = frozenset(
 """Names that say nothing about anybody."""
 
 
+ANCHORS = ("@", "home", "Users")
+
+
 def persons(text: str) -> Iterator[Finding]:
     """Yield e-mail addresses, and the names of users in paths."""
     yield from _emails(text)

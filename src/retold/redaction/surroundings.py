@@ -94,6 +94,9 @@ _RULES = (
 
 _BY_ANCHOR = {anchor: tuple(rules) for anchor, rules in groupby(_RULES, attrgetter("anchor"))}
 
+ANCHORS = (*_BY_ANCHOR, "cookie", "-b ", "://", "-----begin ")
+"""What to look for in the text in lower case."""
+
 _ADDRESS = re.compile(
     r"://(?:(?P<user>[^\s/:@\"'`<>\\?#]*):(?P<password>[^\s/\"'`<>\\]{3,200})|(?P<token>[A-Za-z0-9_-]{16,200}))@(?=[\w.\[-])"
 )
