@@ -180,3 +180,14 @@ def test_a_redacted_session_can_be_read_again_and_a_text_alone_be_redacted() -> 
     redacted = Redactor().redacted(filled(lambda: f"mail lena@nordwind.dev {KEY}"))
     assert decode_session(session_json(redacted)) == redacted
     assert Redactor().redacted_text(f"a {KEY} b") == "a [redacted:google-api-key:1] b"
+
+
+HOSTILE = (
+    "a", "@", "a@", "://a:", "-----BEGIN PRIVATE KEY-----", "password=", 'password="', "cookie: a=b;", "curl ", "mysql ", "Ab3/",
+    "eyJ", "sk-", "/home/", "%40", "\\u0041", "\\", "key_", "token: ", "basic ", "authorization: ", "xoxb-", "-b 'a=b;",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("crumb", HOSTILE)
+def test_a_text_of_nothing_but_beginnings_is_gone_through_in_the_end(crumb: str) -> None:
+    assert Redactor().redacted_text(crumb * (20_000 // len(crumb))) is not None

@@ -6,6 +6,8 @@ from functools import lru_cache
 
 from retold.redaction.finding import Finding
 from retold.redaction.judgement import (
+    LONGEST_PASSWORD,
+    LONGEST_SECRET,
     SHORTEST_PASSWORD,
     SHORTEST_SECRET,
     is_password,
@@ -21,7 +23,7 @@ _NAME = re.compile(
     r"|(?P<cookie>cookie|sess(?:ion)?(?:[_-]?(?:id|key|token))?|(?<![a-z0-9_-])sid)"
     r"|(?P<secret>secret|token|credential|key)"
     r"|(?P<auth>authorization))"
-    r"(?:[_-]?(?:key|token|secret|base|value|string|str|raw|plain|text|prod|dev|test|live|staging|default|phrase|\d{1,2}))*"
+    r"(?:[_-]?(?:key|token|secret|base|value|string|str|raw|plain|text|prod|dev|test|live|staging|default|phrase|\d{1,2})){0,4}"
 )
 _NEXT = frozenset("\\\"'`])?! \t:=,>|")
 """What follows a name to which something is assigned."""
@@ -37,7 +39,7 @@ _QUOTED = re.compile(
     r"(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n\\]|\\[^\n])*)(?P=quote)"
     r"|(?P<open>\\+[\"'`])(?P<escaped>(?:(?!(?<!\\)(?P=open))[^\n])*)(?P=open)"
 )
-_BARE = re.compile(r"(?P<value>(?:(?!\\+[nrt\"'])[^\s\"'`,;&<>|])+)")
+_BARE = re.compile(r"(?P<value>(?:[^\s\"'`,;&<>|\\]+|\\(?!\\*[nrt\"']))+)")
 _END = re.compile(r"[).\]}:!?]+$")
 _BEFORE = re.compile(r"[\w.-]*$")
 _UPPER = re.compile(r"[A-Z][A-Z0-9_]*$")
@@ -87,8 +89,12 @@ def _value(text: str, low: str, place: int) -> Finding | None:
     between = _BETWEEN.match(text, name.end())
     if not between:
         return None
-    quoted = _QUOTED.match(text, between.end())
-    value = quoted or _BARE.match(text, between.end())
+    most = LONGEST_PASSWORD if name.lastgroup == "password" else LONGEST_SECRET
+    longest = (
+        between.end() + 2 * most
+    )  # so that a thousand names in a row do not cost a thousand readings of the rest
+    quoted = _QUOTED.match(text, between.end(), longest)
+    value = quoted or _BARE.match(text, between.end(), longest)
     if not value:
         return None
     if value.end() - value.start() < _SHORTEST[name.lastgroup or ""]:
