@@ -101,6 +101,12 @@ def test_homes_keep_their_shape_and_names_go_with_them() -> None:
     assert second == "-rw-r--r-- 1 user-2 staff 1 a; user-2@kiefer:~$"
 
 
+def test_a_home_after_a_colon_is_one_and_a_folder_of_that_name_is_none() -> None:
+    text = "skills@file:/Users/oskarsen/x src:/home/m.okafor C:/Users/Lunaweber/y a:\\Users\\b, web/home/anna x/Users/ben"
+    told = "skills@file:/Users/user-1/x src:/home/user-2 C:/Users/user-3/y a:\\Users\\user-4, web/home/anna x/Users/ben"
+    assert Redactor().redacted_text(text) == told
+
+
 def test_names_give_away_what_objects_and_command_lines_hold() -> None:
     arguments = {
         "password": "birke99", "pin": {"password": 4711007}, "argv": ["login", "--password", "amsel77x", "-v"],
