@@ -6,7 +6,7 @@ from redaction_page import PAGE, page
 from scoring import by_retold, score
 
 from retold.redaction import detector
-from retold.redaction.finding import KINDS
+from retold.redaction.finding import KINDS, Finding, apart
 
 LEAST_RECALL, LEAST_PRECISION = 0.98, 0.95
 
@@ -44,3 +44,13 @@ def test_short_texts_are_passed_over_only_where_nothing_would_be_found(
 def test_the_page_has_the_numbers_of_today() -> None:
     told = PAGE.read_text(encoding="utf-8")
     assert page(told) == told
+
+
+def test_findings_that_overlap_become_one_over_both() -> None:
+    found = [
+        Finding(4, 9, "secret"),
+        Finding(0, 6, "password"),
+        Finding(5, 6, "email"),
+        Finding(9, 12, "jwt"),
+    ]
+    assert apart(found) == [Finding(0, 9, "password"), Finding(9, 12, "jwt")]
