@@ -1,5 +1,6 @@
 """A session without its secrets: wherever they stand, however they are written, and nothing else is lost."""
 
+import base64
 import json
 from itertools import repeat
 from typing import Any
@@ -153,6 +154,24 @@ def test_pictures_and_sealed_thoughts_are_left_out_unless_pictures_may_stay() ->
     kept = told(Redactor(keep_attachments=True).redacted(session))
     assert PICTURE in kept
     assert "Ab3/Ab3/" not in kept
+
+
+def test_long_runs_of_data_within_a_text_are_left_out_unless_they_hold_a_harmless_text() -> None:
+    sealed, open_text = "Zq9/" * 700, base64.b64encode(b"nothing to see here, move on. " * 60).decode()
+    hiding = base64.b64encode(b"nothing to see here but lena@nordwind.dev " * 60).decode()
+    redacted = Redactor().redacted_text(f'{{"a": "{sealed}", "b": "{open_text}", "c": "{hiding}"}}')
+    assert redacted == (
+        f'{{"a": "[left out: 2,800 characters of data]", "b": "{open_text}", "c": "[left out: 3,360 characters of data]"}}'
+    )
+
+
+def test_numbers_of_any_size_and_halves_of_characters_do_no_harm() -> None:
+    redacted = Redactor().redacted(session_of(call({"password": 10**5000, "token": f"{SECRET}\ud800"})))
+    (part,) = redacted.timeline[0].parts  # type: ignore[union-attr]
+    assert part.arguments["password"] == "[left out: cannot be checked]"  # type: ignore[union-attr]  # noqa: S105
+    assert (
+        Redactor().redacted_text("DB_PASSWORD=sommerwind; password='Birke\ud80042'").count("[redacted:") == 2
+    )
 
 
 def test_values_that_are_too_deep_too_long_or_no_values_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
