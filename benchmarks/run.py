@@ -19,6 +19,7 @@ import counting
 import decoding
 import exporting
 import known_items
+import redacting
 import searching
 from corpora import IS_TRIAL
 from measure import Measure, line
@@ -44,6 +45,7 @@ GROUPS = {
     "stats": Group("Stats", counting.measures),
     "search": Group("Search", searching.search_measures),
     "known": Group("Known items", known_items.known_measures),
+    "redaction": Group("Redaction", redacting.measures),
     "large": Group("Search in 2 GB", searching.large_measures),
 }
 USUAL = [name for name in GROUPS if name != "large" or os.environ.get("RETOLD_BENCH_LARGE")]

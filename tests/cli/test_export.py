@@ -98,10 +98,33 @@ def test_the_same_secret_is_the_same_everywhere_and_the_report_says_where(
     done = ann.run("export", "00000001", "--format", "jsonl", "--report", str(report))
     assert done.out.count("[redacted:google-api-key:1]") == 2
     told = objects(report)
-    assert {one["kind"] for one in told} == {"google-api-key", "email"}
+    assert {one["kind"] for one in told} == {"google-api-key", "email", "home"}
     assert {one["entry"] for one in told if one["kind"] == "google-api-key"} >= {"u1", "g1"}
     assert KEY[4:12] not in report.read_text(encoding="utf-8")
     assert MAIL not in report.read_text(encoding="utf-8")
+
+
+def test_what_only_a_later_conversation_gives_away_is_taken_out_of_an_earlier_one(home: MadeHome) -> None:
+    word = "qV7rTz2LmW9x"
+    home.lines("pond", 3, 30, [user("u1", 1, f"It said {word}."), gemini("g1", 2, "B")], kind="main")
+    home.lines("pond", 4, 40, [user("u1", 1, f"export API_TOKEN={word}"), gemini("g1", 2, "B")], kind="main")
+    ann = Person(home.folder)
+    ann.sync()
+    for keys in (("00000003", "00000004"), ("00000004", "00000003")):
+        done = ann.run("export", *keys, "--format", "jsonl")
+        assert done.out.count("[redacted:secret:1]") == 2, done.out
+        assert word not in done.out
+
+
+def test_the_users_own_home_is_taken_out_wherever_it_lies(home: MadeHome) -> None:
+    inside, beside = home.folder / "dev" / "x.py", f"{home.folder}-other/y.py"
+    home.lines(
+        "pond", 3, 30, [user("u1", 1, f"Look at {inside}, {beside}"), gemini("g1", 2, "B")], kind="main"
+    )
+    ann = Person(home.folder)
+    ann.sync()
+    told = ann.run("export", "00000003", "--format", "jsonl").out
+    assert f"Look at ~/dev/x.py, {beside}" in told
 
 
 @pytest.mark.parametrize(

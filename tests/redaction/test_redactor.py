@@ -1,5 +1,6 @@
 """A session without its secrets: wherever they stand, however they are written, and nothing else is lost."""
 
+import base64
 import json
 from itertools import repeat
 from typing import Any
@@ -101,6 +102,12 @@ def test_homes_keep_their_shape_and_names_go_with_them() -> None:
     assert second == "-rw-r--r-- 1 user-2 staff 1 a; user-2@kiefer:~$"
 
 
+def test_a_home_after_a_colon_is_one_and_a_folder_of_that_name_is_none() -> None:
+    text = "skills@file:/Users/oskarsen/x src:/home/m.okafor C:/Users/Lunaweber/y a:\\Users\\b, web/home/anna x/Users/ben"
+    told = "skills@file:/Users/user-1/x src:/home/user-2 C:/Users/user-3/y a:\\Users\\user-4, web/home/anna x/Users/ben"
+    assert Redactor().redacted_text(text) == told
+
+
 def test_names_give_away_what_objects_and_command_lines_hold() -> None:
     arguments = {
         "password": "birke99", "pin": {"password": 4711007}, "argv": ["login", "--password", "amsel77x", "-v"],
@@ -149,6 +156,24 @@ def test_pictures_and_sealed_thoughts_are_left_out_unless_pictures_may_stay() ->
     assert "Ab3/Ab3/" not in kept
 
 
+def test_long_runs_of_data_within_a_text_are_left_out_unless_they_hold_a_harmless_text() -> None:
+    sealed, open_text = "Zq9/" * 700, base64.b64encode(b"nothing to see here, move on. " * 60).decode()
+    hiding = base64.b64encode(b"nothing to see here but lena@nordwind.dev " * 60).decode()
+    redacted = Redactor().redacted_text(f'{{"a": "{sealed}", "b": "{open_text}", "c": "{hiding}"}}')
+    assert redacted == (
+        f'{{"a": "[left out: 2,800 characters of data]", "b": "{open_text}", "c": "[left out: 3,360 characters of data]"}}'
+    )
+
+
+def test_numbers_of_any_size_and_halves_of_characters_do_no_harm() -> None:
+    redacted = Redactor().redacted(session_of(call({"password": 10**5000, "token": f"{SECRET}\ud800"})))
+    (part,) = redacted.timeline[0].parts  # type: ignore[union-attr]
+    assert part.arguments["password"] == "[left out: cannot be checked]"  # type: ignore[union-attr]  # noqa: S105
+    assert (
+        Redactor().redacted_text("DB_PASSWORD=sommerwind; password='Birke\ud80042'").count("[redacted:") == 2
+    )
+
+
 def test_values_that_are_too_deep_too_long_or_no_values_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("retold.redaction.redactor.LONGEST", 1000)
     deep: Any = SECRET
@@ -180,3 +205,14 @@ def test_a_redacted_session_can_be_read_again_and_a_text_alone_be_redacted() -> 
     redacted = Redactor().redacted(filled(lambda: f"mail lena@nordwind.dev {KEY}"))
     assert decode_session(session_json(redacted)) == redacted
     assert Redactor().redacted_text(f"a {KEY} b") == "a [redacted:google-api-key:1] b"
+
+
+HOSTILE = (
+    "a", "@", "a@", "://a:", "-----BEGIN PRIVATE KEY-----", "password=", 'password="', "cookie: a=b;", "curl ", "mysql ", "Ab3/",
+    "eyJ", "sk-", "/home/", "%40", "\\u0041", "\\", "key_", "token: ", "basic ", "authorization: ", "xoxb-", "-b 'a=b;",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("crumb", HOSTILE)
+def test_a_text_of_nothing_but_beginnings_is_gone_through_in_the_end(crumb: str) -> None:
+    assert Redactor().redacted_text(crumb * (20_000 // len(crumb))) is not None

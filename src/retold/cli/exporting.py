@@ -10,10 +10,10 @@ import msgspec
 from retold.cli.output import STDOUT, to_file, to_stdout
 from retold.cli.syncing import Progress
 from retold.export.formats import FORMATS
-from retold.export.gathering import cut, gathered
+from retold.export.gathering import changed, cut, gathered, sessions_of
 from retold.export.naming import file_name
 from retold.export.telling import Choice, Telling
-from retold.redaction.redactor import Redactor
+from retold.redaction import Redactor
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Export:
     def __init__(self, record: Record, options: Namespace, console: Console) -> None:
         self._record, self._options, self._console = record, options, console
         self._format = FORMATS[options.format]
-        self._redactor = None if options.no_redact else Redactor()
+        self._redactor = None if options.no_redact else Redactor(home=os.path.expanduser("~"))
         self._choice = Choice(
             thoughts=options.thoughts,
             tools=options.tools,
@@ -96,21 +96,34 @@ class Export:
     def _tellings(self, keys: Sequence[str]) -> Iterator[Telling]:
         """Yield the conversations; how far it is, is told on a terminal."""
         progress = Progress(self._console)
-        for place, key in enumerate(keys):
+        rounds = 1 if self._redactor is None or len(keys) == 1 else 2
+        if rounds > 1:
+            # What only a later one gives away must not stand in an earlier one.
+            for place, telling in enumerate(self._gathered(keys)):
+                progress.show(place + 1, rounds * len(keys))
+                self._learn(telling)
+        for place, telling in enumerate(self._gathered(keys)):
             if len(keys) > 1:
-                progress.show(place + 1, len(keys))
-            telling = gathered(self._record, key, self._options.view, self._changed)
-            if telling is not None:
-                yield self._cut(telling)
+                progress.show((rounds - 1) * len(keys) + place + 1, rounds * len(keys))
+            if rounds == 1:
+                self._learn(telling)
+            yield self._without_secrets(telling)
         progress.end()
 
-    def _changed(self, session: Session) -> Session:
-        return session if self._redactor is None else self._redactor.redacted(session)
+    def _gathered(self, keys: Sequence[str]) -> Iterator[Telling]:
+        for key in keys:
+            telling = gathered(self._record, key, self._options.view)
+            if telling is not None:
+                chosen = self._options.messages
+                yield telling if chosen is None else cut(telling, *chosen)
 
-    def _cut(self, telling: Telling) -> Telling:
-        if self._options.messages is None:
-            return telling
-        return msgspec.structs.replace(telling, session=cut(telling.session, *self._options.messages))
+    def _learn(self, telling: Telling) -> None:
+        if self._redactor is not None:
+            for session in sessions_of(telling):
+                self._redactor.learn(session)
+
+    def _without_secrets(self, telling: Telling) -> Telling:
+        return telling if self._redactor is None else changed(telling, self._redactor.redacted)
 
     def _tell_redaction(self) -> None:
         """Say what was taken out, or that nothing was."""

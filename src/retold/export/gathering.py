@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -13,20 +13,33 @@ from retold.model.session import Session, View
 
 DEEPEST = 16
 """Subagents of subagents: no agent calls more, and a circle must end somewhere."""
-Change = Callable[[Session], Session]
 
 
-def gathered(record: Record, key: str, view: View, change: Change, depth: int = 0) -> Telling | None:
-    """Return a conversation with all that belongs to it, each session changed on its way; None if there is none."""
+def gathered(record: Record, key: str, view: View, depth: int = 0) -> Telling | None:
+    """Return a conversation with all that belongs to it; None if there is none."""
     session = retold(record, key, view)
     if session is None:
         return None
     below = session.children if depth < DEEPEST else ()
-    found = {child: gathered(record, child, view, change, depth + 1) for child in below}
-    subagents = {child: telling for child, telling in found.items() if telling is not None}
-    return Telling(change(session), subagents)
+    found = {child: gathered(record, child, view, depth + 1) for child in below}
+    return Telling(session, {child: telling for child, telling in found.items() if telling is not None})
 
 
-def cut(session: Session, first: int, last: int | None) -> Session:
-    """Return a session with only some of its entries, counted from 1."""
-    return msgspec.structs.replace(session, timeline=session.timeline[first - 1 : last])
+def sessions_of(telling: Telling) -> Iterator[Session]:
+    """Yield a conversation and all that belongs to it."""
+    yield telling.session
+    for subagent in telling.subagents.values():
+        yield from sessions_of(subagent)
+
+
+def changed(telling: Telling, change: Callable[[Session], Session]) -> Telling:
+    """Return a conversation with each of its sessions changed; they keep their keys."""
+    subagents = {key: changed(subagent, change) for key, subagent in telling.subagents.items()}
+    return Telling(change(telling.session), subagents)
+
+
+def cut(telling: Telling, first: int, last: int | None) -> Telling:
+    """Return a conversation with only some of its own entries, counted from 1."""
+    session = telling.session
+    part = msgspec.structs.replace(session, timeline=session.timeline[first - 1 : last])
+    return msgspec.structs.replace(telling, session=part)

@@ -5,20 +5,28 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from retold.redaction.finding import Finding
-from retold.redaction.judgement import is_password, is_random, is_stand_in
+from retold.redaction.judgement import (
+    LONGEST_PASSWORD,
+    LONGEST_SECRET,
+    SHORTEST_PASSWORD,
+    SHORTEST_SECRET,
+    is_password,
+    is_random,
+    is_stand_in,
+)
 
-_ANCHORS = ("pass", "pwd", "secret", "token", "key", "credential", "sess", "sid", "cookie")
+ANCHORS = ("pass", "pwd", "secret", "token", "key", "credential", "sess", "sid", "cookie")
 """What the name of a secret has in it."""
 
 _NAME = re.compile(
-    r"(?P<password>pass(?:word|wd|phrase|code)?|pwd)"
+    r"(?:(?P<password>pass(?:word|wd|phrase|code)?|pwd)"
     r"|(?P<cookie>cookie|sess(?:ion)?(?:[_-]?(?:id|key|token))?|(?<![a-z0-9_-])sid)"
     r"|(?P<secret>secret|token|credential|key)"
-    r"|(?P<auth>authorization)"
+    r"|(?P<auth>authorization))"
+    r"(?:[_-]?(?:key|token|secret|base|value|string|str|raw|plain|text|prod|dev|test|live|staging|default|phrase|\d{1,2})){0,4}"
 )
-_REST = re.compile(
-    r"(?:[_-]?(?:key|token|secret|base|value|string|str|raw|plain|text|prod|dev|test|live|staging|default|phrase|\d{1,2}))*"
-)
+_NEXT = frozenset("\\\"'`])?! \t:=,>|")
+"""What follows a name to which something is assigned."""
 _BETWEEN = re.compile(
     r"\\*[\"'`]?\]?\)?(?:"
     r"[ \t]*(?:\?|!)?(?::[ \t]*[A-Za-z]\w*(?:<\w+>)?(?:[ \t]*\|[ \t]*\w+)?[ \t]*=|:=|=>|==?=?|!==?|:|,)[ \t]*(?:\\[nt])?"  # a = b, a: str = b
@@ -31,13 +39,20 @@ _QUOTED = re.compile(
     r"(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n\\]|\\[^\n])*)(?P=quote)"
     r"|(?P<open>\\+[\"'`])(?P<escaped>(?:(?!(?<!\\)(?P=open))[^\n])*)(?P=open)"
 )
-_BARE = re.compile(r"(?P<value>(?:(?!\\+[nrt\"'])[^\s\"'`,;&<>|])+)")
+_BARE = re.compile(r"(?P<value>(?:[^\s\"'`,;&<>|\\]+|\\(?!\\*[nrt\"']))+)")
 _END = re.compile(r"[).\]}:!?]+$")
 _BEFORE = re.compile(r"[\w.-]*$")
 _UPPER = re.compile(r"[A-Z][A-Z0-9_]*$")
 _LONGEST_NAME = 40
 _SHORTEST_WORD = 8
 _AWS_LENGTH = 40
+_SHORTEST = {
+    "password": SHORTEST_PASSWORD,
+    "cookie": SHORTEST_SECRET,
+    "secret": SHORTEST_SECRET,
+    "auth": SHORTEST_SECRET,
+}
+"""Asked first: most words that follow a name are shorter."""
 _ESCAPE = re.compile(r"\\+([\"'/\\])")
 _KEY = re.compile(r"[A-Za-z0-9+/=]{24,}$")
 
@@ -46,11 +61,7 @@ _KEY = re.compile(r"[A-Za-z0-9+/=]{24,}$")
 def _speaking(name: str) -> str | None:
     """Return what the name of a field speaks of, if it speaks of a secret at its end."""
     low = name.lower()
-    for found in _NAME.finditer(low):
-        rest = _REST.match(low, found.end())
-        if rest and rest.end() == len(low):
-            return found.lastgroup
-    return None
+    return next((found.lastgroup for found in _NAME.finditer(low) if found.end() == len(low)), None)
 
 
 def named(name: str, value: str) -> str | None:
@@ -61,7 +72,7 @@ def named(name: str, value: str) -> str | None:
 
 def assigned(text: str, low: str) -> Iterator[Finding]:
     """Yield the values of names that speak of secrets; `low` is the text in lower case."""
-    for anchor in _ANCHORS:
+    for anchor in ANCHORS:
         place = low.find(anchor)
         while place >= 0:
             found = _value(text, low, place)
@@ -73,18 +84,25 @@ def assigned(text: str, low: str) -> Iterator[Finding]:
 def _value(text: str, low: str, place: int) -> Finding | None:
     """Return the secret whose name begins, or goes on, at a place."""
     name = _NAME.match(low, place)
-    rest = _REST.match(low, name.end()) if name else None
-    between = _BETWEEN.match(text, rest.end()) if rest else None
-    if not name or not rest or not between:
+    if not name or text[name.end() : name.end() + 1] not in _NEXT:
         return None
-    quoted = _QUOTED.match(text, between.end())
-    value = quoted or _BARE.match(text, between.end())
+    between = _BETWEEN.match(text, name.end())
+    if not between:
+        return None
+    most = LONGEST_PASSWORD if name.lastgroup == "password" else LONGEST_SECRET
+    longest = (
+        between.end() + 2 * most
+    )  # so that a thousand names in a row do not cost a thousand readings of the rest
+    quoted = _QUOTED.match(text, between.end(), longest)
+    value = quoted or _BARE.match(text, between.end(), longest)
     if not value:
+        return None
+    if value.end() - value.start() < _SHORTEST[name.lastgroup or ""]:
         return None
     start, end = value.span("escaped" if quoted and quoted["open"] else "value")
     if not quoted:
         end -= _loose_end(value["value"])
-    whole = _whole_name(text, place, rest.end())
+    whole = _whole_name(text, place, name.end())
     kind = _kind(
         name.lastgroup or "", whole, between[0], _ESCAPE.sub(r"\1", text[start:end]), is_quoted=bool(quoted)
     )

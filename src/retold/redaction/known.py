@@ -20,6 +20,11 @@ _BY_SHAPE = frozenset(("email", "home"))
 _LINE_END = re.compile(r"(?:\\+[nrt]|\s)+")
 
 
+HOME = "~"
+"""What stands in for the home of whoever exports."""
+_USUAL_HOME = re.compile(r"/(?:home|Users)/|[A-Za-z]:[\\/]Users[\\/]")
+
+
 class Span(NamedTuple):
     """A piece of a text, and what is put in its place."""
 
@@ -38,6 +43,13 @@ class Known:
         self._numbers: Counter[str] = Counter()
         self._forms: dict[str, str] = {}
         self._names: dict[str, re.Pattern[str]] = {}
+        self._homes: list[re.Pattern[str]] = []
+
+    def learn_home(self, folder: str) -> None:
+        """Remember a home that does not lie where homes usually do; one that does is known by its place."""
+        if len(folder) >= SHORTEST_EVERYWHERE and not _USUAL_HOME.match(folder):
+            self._homes.append(re.compile(re.escape(folder.rstrip("/\\")) + r"(?![\w.-])"))
+            self._kinds[HOME] = "home"
 
     def learn(self, kind: str, found: str) -> str:
         """Return what stands in for a secret; the same for all ways to write it."""
@@ -66,6 +78,8 @@ class Known:
             while place >= 0:
                 yield Span(place, place + len(form), stand_in, self._kinds[stand_in])
                 place = text.find(form, place + len(form))
+        for home in self._homes:
+            yield from (Span(*found.span(), HOME, "home") for found in home.finditer(text))
 
     def names(self, text: str) -> Iterator[Span]:
         """Yield where somebody is named whose home was found."""

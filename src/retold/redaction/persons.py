@@ -14,7 +14,7 @@ _NOBODY = re.compile(
     r"|.*@\dx\.|.*\.(?:png|jpe?g|gif|svg|webp|css|js|ts|py|json|md|html|txt)$"
 )
 _HOME = re.compile(
-    r"(?:/(?:home|Users)/|:(?:\\+|/)Users(?:\\+|/))(?P<name>[^\W_][\w.+-]{0,30}\w|\w)(?=[/\\\"'`\s:;,)\]>|]|$)"
+    r"(?::?/(?:home|Users)/|:(?:\\+|/)Users(?:\\+|/))(?P<name>[^\W_][\w.+-]{0,30}\w|\w)(?=[/\\\"'`\s:;,)\]>|]|$)"
     r"|-(?:home|Users)-(?P<slug>[a-zA-Z]\w{1,30})(?=[-/\\\"'\s]|$)"
 )
 _ROOT = re.compile(
@@ -33,6 +33,9 @@ SHARED = frozenset(
     )
 )  # fmt: skip
 """Names that say nothing about anybody."""
+
+
+ANCHORS = ("@", "home", "Users")
 
 
 def persons(text: str) -> Iterator[Finding]:
@@ -73,7 +76,11 @@ def _homes(text: str) -> Iterator[Finding]:
 
 def _is_root(text: str, place: int) -> bool:
     """Whether a path may begin here: `/api/users/me` and `src/home/index` hold no home."""
-    return bool((_DRIVE if text[place] == ":" else _ROOT).search(text, max(0, place - 12), place))
+    if text[place] == ":" and _DRIVE.search(text, max(0, place - 2), place):
+        return True
+    return bool(
+        _ROOT.search(text, max(0, place - 12), text.find("/", place) if text[place] == ":" else place)
+    )
 
 
 def is_private(name: str) -> bool:

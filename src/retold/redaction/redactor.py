@@ -21,10 +21,15 @@ _ROUNDS = 4
 class Redactor:
     """Takes secrets out of sessions and texts; remembers them, so that each has one placeholder in all of them."""
 
-    def __init__(self, *, keep_attachments: bool = False) -> None:
-        """Leave out what cannot be checked, pictures too, unless `keep_attachments` says that they may stay."""
+    def __init__(self, *, keep_attachments: bool = False, home: str | None = None) -> None:
+        """Leave out what cannot be checked, pictures too, unless `keep_attachments` says that they may stay.
+
+        `home` is that of the user, wherever it lies.
+        """
         self._keeps_images = keep_attachments
         self._known = Known()
+        if home is not None:
+            self._known.learn_home(home)
         self._removals: Counter[tuple[str, str, Place]] = Counter()
         self._found: dict[str, list[Finding]] = {}
         self._session: str | None = None

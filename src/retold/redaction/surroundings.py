@@ -86,13 +86,16 @@ _RULES = (
         "curl",
         "password",
         re.compile(
-            r"(?i)curl\b[^\n|;]{0,2000}?\s(?:-u|--user|--proxy-user)[ =]\\*[\"']?[^\s:\"']+:([^\s\"'\\]+)"
+            r"(?i)curl\b[^\n|;]{0,400}?\s(?:-u|--user|--proxy-user)[ =]\\*[\"']?[^\s:\"']+:([^\s\"'\\]+)"
         ),
         _is_any,
     ),
 )
 
 _BY_ANCHOR = {anchor: tuple(rules) for anchor, rules in groupby(_RULES, attrgetter("anchor"))}
+
+ANCHORS = (*_BY_ANCHOR, "cookie", "-b ", "://", "-----begin ")
+"""What to look for in the text in lower case."""
 
 _ADDRESS = re.compile(
     r"://(?:(?P<user>[^\s/:@\"'`<>\\?#]*):(?P<password>[^\s/\"'`<>\\]{3,200})|(?P<token>[A-Za-z0-9_-]{16,200}))@(?=[\w.\[-])"
@@ -167,11 +170,12 @@ def _private_keys(text: str) -> Iterator[Finding]:
 def _cookies(text: str, low: str) -> Iterator[Finding]:
     """Yield the values in a header of cookies that may let somebody in."""
     for anchor in ("cookie", "-b "):
+        done = 0
         for place in _places(low, anchor):
-            header = _COOKIES.match(text, place)
+            header = _COOKIES.match(text, place) if place >= done else None
             if not header:
                 continue
-            start, end = header.span(1 if header[1] else 2)
-            for pair in _PAIR.finditer(text, start, end):
+            start, done = header.span(1 if header[1] else 2)
+            for pair in _PAIR.finditer(text, start, done):
                 if _ID.match(pair[2]) and (is_random(pair[2]) or len(pair[2]) >= _SHORTEST_COOKIE):
                     yield Finding(*pair.span(2), "cookie")

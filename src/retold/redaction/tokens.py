@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from retold.redaction.finding import Finding
 from retold.redaction.judgement import is_hint
@@ -55,7 +56,8 @@ _LOOSE = (
 )
 """The others, each with what to look for."""
 
-_CANDIDATE = re.compile(r"[_.-][A-Za-z0-9_-]{20,}")
+_CANDIDATES = tuple(re.compile(sign + r"[A-Za-z0-9_-]{20,}") for sign in ("_", "-", r"\."))
+"""One for each sign: `re` passes over what does not begin with the one letter that a pattern begins with."""
 _BEGINNING = re.compile(
     r"(?:sk|SK|gh[pousr]|github|gl[a-z]{2,5}|xox[abeprs]|xapp|rk|whsec|npm|pypi|hf|api|SG|ya29|GOCSPX|do[opr]|dckr|gsk|xai|lin|shp[a-z]{2}"
     r"|hv[sbr]|glsa|r8|tvly|pplx|ntn|figd|rubygems|sbp|pcsk|lsv2|NRAK|PMAK|sq0[a-z]{3}|dp\.[a-z]{2}|pscale|ATATT3\w*|atlasv1"
@@ -70,6 +72,7 @@ _ESCAPE = re.compile(
     r"(?:\\[nrtbf]|\\u00[0-9a-fA-F]{2}|(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[\d;]*m|%[2-7][0-9A-Fa-f])$"
 )
 """What may stand before a token and end in a letter: a line feed that is written out, a colour."""
+ANCHORS = tuple(anchor for anchor, _, _ in _LOOSE)
 _RULES = tuple((anchor, kind, re.compile(pattern)) for anchor, kind, pattern in _LOOSE)
 _AZURE = re.compile(r"(?<![A-Za-z0-9+/=,-])[A-Za-z0-9+/]{86}==(?!=)")
 _AZURE_LENGTH = 86
@@ -91,18 +94,14 @@ def tokens(text: str) -> Iterator[Finding]:
 
 def _joined(text: str) -> Iterator[Finding]:
     """Yield tokens with a sign in them: found by the sign and the long run behind it, then by how they begin."""
-    done = 0
-    for candidate in _CANDIDATE.finditer(text):
+    for candidate in chain.from_iterable([pattern.finditer(text) for pattern in _CANDIDATES]):
         place = candidate.start()
-        beginning = (
-            _BEGINNING.search(text, max(0, place - _LONGEST_BEGINNING), place) if place >= done else None
-        )
+        beginning = _BEGINNING.search(text, max(0, place - _LONGEST_BEGINNING), place)
         found = _ALL.match(text, beginning.start()) if beginning else None
-        if not found or not beginning or found.end() <= place:
+        if not found or found.end() <= place:
             continue
         if _stands_alone(text, found.start(), found.end(), "") and not is_hint(found[0]):
             yield Finding(found.start(), found.end(), _KIND[found.lastgroup or ""])
-            done = found.end()
 
 
 def _start(text: str, place: int, anchor: str) -> int | None:

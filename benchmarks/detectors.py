@@ -1,0 +1,79 @@
+"""Compare detectors of secrets on the seen half of the labelled set: ours, and what is installed of others.
+
+    pip install detect-secrets
+    benchmarks/detectors.py
+
+No part of `make bench`: it is run when a detector is to be chosen, and what came of it stands in decision 28.
+"""
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "redaction"))
+from labelled_set import samples, written
+from scoring import by_retold, score
+
+Spans = Iterable[tuple[int, int]]
+
+
+def by_detect_secrets(text: str) -> Spans:
+    """Return what detect-secrets finds in a file with this text, with all its plugins."""
+    scan_file = import_module("detect_secrets.core.scan").scan_file
+    settings = import_module("detect_secrets.settings").default_settings
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file, settings():
+        file.write(text)
+        file.flush()
+        found = [(secret.line_number, secret.secret_value) for secret in scan_file(file.name)]
+    return _spans(text, found)
+
+
+def by_detect_secrets_eagerly(text: str) -> Spans:
+    """Return what it finds line by line, where it takes more for a secret."""
+    scan_line = import_module("detect_secrets.core.scan").scan_line
+    settings = import_module("detect_secrets.settings").default_settings
+    with settings():
+        lines = enumerate(text.splitlines(), 1)
+        found = [(number, secret.secret_value) for number, line in lines for secret in scan_line(line)]
+    return _spans(text, found)
+
+
+def _spans(text: str, found: Iterable[tuple[int, str | None]]) -> Iterator[tuple[int, int]]:
+    lines = text.splitlines(keepends=True)
+    for number, value in set(found):
+        start = lines[number - 1].find(value) if value else -1
+        if value and start >= 0:
+            before = sum(map(len, lines[: number - 1]))
+            yield before + start, before + start + len(value)
+
+
+DETECTORS: dict[str, tuple[str, Callable[[str], Spans]]] = {
+    "retold": ("retold", by_retold),
+    "detect-secrets": ("detect_secrets", by_detect_secrets),
+    "detect-secrets, line by line": ("detect_secrets", by_detect_secrets_eagerly),
+}
+
+
+def main() -> None:
+    """Print a line for each detector that is installed."""
+    size = sum(len(sample.text) for sample in samples("seen")) / 1e6
+    for name, (module, detector) in DETECTORS.items():
+        if not find_spec(module):
+            print(f"{name}: not installed")
+            continue
+        start = time.process_time()
+        all_of_it = score(samples("seen"), detector)
+        speed = size / (time.process_time() - start)
+        alone = score(written("seen"), detector)
+        print(
+            f"{name}: recall {all_of_it.recall:.3f}, precision {all_of_it.precision:.3f}; without the contexts "
+            f"{alone.recall:.3f}, {alone.precision:.3f}; {speed:.3f} MB/s"
+        )
+
+
+if __name__ == "__main__":
+    main()

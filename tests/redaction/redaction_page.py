@@ -1,0 +1,68 @@
+"""The numbers in docs/redaction.md, counted anew; run it to write them."""
+
+from pathlib import Path
+
+from labelled_set import samples, written
+from scoring import Score, by_retold, score
+
+from retold.redaction.finding import KINDS
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "redaction.md"
+BEGIN, END = (
+    "<!-- numbers: written by tests/redaction/redaction_page.py -->\n",
+    "<!-- end of the numbers -->\n",
+)
+
+
+def numbers() -> str:
+    """Return the tables: each kind, and the sums."""
+    seen, unseen = score(samples("seen"), by_retold), score(samples("unseen"), by_retold)
+    rows = [
+        f"| `{kind}` | {told} | {_found(seen, kind)} | {_found(unseen, kind)} |"
+        for kind, told in sorted(KINDS.items())
+    ]
+    sums = [
+        _sums("seen half", seen),
+        _sums("unseen half", unseen),
+        _sums("seen half, without the contexts", score(written("seen"), by_retold)),
+        _sums("unseen half, without the contexts", score(written("unseen"), by_retold)),
+    ]
+    return "\n".join(
+        [
+            "| kind | what it is | found, seen half | found, unseen half |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            "| | secrets | found | recall | alarms | false | precision |",
+            "|---|---|---|---|---|---|---|",
+            *sums,
+            "",
+        ]
+    )
+
+
+def _found(counted: Score, kind: str) -> str:
+    return f"{counted.caught[kind]} of {counted.labels[kind]}"
+
+
+def _sums(half: str, counted: Score) -> str:
+    alarms = counted.right + counted.wrong
+    cells = (
+        half,
+        counted.labels.total(),
+        counted.caught.total(),
+        f"{counted.recall:.3f}",
+        alarms,
+        counted.wrong,
+    )
+    return "| " + " | ".join(map(str, cells)) + f" | {counted.precision:.3f} |"
+
+
+def page(text: str) -> str:
+    """Return the page with the numbers of today."""
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + "\n" + numbers() + "\n" + END + rest.partition(END)[2]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
