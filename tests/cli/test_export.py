@@ -105,7 +105,7 @@ def test_the_same_secret_is_the_same_everywhere_and_the_report_says_where(
 
 
 def test_what_only_a_later_conversation_gives_away_is_taken_out_of_an_earlier_one(home: MadeHome) -> None:
-    word = "qV7rTz2LmW9x"
+    word = "qV7rTz2LmW9xB4kD8sHn3PyC"
     home.lines("pond", 3, 30, [user("u1", 1, f"It said {word}."), gemini("g1", 2, "B")], kind="main")
     home.lines("pond", 4, 40, [user("u1", 1, f"export API_TOKEN={word}"), gemini("g1", 2, "B")], kind="main")
     ann = Person(home.folder)
