@@ -32,7 +32,7 @@ from retold.cli.main import COMMANDS
 from retold.ingest.price_source import library_version
 from retold.ingest.prices import library_date, library_rates
 from retold.model.problem import CODES
-from retold.model.rates import rates_text
+from retold.model.rates import Rates, rates_text
 from retold.model.schema import schemas
 from retold.model.tools import CATEGORIES
 
@@ -46,6 +46,11 @@ QUOTED = re.compile(
 )
 PRICED = ("anthropic", "google", "openai")
 """Whose models agents use."""
+RECORDED = (
+    "claude-opus-4-20250514", "claude-opus-4-1-20250805", "claude-sonnet-4-20250514", "claude-3-7-sonnet-20250219",
+    "gemini-2.5-pro-preview-05-06", "gemini-2.5-pro-preview-06-05", "gpt-5-codex", "gpt-5.1-codex", "gpt-5.1-codex-max",
+)  # fmt: skip
+"""Names that agents record, and that follow from no rule of the library by themselves."""
 NOTE = "<!-- Written by scripts/generate_docs.py: change the code, then run `make docs`. -->\n\n"
 
 
@@ -72,11 +77,21 @@ def main(arguments: Sequence[str]) -> int:
 
 def known_rates_file() -> str:
     """Return the prices that `ingest/known_rates.py` knows without asking: of every name that the library matches."""
-    names = {name for one in get_snapshot().providers if one.id in PRICED for name in _model_names(one)}
+    providers = [one for one in get_snapshot().providers if one.id in PRICED]
+    names = {*RECORDED, *(name for one in providers for name in _model_names(one))}
     found = {name: rates for name in sorted(names) if (rates := library_rates(name)) is not None}
     told = {name: json.loads(rates_text(rates)) for name, rates in found.items()}
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(one, sort_keys=True)}" for name, one in told.items())
-    return f'{{"version": "{library_version()}", "date": "{library_date()}", "rates": {{\n{lines}\n}}}}\n'
+    dated = json.dumps([name for name in found if _means_dated(name, found[name])])
+    head = f'"version": "{library_version()}", "date": "{library_date()}", "dated": {dated}'
+    return f'{{{head}, "rates": {{\n{lines}\n}}}}\n'
+
+
+def _means_dated(name: str, rates: Rates) -> bool:
+    """Tell whether the library takes a name with any date behind it for the model of the name."""
+    days = (f"{year}{day}" for year in range(2023, 2029) for day in ("0101", "0514", "0929", "1231"))
+    asked = (library_rates(f"{name}-{day}") for day in days)
+    return all(found is not None and rates_text(found) == rates_text(rates) for found in asked)
 
 
 def _model_names(provider: Provider) -> Iterator[str]:

@@ -100,6 +100,10 @@ def assert_equal(person: Person) -> None:
             "SELECT key, sum(prompts), sum(active_ms), sum(compactions) FROM worked JOIN sessions ON id = session GROUP BY key",
         )
     }
+    assert rows(person, "SELECT session, sum(calls), sum(errors), sum(retries) FROM used GROUP BY 1") == rows(
+        person,
+        "SELECT session, sum(calls), sum(errors), sum(retries) FROM worked GROUP BY 1 HAVING sum(calls) > 0",
+    )
     assert sessions
     for key, session in sessions.items():
         expected: Counter[tuple[str, str]] = Counter()

@@ -136,6 +136,11 @@ def test_what_is_known_is_what_the_library_says() -> None:
         assert known is not None
         assert asked is not None
         assert rates_text(known) == rates_text(asked)
+    for model in told["dated"]:
+        for name in (f"{model}-20250929", f"{model}-20260317", f"{model}-2025", f"{model}-latest"):
+            known, asked = known_rates.known_rates(name, version), prices_module.library_rates(name)
+            assert known is None or (asked is not None and rates_text(known) == rates_text(asked)), name
+    assert known_rates.known_rates("claude-sonnet-4-5-20250929", version) is not None
 
 
 def test_the_version_is_the_librarys_own(tmp_path: Path) -> None:

@@ -76,15 +76,19 @@ def _spent(record: Record, by: str, span: Span, conditions: Iterable[Condition],
 
 
 def worked_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
-    """Yield what was worked: of what, in how many conversations, prompts, milliseconds, compactions.
+    """Yield what was worked: of what, in how many conversations, prompts, milliseconds, compactions, calls, errors, retries.
 
     While a subagent works, so does the conversation that called it: the time counts there.
     """
     of = _of(by, span, "worked")
+    active = (
+        "sum(active_ms)" if by == "session" else f"sum(iif({_CONVERSATION} = sessions.key, active_ms, 0))"
+    )
     which, values = clause([*conditions, *span.conditions("worked.quarter")])
     return record.rows(
         f"SELECT {of}, count(DISTINCT {_CONVERSATION}), sum(prompts),"  # noqa: S608 - values are bound
-        f" sum(iif({_CONVERSATION} = sessions.key OR {of} = sessions.key, active_ms, 0)), sum(compactions)"
+        f" {active}, sum(compactions),"
+        " sum(calls), sum(errors), sum(retries)"
         f" FROM worked JOIN sessions ON sessions.id = worked.session WHERE {which} GROUP BY 1",
         values,
     )

@@ -19,27 +19,27 @@ INSERT INTO spent SELECT
     sum(picos / 1000000), sum(picos % 1000000)
 FROM requests WHERE session = ?1 AND own GROUP BY 2, 3, 4
 """  # noqa: S608 - ours
-_CALLS = "tool_calls JOIN messages USING (session, seq) WHERE session = ?1 AND NOT copied"
+_CALLS = """
+SELECT coalesce(tool_calls.at, messages.at) AS at, model, tool, canonical, status = 'error' AS is_error, took_ms,
+    coalesce(lag(status) OVER (PARTITION BY tool ORDER BY seq, place) = 'error', 0) AS is_retry
+FROM tool_calls JOIN messages USING (session, seq) WHERE session = ?1 AND NOT copied
+"""
 _USED = f"""
 INSERT INTO used SELECT
-    ?1, called / {QUARTER}, model, tool, canonical, count(*), sum(status = 'error'), sum(is_retry),
+    ?1, coalesce(at, {_START}) / {QUARTER}, model, tool, canonical, count(*), sum(is_error), sum(is_retry),
     count(took_ms), sum(took_ms), max(took_ms)
-FROM (
-    SELECT coalesce(tool_calls.at, messages.at, {_START}) AS called, model, tool, canonical, status, took_ms,
-        coalesce(lag(status) OVER (PARTITION BY tool ORDER BY seq, place) = 'error', 0) AS is_retry
-    FROM {_CALLS}
-) GROUP BY 2, 3, 4, 5
+FROM ({_CALLS}) GROUP BY 2, 3, 4, 5
 """  # noqa: S608 - ours
 _WORKED = f"""
 INSERT INTO worked SELECT
     ?1, coalesce(at, {_START}) / {QUARTER}, sum(is_prompt), sum(iif(gap BETWEEN 0 AND {AWAY}, gap, 0)) / 1000,
-    sum(is_compaction)
+    sum(is_compaction), sum(is_call), sum(is_error), sum(is_retry)
 FROM (
-    SELECT at, is_prompt, is_compaction, at - lag(at) OVER (ORDER BY at) AS gap
+    SELECT *, at - lag(at) OVER (ORDER BY at) AS gap
     FROM (
-        SELECT at, is_prompt, is_event AND role = 'compaction' AS is_compaction
+        SELECT at, is_prompt, is_event AND role = 'compaction' AS is_compaction, 0 AS is_call, 0 AS is_error, 0 AS is_retry
         FROM messages WHERE session = ?1 AND NOT copied
-        UNION ALL SELECT tool_calls.at, 0, 0 FROM {_CALLS}
+        UNION ALL SELECT at, 0, 0, 1, is_error, is_retry FROM ({_CALLS})
     )
 ) GROUP BY 2
 """  # noqa: S608 - ours

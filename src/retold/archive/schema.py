@@ -249,7 +249,10 @@ CREATE TABLE worked (
     quarter INTEGER,
     prompts INTEGER NOT NULL,
     active_ms INTEGER NOT NULL,
-    compactions INTEGER NOT NULL
+    compactions INTEGER NOT NULL,
+    calls INTEGER NOT NULL,     -- the sums of what was used, which has a row for each tool
+    errors INTEGER NOT NULL,
+    retries INTEGER NOT NULL
 );
 CREATE INDEX worked_sessions ON worked (session);
 """,

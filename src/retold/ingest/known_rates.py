@@ -14,13 +14,19 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from typing import Any
 
+_DATE = len("20250929")
 FILE = os.path.join(os.path.dirname(__file__), "known_rates.json")
 
 
 def known_rates(model: str, version: str) -> Rates | None:
-    """Return a model's prices, if they are known of that version."""
+    """Return a model's prices, if they are known of that version; a name with a date behind it means the model of the name."""
     told = _known()
-    found = told["rates"].get(model) if told["version"] == version else None
+    if told["version"] != version:
+        return None
+    found = told["rates"].get(model)
+    name, dash, date = model.rpartition("-")
+    if found is None and dash and len(date) == _DATE and date.isdecimal() and name in told["dated"]:
+        found = told["rates"][name]
     return None if found is None else Rates(found["model"], found["provider"], found["spans"])
 
 

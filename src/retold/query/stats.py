@@ -54,6 +54,11 @@ class Question:
         """Checkpoints and captures are copies of what was said elsewhere: they cost nothing."""
         self._model, self._tool = model, tool
 
+    @property
+    def chooses_calls(self) -> bool:
+        """Whether not all calls of the sessions are meant."""
+        return self._model is not None or self._tool is not None
+
     def of_requests(self, table: str) -> list[Condition]:
         """Return what must hold of requests, or of sums of them."""
         if self._model is None:
@@ -73,11 +78,10 @@ def lines(question: Question, by: str) -> list[Line]:
     if by == "tool":
         return _tool_lines(question)
     found = _spent(question, by)
-    for of, *counted in used_rows(question.record, by, question.span, question.of_calls()):
-        line = _line(found, of)
-        line.tool_calls, line.tool_errors, line.tool_retries = counted
     if by != "model":
         _add_work(question, by, found)
+    if by == "model" or question.chooses_calls:
+        _add_calls(question, by, found)
     return _ordered(found.values(), by)
 
 
@@ -205,16 +209,24 @@ def _put(line: Line, spend: Spend, *, is_estimated: int) -> None:
 
 
 def _add_work(question: Question, by: str, found: dict[str | None, Line]) -> None:
-    rows = list(worked_rows(question.record, by, question.span, question.sessions))
-    if not rows:  # only requests were counted
-        return
-    for of, sessions, prompts, active_ms, compactions in rows:
+    """Add what was done; nothing where only requests were counted."""
+    for of, sessions, prompts, active_ms, compactions, *calls in worked_rows(
+        question.record, by, question.span, question.sessions
+    ):
         line = _line(found, of)
         line.sessions, line.prompts, line.compactions = sessions, prompts, compactions
         line.active_seconds = active_ms // 1000
+        line.tool_calls, line.tool_errors, line.tool_retries = calls
+
+
+def _add_calls(question: Question, by: str, found: dict[str | None, Line]) -> None:
+    """Add the calls that are meant, where not all are, or where the model that made them matters."""
     for line in found.values():
-        line.tool_calls, line.tool_errors = line.tool_calls or 0, line.tool_errors or 0
-        line.tool_retries = line.tool_retries or 0
+        if line.tool_calls is not None:
+            line.tool_calls = line.tool_errors = line.tool_retries = 0
+    for of, *calls in used_rows(question.record, by, question.span, question.of_calls()):
+        line = _line(found, of)
+        line.tool_calls, line.tool_errors, line.tool_retries = calls
 
 
 def _line(found: dict[str | None, Line], of: str | None) -> Line:
