@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -123,7 +124,9 @@ class Export:
                 self._redactor.learn(session)
 
     def _without_secrets(self, telling: Telling) -> Telling:
-        return telling if self._redactor is None else changed(telling, self._redactor.redacted)
+        if self._redactor is None:
+            return telling
+        return changed(telling, partial(self._redactor.redacted, is_learned=True))
 
     def _tell_redaction(self) -> None:
         """Say what was taken out, or that nothing was."""

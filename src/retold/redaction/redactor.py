@@ -32,6 +32,8 @@ class Redactor:
             self._known.learn_home(home)
         self._removals: Counter[tuple[str, str, Place]] = Counter()
         self._found: dict[str, list[Finding]] = {}
+        self._clean: set[tuple[int, int]] = set()
+        """Marks of texts in which nothing was found: whoever is learned from first is looked at again."""
         self._session: str | None = None
         self._entry: str | None = None
 
@@ -40,9 +42,10 @@ class Redactor:
         Walk(self._learned).struct(session)
         self._found.clear()
 
-    def redacted(self, session: Session) -> Session:
+    def redacted(self, session: Session, *, is_learned: bool = False) -> Session:
         """Return a session without its secrets, and without those of sessions that came before."""
-        Walk(self._learned).struct(session)
+        if not is_learned:
+            Walk(self._learned).struct(session)
         self._session, self._entry = self._quiet(session.key), None
         walk = Walk(self._visited)
         told = walk.struct(msgspec.structs.replace(session, timeline=()))
@@ -119,7 +122,10 @@ class Redactor:
         """Return what is found in a text, which is looked at once however often it occurs."""
         found = self._found.get(text)
         if found is None:
-            found = self._found[text] = findings(text)
+            mark = hash(text), len(text)
+            found = self._found[text] = [] if mark in self._clean else findings(text)
+            if not found:
+                self._clean.add(mark)
         return found
 
     def _note(self, span: Span, walk: Walk) -> None:
