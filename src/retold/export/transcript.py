@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 
 from retold.model.depth import room_for_depth
 from retold.model.entries import Entry, Event, Message
+from retold.model.files import PATCH, patched
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
 from retold.model.session import Session
 from retold.model.usage import Usage
@@ -191,7 +192,9 @@ def _as_words(value: Any) -> str:
     """Return an argument as a person would type it: a command is often a list of words."""
     if isinstance(value, list) and all(isinstance(word, str) for word in value):
         return " ".join(value)
-    return value if isinstance(value, str) else as_json(value)
+    if not isinstance(value, str):
+        return as_json(value)
+    return ", ".join(patched(value)) or value if value.startswith(PATCH) else value
 
 
 def _tokens(usage: Usage) -> str:

@@ -14,6 +14,7 @@ NAMES = frozenset(
 )  # fmt: skip
 """The arguments in which agents name files and folders."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
+PATCH = "*** Begin Patch"
 _WORD = re.compile(r"(?<![\w:/.])[~\w.@+-]*[/\\][\w.@+~/\\-]*\w|(?<![\w/.])[\w-]+\.[A-Za-z]\w{0,7}\b")
 """A word of a command that may be a path: with a separator in it, or an ending."""
 _LONGEST = 1_000
@@ -26,7 +27,7 @@ def touched(call: ToolCall) -> Iterator[str]:
         if name in NAMES:
             yield from _paths(value)
         elif type(value) is str and "*** " in value and call.canonical in ("file_edit", "shell_exec"):
-            yield from (added or moved for added, moved in _PATCHED.findall(value))
+            yield from patched(value)
         elif type(value) is str and call.canonical == "shell_exec" and len(value) <= _LONGEST:
             yield from _WORD.findall(value)[:_MOST]
 
@@ -34,3 +35,8 @@ def touched(call: ToolCall) -> Iterator[str]:
 def _paths(value: Any) -> Iterator[str]:
     found = value if type(value) is list else [value]
     yield from (path for path in found if type(path) is str and 0 < len(path) <= _LONGEST)
+
+
+def patched(text: str) -> list[str]:
+    """Return the files that a patch in the form of Codex CLI is about."""
+    return [added or moved for added, moved in _PATCHED.findall(text)]
