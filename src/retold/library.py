@@ -23,9 +23,10 @@ from retold.model.wire import decode_summary
 from retold.query.hits import Conversation
 from retold.query.language import parse
 from retold.query.listing import named, summaries
+from retold.query.question import BY, Question, span
 from retold.query.scan import scanned
 from retold.query.search import Search
-from retold.query.stats import BY, Question, lines, span
+from retold.query.stats import lines
 from retold.query.wanted import FILTERS, Wanted
 
 _SHOWN = 10

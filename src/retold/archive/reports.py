@@ -52,6 +52,26 @@ class Span:
         return f"strftime('{TIMES[by]}', {quarter} * {QUARTER}, 'unixepoch'{zone})"
 
 
+def of_model(table: str, model: str) -> Condition:
+    """Return the condition that a request, or a sum, is of a model with this in its name."""
+    return Condition(f"instr(lower({table}.model), lower(?))", model)
+
+
+def of_tool(tool: str) -> Condition:
+    """Return the condition that calls are of a tool, by the agent's name for it or ours."""
+    return Condition("? IN (used.tool, used.canonical)", tool)
+
+
+def at_work_in(span: Span) -> list[Condition]:
+    """Return the conditions that sessions were at work in a time: for what is told of whole sessions only."""
+    told = []
+    if span.since is not None:
+        told.append(Condition("unixepoch(sessions.ended_at) >= ?", span.since * QUARTER))
+    if span.until is not None:
+        told.append(Condition("unixepoch(sessions.started_at) < ?", span.until * QUARTER))
+    return told
+
+
 def spent_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield what was spent: of what, whether it is estimated, requests, unpriced, each figure, and money in two parts.
 

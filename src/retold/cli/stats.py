@@ -9,7 +9,7 @@ from retold.archive.rates import PRICED_BY
 from retold.archive.record import exists
 from retold.cli.archive import opened
 from retold.ingest.home import retold_home
-from retold.query.stats import basis, explained, lines, overview, titles, tools
+from retold.query.stats import basis, lines, overview, titles, tools
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
     from retold.cli.console import Console
     from retold.export.grid import Pieces
-    from retold.query.stats import Question
+    from retold.query.question import Question
 
 _HOUR = 3600
 
@@ -101,6 +101,7 @@ def explain(question: Question, by: str, console: Console) -> int:
     from retold.export.arithmetic import explained as shown
     from retold.export.footnotes import basis_notes
     from retold.model.report import Spend
+    from retold.query.arithmetic import explained
 
     found = {line.of: line for line in lines(question, by)}
     if not found:
@@ -117,6 +118,7 @@ def explain(question: Question, by: str, console: Console) -> int:
 def print_requests(question: Question, by: str, console: Console) -> int:
     """Print an object for each request that a report is made of."""
     from retold.export.report_json import request_json
+    from retold.query.arithmetic import explained
 
     code = 1
     for of, request in explained(question, by):

@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
-import msgspec
-
 from retold.agents.protocol import Limit, Reading
 from retold.agents.registry import AGENTS
 from retold.archive.answers import keep_answers
@@ -29,7 +27,7 @@ from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import alone, crew_size, home_of, together
 from retold.ingest.derive import conversation_name
 from retold.ingest.found import Found, look
-from retold.ingest.homes import Given
+from retold.ingest.order import Order, Outcome
 from retold.ingest.prices import Prices
 from retold.ingest.reader import Reader, Wanted, index_entry, stamp_of
 from retold.ingest.revision import REVISION
@@ -50,25 +48,6 @@ _MANY = 4
 """Jobs that are fewer are not worth a second process."""
 _PATIENCE = 1.0
 """Seconds after which what was written is made to be seen."""
-
-
-class Order(msgspec.Struct, frozen=True):
-    """What a sync is asked to do."""
-
-    folder: str
-    scope: str
-    env: Mapping[str, str]
-    given: Given = ()
-    agents: tuple[str, ...] = ()
-    excluded: tuple[str, ...] = ()
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What a sync did."""
-
-    coverage: Coverage
-    problems: tuple[Problem, ...]
-    """What stood in the way of reading folders and files."""
 
 
 def sync(

@@ -70,7 +70,8 @@ def update(
                 tell_damage(f"{path} is missing")
         from pathlib import Path
 
-        from retold.ingest.sync import Order, sync
+        from retold.ingest.order import Order
+        from retold.ingest.sync import sync
 
         given = [(label, Path(folder)) for label, folder in task.homes]
         order = Order(task.folder, task.scope, task.env, given, stale, tuple(task.excluded))

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import Condition, of_kinds, teach
-from retold.archive.rates import PRICED_BY, PRICED_ON, kept_rates
+from retold.archive.rates import PRICED_BY, PRICED_ON
 from retold.archive.reports import (
-    QUARTER,
     TIMES,
-    Span,
+    at_work_in,
     brief_rows,
     file_rows,
-    request_rows,
     spent_rows,
     title_rows,
     tool_rows,
@@ -19,58 +16,22 @@ from retold.archive.reports import (
     used_rows,
     worked_rows,
 )
-from retold.model.report import FIGURES, Basis, Line, Overview, Request, Spend, Tool, Touched
-from retold.projects.matching import in_project, is_meant
-from retold.query.wanted import LISTED
+from retold.model.report import FIGURES, Basis, Line, Overview, Spend, Tool, Touched
+from retold.projects.matching import in_project
+from retold.query.question import UNKNOWN
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime
+    from collections.abc import Iterable
 
-    from retold.archive.record import Record
-    from retold.query.wanted import Wanted
+    from retold.query.question import Question
 
-BY = (*TIMES, "model", "project", "agent", "tool", "session")
-UNKNOWN = "unknown"
-"""What a thing is called of which nothing tells what it is."""
 UNDER_RECORDED = "tokens-unrecorded"
 """The problem of sessions that recorded less than they spent."""
 _FILES, _LOOKED_AT = 5, 200
 """How many files are told, and of how many rows: one file may be called by several names."""
 _MICROS = 1_000_000
 _ID = 8
-
-
-class Question:
-    """What is asked for: of which sessions, of what time, and of which models and tools in them."""
-
-    def __init__(
-        self, record: Record, wanted: Wanted, span: Span, model: str | None = None, tool: str | None = None
-    ) -> None:
-        self.record, self.span = record, span
-        teach(record.connection, is_meant)
-        self.sessions = [*wanted.sessions, of_kinds((*LISTED, "subagent"))]
-        """Checkpoints and captures are copies of what was said elsewhere: they cost nothing."""
-        self._model, self._tool = model, tool
-
-    @property
-    def chooses_calls(self) -> bool:
-        """Whether not all calls of the sessions are meant."""
-        return self._model is not None or self._tool is not None
-
-    def of_requests(self, table: str) -> list[Condition]:
-        """Return what must hold of requests, or of sums of them."""
-        if self._model is None:
-            return self.sessions
-        return [*self.sessions, Condition(f"instr(lower({table}.model), lower(?))", self._model)]
-
-    def of_calls(self) -> list[Condition]:
-        """Return what must hold of calls of tools."""
-        if self._tool is None:
-            return self.of_requests("used")
-        chosen = Condition("? IN (used.tool, used.canonical)", self._tool)
-        return [*self.of_requests("used"), chosen]
 
 
 def lines(question: Question, by: str) -> list[Line]:
@@ -103,7 +64,7 @@ def basis(question: Question, zone: str) -> Basis:
     """Return what the figures rest on."""
     record = question.record
     unpriced = unpriced_rows(record, question.span, question.of_requests("spent"))
-    troubled = troubled_rows(record, UNDER_RECORDED, _in_time(question.sessions, question.span))
+    troubled = troubled_rows(record, UNDER_RECORDED, [*question.sessions, *at_work_in(question.span)])
     return Basis(
         zone,
         prices=record.fact(PRICED_BY),
@@ -113,60 +74,10 @@ def basis(question: Question, zone: str) -> Basis:
     )
 
 
-def explained(question: Question, by: str) -> Iterator[tuple[str, Request]]:
-    """Yield each request that a report by something is made of, with what it counts for and how its price came about."""
-    from datetime import UTC, datetime, timedelta
-
-    from retold.model.rates import rates_from
-
-    known = {model: rates_from(told) for model, told in kept_rates(question.record).items() if told}
-    begin = datetime(1970, 1, 1, tzinfo=UTC)
-    asked = request_rows(question.record, by, question.span, question.of_requests("requests"))
-    for of, session, message, agent, model, at, estimated, picos, *figures in asked:
-        rates = None if picos is None else known.get(model)
-        charges = None if rates is None else rates.charges(at, figures)
-        yield (
-            of or UNKNOWN,
-            Request(
-                session,
-                agent,
-                dict(zip(FIGURES, figures, strict=True)),
-                message=message,
-                model=model,
-                at=None if at is None else _moment(begin + timedelta(microseconds=at), question.span),
-                estimated=bool(estimated),
-                picos=picos,
-                parts=charges or (),
-                over=0 if rates is None else rates.over(at, figures),
-            ),
-        )
-
-
-def span(since: str | None, until: str | None, *, is_utc: bool) -> Span:
-    """Return the time that dates mean, as people type them; raises ValueError for what is no date."""
-    if since is None and until is None:
-        return Span(is_utc=is_utc)
-    from datetime import UTC, datetime
-
-    from retold.query.dates import parse_since, parse_until
-
-    now, is_local = datetime.now(UTC), not is_utc
-    begin = None if since is None else int(parse_since(since, now, is_local=is_local).timestamp() // QUARTER)
-    end = None if until is None else -int(-parse_until(until, now, is_local=is_local).timestamp() // QUARTER)
-    return Span(begin, end, is_utc=is_utc)
-
-
 def titles(question: Question, keys: Iterable[str]) -> dict[str, str]:
     """Return what sessions are called: the start of their id, by which they can be shown, and their title."""
     told = title_rows(question.record, keys)
     return {key: f"{(native_id or '-')[:_ID]} {title or ''}".strip() for key, native_id, title in told}
-
-
-def _moment(at: datetime, span: Span) -> datetime:
-    try:
-        return at if span.is_utc else at.astimezone()
-    except (OverflowError, OSError):  # the first and the last day that there are
-        return at
 
 
 def _spent(question: Question, by: str) -> dict[str | None, Line]:
@@ -267,23 +178,13 @@ def tools(question: Question) -> list[Tool]:
 def _touched(question: Question) -> list[Touched]:
     """Return the files that were changed most, by their place in their project."""
     found: dict[str, Touched] = {}
-    chosen = _in_time(question.sessions, question.span)
+    chosen = [*question.sessions, *at_work_in(question.span)]
     for path, root, changes, sessions in file_rows(question.record, chosen, _LOOKED_AT):
         name = in_project(path, root)
         known = found.setdefault(name, Touched(name, 0, 0))
         known.times += changes
         known.sessions = max(known.sessions or 0, sessions)
     return sorted(found.values(), key=lambda file: (-file.times, file.path))[:_FILES]
-
-
-def _in_time(conditions: Iterable[Condition], span: Span) -> list[Condition]:
-    """Return conditions of sessions, of which nothing tells when exactly: they must have been at work in that time."""
-    told = list(conditions)
-    if span.since is not None:
-        told.append(Condition("unixepoch(sessions.ended_at) >= ?", span.since * QUARTER))
-    if span.until is not None:
-        told.append(Condition("unixepoch(sessions.started_at) < ?", span.until * QUARTER))
-    return told
 
 
 def _ordered(found: Iterable[Line], by: str) -> list[Line]:

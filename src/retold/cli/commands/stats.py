@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from retold.cli.filters import add_filters, filter_arguments
-from retold.query.stats import BY
+from retold.query.question import BY
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from retold.cli.console import Console
-    from retold.query.stats import Question
+    from retold.query.question import Question
 
 TIMES = ("since", "until")
 """Filters that here mean requests, and not whole sessions."""
@@ -38,7 +38,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, console: Console) -> int:
     """Print the report; 1 if there is nothing to report."""
     from retold.cli.stats import counted
-    from retold.query.stats import Question, span
+    from retold.query.question import Question, span
     from retold.query.wanted import Wanted
 
     if options.explain and (options.by == "tool" or options.csv):

@@ -1,0 +1,28 @@
+"""What a sync is asked to do, and what came of it."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from retold.ingest.coverage import Coverage
+from retold.ingest.homes import Given
+from retold.model.problem import Problem
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What a sync is asked to do."""
+
+    folder: str
+    scope: str
+    env: Mapping[str, str]
+    given: Given = ()
+    agents: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What a sync did."""
+
+    coverage: Coverage
+    problems: tuple[Problem, ...]
+    """What stood in the way of reading folders and files."""

@@ -1,0 +1,51 @@
+"""How the figures of a report came about: every request, and what was multiplied."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from retold.archive.rates import kept_rates
+from retold.archive.reports import request_rows
+from retold.model.rates import rates_from
+from retold.model.report import FIGURES, Request
+from retold.query.question import UNKNOWN
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from retold.archive.reports import Span
+    from retold.query.question import Question
+
+_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def explained(question: Question, by: str) -> Iterator[tuple[str, Request]]:
+    """Yield each request that a report by something is made of, with what it counts for and how its price came about."""
+    known = {model: rates_from(told) for model, told in kept_rates(question.record).items() if told}
+    asked = request_rows(question.record, by, question.span, question.of_requests("requests"))
+    for of, session, message, agent, model, at, estimated, picos, *figures in asked:
+        rates = None if picos is None else known.get(model)
+        charges = None if rates is None else rates.charges(at, figures)
+        yield (
+            of or UNKNOWN,
+            Request(
+                session,
+                agent,
+                dict(zip(FIGURES, figures, strict=True)),
+                message=message,
+                model=model,
+                at=None if at is None else _moment(_BEGIN + timedelta(microseconds=at), question.span),
+                estimated=bool(estimated),
+                picos=picos,
+                parts=charges or (),
+                over=0 if rates is None else rates.over(at, figures),
+            ),
+        )
+
+
+def _moment(at: datetime, span: Span) -> datetime:
+    try:
+        return at if span.is_utc else at.astimezone()
+    except (OverflowError, OSError):  # the first and the last day that there are
+        return at

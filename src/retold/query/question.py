@@ -1,0 +1,62 @@
+"""What is asked for in a report: of which sessions, of what time, and of which models and tools in them."""
+
+from __future__ import annotations
+
+from retold.archive.conditions import of_kinds, teach
+from retold.archive.reports import QUARTER, TIMES, Span, of_model, of_tool
+from retold.projects.matching import is_meant
+from retold.query.wanted import LISTED
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.archive.conditions import Condition
+    from retold.archive.record import Record
+    from retold.query.wanted import Wanted
+
+BY = (*TIMES, "model", "project", "agent", "tool", "session")
+UNKNOWN = "unknown"
+"""What a thing is called of which nothing tells what it is."""
+
+
+class Question:
+    """What is asked for: of which sessions, of what time, and of which models and tools in them."""
+
+    def __init__(
+        self, record: Record, wanted: Wanted, span: Span, model: str | None = None, tool: str | None = None
+    ) -> None:
+        self.record, self.span = record, span
+        teach(record.connection, is_meant)
+        self.sessions = [*wanted.sessions, of_kinds((*LISTED, "subagent"))]
+        """Checkpoints and captures are copies of what was said elsewhere: they cost nothing."""
+        self._model, self._tool = model, tool
+
+    @property
+    def chooses_calls(self) -> bool:
+        """Whether not all calls of the sessions are meant."""
+        return self._model is not None or self._tool is not None
+
+    def of_requests(self, table: str) -> list[Condition]:
+        """Return what must hold of requests, or of sums of them."""
+        if self._model is None:
+            return self.sessions
+        return [*self.sessions, of_model(table, self._model)]
+
+    def of_calls(self) -> list[Condition]:
+        """Return what must hold of calls of tools."""
+        if self._tool is None:
+            return self.of_requests("used")
+        return [*self.of_requests("used"), of_tool(self._tool)]
+
+
+def span(since: str | None, until: str | None, *, is_utc: bool) -> Span:
+    """Return the time that dates mean, as people type them; raises ValueError for what is no date."""
+    if since is None and until is None:
+        return Span(is_utc=is_utc)
+    from datetime import UTC, datetime
+
+    from retold.query.dates import parse_since, parse_until
+
+    now, is_local = datetime.now(UTC), not is_utc
+    begin = None if since is None else int(parse_since(since, now, is_local=is_local).timestamp() // QUARTER)
+    end = None if until is None else -int(-parse_until(until, now, is_local=is_local).timestamp() // QUARTER)
+    return Span(begin, end, is_utc=is_utc)
