@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from retold.archive.passing import Passing
-from retold.archive.rates import PRICED_BY, PRICED_ON, keep_rates
 from retold.ingest.config import read_config
-from retold.ingest.price_source import priced_by
-from retold.ingest.prices import PriceList
 from retold.ingest.tally import Tally
-from retold.model.rates import rates_text
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -16,6 +11,7 @@ if TYPE_CHECKING:
 
     from retold.archive.record import Record
     from retold.ingest.counted import Counted
+    from retold.ingest.prices import PriceList
 
 
 def counted(folder: str, env: Mapping[str, str]) -> Record:
@@ -24,10 +20,16 @@ def counted(folder: str, env: Mapping[str, str]) -> Record:
 
     config = read_config(folder)
     tally = Tally(env, [(label, Path(home)) for label, home in config.homes.items()], (), config.excluded)
-    prices = PriceList(folder)
-    day = prices.date  # imports the library while others count
+    # While others count, all else is imported.
+    from retold.archive.passing import Passing
+    from retold.archive.rates import PRICED_BY, PRICED_ON, keep_rates
+    from retold.ingest.price_source import priced_by
+    from retold.ingest.prices import PriceList
+    from retold.model.rates import rates_text
+
+    prices, record = PriceList(folder), Passing()
+    day = prices.date
     conversations = tally.conversations()
-    record = Passing()
     record.put(_sessions(conversations), _requests(conversations, prices))
     for model in {request.model for one in conversations for request in one.requests}:
         rates = None if model is None else prices.rates(model)
