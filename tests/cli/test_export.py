@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from made_home import MadeHome, call, gemini, user
+from made_pages import PIXEL
 from persons import Json, Person, is_root
 from retold.cli.main import main
 from retold.export.formats import FORMATS
@@ -238,6 +239,18 @@ def test_names_of_files_are_harmless(home: MadeHome, title: str, name: str) -> N
     session = decode_session(ann.run("export", "00000003", "--format", "json").out.encode())
     assert file_name(session, ".json") == name
     assert file_name(session, ".json", {name}) == name.replace(".json", "-2.json")
+
+
+def test_pictures_cannot_be_checked_and_stay_only_if_asked_for(home: MadeHome) -> None:
+    parts = [{"text": "Look at this"}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}]
+    shown = {**user("u1", 1, ""), "content": parts}
+    home.lines("pond", 3, 30, [shown, gemini("g1", 2, "A dot.")], kind="main")
+    ann = Person(home.folder)
+    ann.sync()
+    for asked, is_there in (((), False), (("--images",), True), (("--no-redact",), True)):
+        done = ann.run("export", "00000003", "--format", "html", *asked)
+        assert (f"data:image/png;base64,{PIXEL}" in done.out) == is_there, asked
+        assert ("unchecked" in done.err) == (not is_there), asked
 
 
 def test_subagents_come_with_their_conversation(home: MadeHome) -> None:

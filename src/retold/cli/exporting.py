@@ -34,7 +34,9 @@ class Export:
     def __init__(self, record: Record, options: Namespace, console: Console) -> None:
         self._record, self._options, self._console = record, options, console
         self._format = FORMATS[options.format]
-        self._redactor = None if options.no_redact else Redactor(home=os.path.expanduser("~"))
+        self._redactor = None
+        if not options.no_redact:
+            self._redactor = Redactor(keep_attachments=options.images, home=os.path.expanduser("~"))
         self._choice = Choice(
             thoughts=options.thoughts,
             tools=options.tools,

@@ -37,6 +37,9 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--all", action="store_true", help="every conversation")
     parser.add_argument("--no-redact", action="store_true", help="leave secrets as they are")
+    parser.add_argument(
+        "--images", action="store_true", help="keep pictures, in which nobody looks for secrets"
+    )
     parser.add_argument("--report", metavar="FILE", help="write what was taken out, and where, as JSON lines")
     parser.add_argument(
         "--messages", type=_range, metavar="A-B", help="only these entries, counted from 1: 3-10, 7-, 12"
