@@ -14,7 +14,6 @@ from retold.agents.protocol import (
     HookPlan,
     Limit,
     Lost,
-    Metered,
     Reading,
     Refused,
     Remains,
@@ -24,6 +23,7 @@ from retold.agents.protocol import (
     Threat,
 )
 from retold.agents.registry import AGENTS
+from retold.model.metered import Metered
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.model.session import Session, View

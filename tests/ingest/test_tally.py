@@ -19,10 +19,11 @@ import made_agent
 from ledgers import counted, homes_in, laid_out, told_both_ways
 from made_home import DAY, ROOT, Json, MadeHome, at, gemini, metadata, user
 from persons import Person
-from retold.agents.protocol import Metered, Source
+from retold.agents.protocol import Source
 from retold.agents.registry import AGENTS
 from retold.ingest import shares
 from retold.ingest.tally import Tally
+from retold.model.metered import Metered
 
 Line = Json
 APART = 1 << 28

@@ -8,10 +8,10 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from retold.model.metered import Metered
 from retold.model.problem import Problem
-from retold.model.project import Clue, Project
-from retold.model.request import Request
-from retold.model.session import Kind, Session, SourceFile, View
+from retold.model.project import Clue
+from retold.model.session import Session, SourceFile, View
 from retold.reading.disk import DISK, Disk
 from retold.reading.files import printable
 
@@ -69,27 +69,6 @@ def source_file(reading: Reading) -> SourceFile:
     """Return what a session tells about one of its files."""
     home = reading.source.home
     return SourceFile(home.label if home else None, reading.source.shown, reading.format, reading.size)
-
-
-class Metered(msgspec.Struct, frozen=True):
-    """What a conversation took, and as much about it as is told without reading what was said."""
-
-    group: str
-    """What all readings of the conversation would share."""
-    native_id: str | None
-    key: str
-    kind: Kind
-    parent: str | None
-    project: Project
-    started_at: datetime
-    ended_at: datetime
-    paths: tuple[str, ...]
-    """Of its files, in the order of a session's `sources`."""
-    requests: list[Request]
-
-
-class Unsure(Exception):  # noqa: N818 - no error: a file to be read as a whole
-    """Something in a file bears on a count, and it is not plain how."""
 
 
 class Ghost(msgspec.Struct, frozen=True):

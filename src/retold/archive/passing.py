@@ -6,7 +6,7 @@ import apsw
 
 from retold.archive.originals import Originals
 from retold.archive.record import Record, as_text
-from retold.archive.rollup import QUARTER
+from retold.archive.rollup import SPENT
 from retold.archive.schema import STEPS
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -20,13 +20,6 @@ INSERT INTO sessions (
 ) VALUES (?1, ?1, x'', ?2, ?3, ?3, NULL, ?4, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, '', 0, 0, 0, 0, '')
 """
 _REQUEST = f"INSERT INTO requests VALUES ({', '.join('?' * 14)}, 1, ?)"  # noqa: S608 - ours
-_SPENT = f"""
-INSERT INTO spent SELECT
-    session, coalesce(at, (SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = session)) / {QUARTER}, model,
-    estimated, count(*), sum(picos IS NULL), sum(input), sum(cached), sum(cache_write), sum(output), sum(reasoning), sum(tool),
-    sum(total), sum(cache_write_1h), sum(picos / 1000000), sum(picos % 1000000)
-FROM requests GROUP BY 1, 2, 3, 4
-"""  # noqa: S608 - ours
 
 
 class Passing(Record):
@@ -46,4 +39,4 @@ class Passing(Record):
             self.connection.executemany(_SESSION, told)
             self.connection.execute("DROP INDEX request_names")
             self.connection.executemany(_REQUEST, requests)
-            self.connection.execute(_SPENT)
+            self.connection.execute(SPENT.format("1"))

@@ -12,13 +12,15 @@ QUARTER = 900_000_000
 AWAY = 300_000_000
 """Microseconds: a longer silence is a pause, and no work."""
 _START = "(SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = ?1)"
-_SPENT = f"""
+SPENT = f"""
 INSERT INTO spent SELECT
-    ?1, coalesce(at, {_START}) / {QUARTER}, model, estimated, count(*), sum(picos IS NULL),
-    sum(input), sum(cached), sum(cache_write), sum(output), sum(reasoning), sum(tool), sum(total), sum(cache_write_1h),
-    sum(picos / 1000000), sum(picos % 1000000)
-FROM requests WHERE session = ?1 AND own GROUP BY 2, 3, 4
+    session, coalesce(at, (SELECT unixepoch(started_at) * 1000000 FROM sessions WHERE id = session)) / {QUARTER}, model,
+    estimated, count(*), sum(picos IS NULL), sum(input), sum(cached), sum(cache_write), sum(output), sum(reasoning), sum(tool),
+    sum(total), sum(cache_write_1h), sum(picos / 1000000), sum(picos % 1000000)
+FROM requests WHERE own AND {{}} GROUP BY 1, 2, 3, 4
 """  # noqa: S608 - ours
+"""What was spent, by the sessions that a condition means."""
+_SPENT = SPENT.format("session = ?1")
 _CALLS = """
 SELECT coalesce(tool_calls.at, messages.at) AS at, model, tool, canonical, status = 'error' AS is_error, took_ms,
     coalesce(lag(status) OVER (PARTITION BY tool ORDER BY seq, place) = 'error', 0) AS is_retry

@@ -11,11 +11,12 @@ from os import stat
 from pathlib import Path
 
 from retold.agents import NAMES
-from retold.agents.protocol import Agent, Metered, Source
+from retold.agents.protocol import Agent, Source
 from retold.agents.registry import AGENTS
 from retold.ingest.counted import Answer, Cluster, Counted, settled
 from retold.ingest.homes import Given, homes_of
 from retold.ingest.shares import shared_out
+from retold.model.metered import Metered
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.projects.atlas import Atlas

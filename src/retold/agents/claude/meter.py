@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 
 from retold.agents.claude.counts import AnswerRecord, LineRecord, UsageRecord, decode
 from retold.agents.claude.places import Origin, is_session_id, origin
-from retold.agents.protocol import Metered, Source, Unsure
+from retold.agents.protocol import Source
+from retold.model.metered import Metered, Unsure
 from retold.model.project import Project, root_hash
 from retold.model.request import Figures, Request, micros
 from retold.reading.streams import whole_lines

@@ -30,8 +30,9 @@ from retold.agents.codex.shape import form_of
 from retold.agents.codex.state import Meter, State, Twin
 from retold.agents.codex.tokens import count, record, settle
 from retold.agents.codex.twins import NEAR, taken, wait
-from retold.agents.protocol import Metered, Source, Unsure
+from retold.agents.protocol import Source
 from retold.model.entries import Message
+from retold.model.metered import Metered, Unsure
 from retold.model.request import Request, micros
 from retold.reading.notes import Notes
 from retold.reading.streams import whole_lines

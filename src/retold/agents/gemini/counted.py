@@ -10,7 +10,8 @@ from retold.agents.gemini.groups import session_group
 from retold.agents.gemini.places import Origin, origin
 from retold.agents.gemini.raw import ENVIRONMENT_ID
 from retold.agents.gemini.restored import original_id
-from retold.agents.protocol import Source, Unsure
+from retold.agents.protocol import Source
+from retold.model.metered import Unsure
 
 T = TypeVar("T")
 _QUOTE = ord('"')

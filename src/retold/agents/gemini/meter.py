@@ -21,7 +21,8 @@ from retold.agents.gemini.counts import (
 )
 from retold.agents.gemini.groups import agent_id, parent_id
 from retold.agents.gemini.raw import RESPONSE_SUFFIX, RESULTS_SUFFIX
-from retold.agents.protocol import Metered, Source, Unsure
+from retold.agents.protocol import Source
+from retold.model.metered import Metered, Unsure
 from retold.model.problem import Problem
 from retold.model.project import Project
 from retold.model.request import Figures, Request, micros
