@@ -8,8 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from retold.cli.output import STDOUT, to_file, to_stdout
+from retold.cli.output import STDOUT, to_stdout
 from retold.cli.syncing import Progress
+from retold.export.files import to_file
 from retold.export.formats import FORMATS
 from retold.export.gathering import changed, cut, gathered, sessions_of
 from retold.export.naming import file_name

@@ -1,9 +1,6 @@
-"""Where an export goes: to stdout, into a file, or into a folder; readable by its owner alone, and whole or not there."""
+"""An export on stdout."""
 
 from __future__ import annotations
-
-import os
-import tempfile
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -25,20 +22,3 @@ def to_stdout(pieces: Iterable[bytes], console: Console) -> None:
     for piece in pieces:
         raw.write(piece)
     raw.flush()
-
-
-def to_file(path: str, pieces: Iterable[bytes]) -> int:
-    """Write a file in place of one that may be there; return its size."""
-    folder = os.path.dirname(path) or "."
-    os.makedirs(folder, mode=0o700, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=folder, prefix=".retold-")  # owner-only from the start
-    size = 0
-    try:
-        with os.fdopen(handle, "wb") as file:
-            for piece in pieces:
-                size += file.write(piece)
-        os.replace(draft, path)
-    except BaseException:  # Ctrl-C too: nothing half written is left
-        os.unlink(draft)
-        raise
-    return size

@@ -1,0 +1,1 @@
+"""The terminal browser: the same questions as the commands ask, with the answers beside each other."""
