@@ -58,6 +58,11 @@ class Record:
         found = self.row("SELECT value FROM facts WHERE name = ?", (name,))
         return None if found is None else found[0]
 
+    def version(self) -> int:
+        """Return a number that changes when others have written; it is of this connection only."""
+        found = self.row("PRAGMA data_version")
+        return 0 if found is None else int(found[0])
+
     def set_fact(self, name: str, value: Any) -> None:
         """Let the archive know something about itself."""
         self.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))

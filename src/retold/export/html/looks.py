@@ -32,7 +32,7 @@ class Looks:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
-            finalize=_seen,
+            finalize=seen,
         )
         style = self._templates.get_template("style.css").render().replace("</", "<\\/")
         digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -54,7 +54,7 @@ def looks(folder: Path | None) -> Looks:
     return Looks(folder)
 
 
-def _seen(value: Any) -> Any:
+def seen(value: Any) -> Any:
     """Let no text into a page with characters that hide, whatever template it goes through."""
     return visible(value) if type(value) is str else value
 

@@ -1,0 +1,104 @@
+"""The pages behind one address: a request becomes values, a page answers with values, and those become a response."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from functools import partial
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from retold.archive.database import Stopped
+from retold.archive.record import Record
+from retold.web.answer import Answer, Asked, Missing, Moved, Page, Sent, Shown
+from retold.web.entrance import Entrance
+from retold.web.entry import entered
+from retold.web.following import Following
+from retold.web.guard import ENTER, STATIC, Guard
+from retold.web.looks import address, rendered, static
+from retold.web.pages import PAGES
+from retold.web.readers import Readers
+from retold.web.request import asked_of, form_of
+
+_FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+def application(folder: str, entrance: Entrance, hosts: Collection[str]) -> ASGIApp:
+    """Return all pages over the archive in a folder, behind their guard."""
+    readers, following = Readers(folder), Following(folder)
+
+    @asynccontextmanager
+    async def open_for_requests(_: Starlette) -> AsyncIterator[None]:
+        yield
+        following.close()
+        readers.close()
+
+    routes = [
+        Route(STATIC + "{edition}/{name}", _file),
+        Route(ENTER, partial(entered, entrance=entrance), methods=["GET", "POST"]),
+        Route("/live", following.stream),
+        *(_route(page, readers, entrance) for page in PAGES),
+    ]
+    return Guard(Starlette(routes=routes, lifespan=open_for_requests), entrance, hosts)
+
+
+def _route(page: Page, readers: Readers, entrance: Entrance) -> Route:
+    async def endpoint(request: Request) -> Response:
+        began = time.perf_counter()
+        try:
+            form = await form_of(request) if page.is_post else {}
+        except (ValueError, ClientDisconnect):
+            return PlainTextResponse("This form cannot be understood\n", 400)
+        visitor = request.state.visitor
+        if page.is_post and not entrance.is_form_token(visitor, form.get("token")):
+            return PlainTextResponse("This form is of another visit: load the page again\n", 403)
+        asked = asked_of(request, form, entrance.form_token(visitor))
+        answer = await readers.asked(partial(_answered, page, asked))
+        answer.headers["server-timing"] = f"all;dur={(time.perf_counter() - began) * 1000:.1f}"
+        return answer
+
+    return Route(page.path, endpoint, methods=["POST"] if page.is_post else ["GET"])
+
+
+def _answered(page: Page, asked: Asked, record: Record) -> Response:
+    """Return a page's answer as it is sent; it is made where the archive is at hand."""
+    try:
+        answer = page.answer(asked, record)
+    except Missing as missing:
+        answer = Shown("missing.html", {"text": str(missing)}, 404)
+    except Stopped as stopped:
+        answer = Shown("missing.html", {"text": str(stopped)}, 503)
+    return _response(answer, asked)
+
+
+def _response(answer: Answer, asked: Asked) -> Response:
+    match answer:
+        case Shown(template, values, status):
+            look = asked.cookies.get("retold-look", "")
+            given = {
+                "form_token": asked.form_token,
+                "look": look if look in ("light", "dark") else "",
+                "here": asked.path,
+            }
+            return HTMLResponse(rendered(template, given | dict(values)), status)
+        case Sent(name, media_type, pieces):
+            told = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+            return StreamingResponse(iter(pieces), media_type=media_type, headers=told)
+        case Moved(path, query):
+            return RedirectResponse(address(path, **query), 303)
+
+
+async def _file(request: Request) -> Response:
+    """Send a file of the pages: looked up by its name, never opened by it."""
+    found = static().files.get(request.path_params["name"])
+    if found is None:
+        return PlainTextResponse("Not found\n", 404)
+    return Response(found[1], media_type=found[0], headers=_FOR_EVER)

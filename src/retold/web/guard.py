@@ -1,0 +1,120 @@
+"""What every request must get past before a page hears of it, and what every answer tells the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from http.cookies import CookieError, SimpleCookie
+from typing import NamedTuple
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from retold.web.allowance import Allowance
+from retold.web.entrance import Entrance
+
+ENTER, STATIC = "/enter", "/static/"
+LONGEST = 8_192
+"""Bytes of an address."""
+KNOWN, STRANGERS = (400, 200.0), (40, 2.0)
+"""How many requests at once, and a second, by those who were let in, and by all others together."""
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
+    " form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_HEADERS = {
+    "content-security-policy": _POLICY,
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "cache-control": "no-store",
+}
+_OWN = ("same-origin", "none")
+"""What a browser says of a request that our own page made, or the person themselves."""
+
+
+class Refusal(NamedTuple):
+    """Why a request goes no further."""
+
+    status: int
+    text: str
+
+
+class Guard:
+    """Stands before the pages."""
+
+    def __init__(self, app: ASGIApp, entrance: Entrance, hosts: Collection[str]) -> None:
+        """Take what a browser may call this server, as `127.0.0.1:8080`: any other name is one that was made to lead here."""
+        self._app, self._entrance, self._hosts = app, entrance, frozenset(hosts)
+        self._known, self._strangers = Allowance(*KNOWN), Allowance(*STRANGERS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request pass, or refuse it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http":
+            headers = Headers(scope=scope)
+            visitor = cookies_of(headers).get(self._entrance.cookie)
+            refusal = self._refusal(scope, headers, visitor)
+            scope.setdefault("state", {})["visitor"] = visitor
+            answer = self._app if refusal is None else PlainTextResponse(f"{refusal.text}\n", refusal.status)
+            await answer(scope, receive, _with_headers(send))
+
+    def _refusal(self, scope: Scope, headers: Headers, visitor: str | None) -> Refusal | None:
+        is_known = self._entrance.knows(visitor)
+        if not (self._known if is_known else self._strangers).take():
+            return Refusal(429, "Too many requests: wait a moment")
+        if headers.get("host", "") not in self._hosts:
+            return Refusal(421, "This is not the name of this server")
+        if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST:
+            return Refusal(414, "The address is too long")
+        if scope["method"] not in ("GET", "HEAD", "POST"):
+            return Refusal(405, "Only GET and POST")
+        is_entering = scope["path"] == ENTER
+        if not (_is_own(scope, headers) or (is_entering and _is_opened(scope, headers))):
+            return Refusal(403, "Another site asked for this")
+        if is_known or is_entering or scope["path"].startswith(STATIC):
+            return None  # what pages are made with is no secret
+        return Refusal(403, "Open the link that `retold web` tells: it works once, within a minute")
+
+
+def _is_own(scope: Scope, headers: Headers) -> bool:
+    """Tell whether a request comes from one of our pages, or from no page at all; one that changes something must say so."""
+    origin = headers.get("origin")
+    if scope["method"] == "POST" and origin is None:
+        return False
+    is_same = origin is None or origin == f"{scope['scheme']}://{headers.get('host')}"
+    return is_same and headers.get("sec-fetch-site", "none") in _OWN
+
+
+def _is_opened(scope: Scope, headers: Headers) -> bool:
+    """Tell whether a link was followed by a person, and not loaded in advance, in a frame or by a script."""
+    mode, purpose = headers.get("sec-fetch-mode", "navigate"), headers.get("sec-purpose", "")
+    is_page = headers.get("sec-fetch-dest", "document") == "document"
+    return scope["method"] == "GET" and mode == "navigate" and is_page and "prefetch" not in purpose
+
+
+def cookies_of(headers: Headers) -> dict[str, str]:
+    """Return the cookies of a request; none of a header that cannot be understood."""
+    cookies = SimpleCookie()
+    try:
+        cookies.load(headers.get("cookie", ""))
+    except CookieError:
+        return {}
+    return {name: morsel.value for name, morsel in cookies.items()}
+
+
+def _with_headers(send: Send) -> Send:
+    """Return what sends an answer with everything that a browser must be told."""
+
+    async def sent(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return sent

@@ -1,0 +1,5 @@
+"""The pages: each file has those of one thing, and names what answers where."""
+
+from retold.web.pages import sessions
+
+PAGES = (*sessions.PAGES,)

@@ -1,0 +1,43 @@
+"""Threads that ask the archive, each with its own connection: whoever comes first is answered first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import local
+from typing import TypeVar
+
+from retold.archive.record import Record
+
+T = TypeVar("T")
+THREADS = 3
+"""More would only take the interpreter from each other: all but SQLite and zstd runs one at a time."""
+
+
+class Readers:
+    """A few threads over one archive."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._own = folder, local()
+        self._threads = ThreadPoolExecutor(THREADS, "reader")
+
+    async def asked(self, ask: Callable[[Record], T]) -> T:
+        """Return what somebody asks of the archive, who may take as long as it takes."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, ask)
+
+    def _ask(self, ask: Callable[[Record], T]) -> T:
+        record: Record | None = getattr(self._own, "record", None)
+        if record is None:
+            record = self._own.record = Record(self._folder)
+        try:
+            return ask(record)
+        except BaseException:
+            # Whatever it was, the next one begins with a connection that nothing has happened to.
+            self._own.record = None
+            record.connection.close()
+            raise
+
+    def close(self) -> None:
+        """Let go; what is being asked is still answered."""
+        self._threads.shutdown(cancel_futures=True)

@@ -1,0 +1,28 @@
+"""A request, taken apart: what is too large, or no form of ours, goes no further."""
+
+from urllib.parse import parse_qs, parse_qsl
+
+from starlette.requests import Request
+
+from retold.web.answer import Asked
+from retold.web.guard import cookies_of
+
+LARGEST = 65_536
+"""Bytes of a form: names and choices."""
+_FIELDS = 64
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form; raises ValueError for what is none of ours."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > LARGEST:
+            raise ValueError("too large")
+    return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS, errors="strict"))
+
+
+def asked_of(request: Request, form: dict[str, str], form_token: str) -> Asked:
+    """Return a request as pages get it."""
+    query = parse_qs(request.url.query, errors="replace", max_num_fields=_FIELDS)
+    return Asked(request.url.path, query, form, cookies_of(request.headers), form_token)
