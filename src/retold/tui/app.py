@@ -1,0 +1,32 @@
+"""The terminal browser itself."""
+
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from retold.tui.answers import Archive
+from retold.tui.home import Home
+
+_FEW_COLOURS = ("standard", "windows", None)
+
+
+class Browser(App[str]):
+    """All screens; ends with the key of a conversation that its agent is to go on with, or with nothing."""
+
+    CSS_PATH = "browse.tcss"
+    TITLE = "retold"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", priority=True)]
+
+    def __init__(self, archive: Archive, typed: str = "") -> None:
+        super().__init__()
+        self._archive, self._typed = archive, typed
+        if (
+            self.console.color_system in _FEW_COLOURS
+        ):  # a terminal with sixteen colours knows best what they look like
+            self.theme = "ansi-dark"
+
+    def get_default_screen(self) -> Home:
+        """Return the first screen."""
+        return Home(self._archive, self._typed)
