@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 
 import msgspec
@@ -11,10 +12,13 @@ from retold.model.project import Project
 from retold.model.session import Counts, Kind, SessionStatus, SourceFile
 from retold.model.usage import Totals
 from retold.projects.matching import last_name
-from retold.query.fuzzy import EXACT, closeness, folded, words_of
+from retold.query.fuzzy import closeness, folded, words_of
 from retold.query.hits import Conversation, Hit
 from retold.query.listing import outlines
 from retold.query.wanted import Wanted
+
+ENOUGH = 50
+"""Where so many have the words as they were typed, nobody looks for those that only come close."""
 
 
 class Card(msgspec.Struct, frozen=True):
@@ -78,10 +82,19 @@ def by_name(known: list[Named], typed: str) -> tuple[list[Match], list[Match]]:
     words = words_of(typed)
     if not words:
         return [Match(one.card) for one in known], []
-    found = [(fit, one.card) for one in known if (fit := closeness(words, one.fields)) is not None]
+    sure = _fitting(known, words, strict=True)
+    if len(sure) >= ENOUGH:
+        return sure, []
+    there = {match.card.key for match in sure}
+    close = _fitting((one for one in known if one.card.key not in there), words, strict=False)
+    return sure, close
+
+
+def _fitting(known: Iterable[Named], words: Sequence[str], *, strict: bool) -> list[Match]:
+    fits = [(closeness(words, one.fields, strict=strict), one.card) for one in known]
+    found = [(fit, card) for fit, card in fits if fit is not None]
     found.sort(key=lambda pair: pair[0], reverse=True)  # stable: of equals the newest first
-    sure = [Match(card) for (worst, _), card in found if worst >= EXACT]
-    return sure, [Match(card) for (worst, _), card in found if worst < EXACT]
+    return [Match(card) for _, card in found]
 
 
 def joined(

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXACT = 4
-"""From this closeness on, a word stands there as it was typed."""
-_BEGINS, _PART, _SLIP, _LETTERS = 5, EXACT, 2, 1
-_LONGEST = 400
-"""How much of a text is looked at."""
+_BEGINS, _PART, _SLIP, _LETTERS = 5, 4, 2, 1
+"""How close a word comes."""
+_LONGEST, _SOON = 400, 160
+"""How much of a text is looked at, for words and for what comes near them."""
 _MOST_WORDS = 8
 _SLIPPERY = 4
 """Shorter words are close to too many others."""
+_NAMES = 2
+"""Fields that are names: in longer texts, some letters of every word stand somewhere."""
+_SPELT = 24
+"""How many letters of a word are looked at for slips."""
 _PLACES = 8
-"""At how many places of a text a slip is looked for."""
+"""At how many places of a text letters are looked for."""
 
 
 def words_of(typed: str) -> list[str]:
@@ -28,16 +34,19 @@ def folded(text: str) -> str:
     return " ".join(text[:_LONGEST].casefold().split())
 
 
-def closeness(words: Sequence[str], fields: Sequence[str]) -> tuple[int, int] | None:
+def closeness(words: Sequence[str], fields: Sequence[str], *, strict: bool = False) -> tuple[int, int] | None:
     """Return how close folded fields come to words, the first field counting most; None if a word is in none of them.
 
-    The first figure is that of the word that fits worst: `EXACT` and above where all stand there as they were typed.
+    The first figure is that of the word that fits worst. If it is strict, only words count that stand there as they
+    were typed.
     """
     worst, together = _BEGINS, 0
     for word in words:
         best, weight = 0, 0
         for place, field in enumerate(fields):
-            found = _found(word, field)
+            found = _standing(word, field) or (
+                0 if strict else _near_enough(word, field, is_name=place < _NAMES)
+            )
             if found > best:
                 best, weight = found, found * 4 - place
         if best == 0:
@@ -46,54 +55,45 @@ def closeness(words: Sequence[str], fields: Sequence[str]) -> tuple[int, int] | 
     return worst, together
 
 
-def _found(word: str, text: str) -> int:
+def _standing(word: str, text: str) -> int:
     at = text.find(word)
-    if at >= 0:
-        return _BEGINS if at == 0 or not text[at - 1].isalnum() or f" {word}" in text else _PART
-    if len(word) >= _SLIPPERY:
-        if _has_slip(word, text):
-            return _SLIP
-        return _LETTERS if _has_letters(word, text) else 0
-    return _LETTERS if _has_initials(word, text) else 0
+    if at < 0:
+        return 0
+    return _BEGINS if at == 0 or not text[at - 1].isalnum() or f" {word}" in text else _PART
+
+
+def _near_enough(word: str, text: str, *, is_name: bool) -> int:
+    text = text[:_SOON]
+    if len(word) >= _SLIPPERY and _has_slip(word, text):
+        return _SLIP
+    if not is_name:
+        return 0
+    return _LETTERS if (_has_letters if len(word) >= _SLIPPERY else _has_initials)(word, text) else 0
 
 
 def _has_slip(word: str, text: str) -> bool:
-    """Tell whether the text has the word but for one letter, or two that changed places.
+    """Tell whether the text has the word but for one letter, or two that changed places."""
+    return _slips(word[:_SPELT]).search(text) is not None
 
-    A slip spoils one half of a word at most, or the seam between them: so only places with one half are looked at.
+
+@lru_cache(maxsize=64)
+def _slips(word: str) -> re.Pattern[str]:
+    """Return what finds a word with one slip at the beginning of another.
+
+    Not in its first letter: hardly anybody mistypes that, and too much would fit. Nothing repeats, so that the work is bounded.
     """
-    half = len(word) // 2
-    return (
-        _near(word, text, word[:half], 0)
-        or _near(word, text, word[half:], half)
-        or _near(word, text, word[: half - 1], 0)  # the seam itself was turned round
-    )
-
-
-def _near(word: str, text: str, sure: str, offset: int) -> bool:
-    at, tries = text.find(sure) if sure else -1, 0
-    while at >= 0 and tries < _PLACES:
-        for shift in (0, -1, 1):
-            start = at - offset + shift
-            if start >= 0 and (start == 0 or not text[start - 1].isalnum()) and _is_close(word, text, start):
-                return True
-        at, tries = text.find(sure, at + 1), tries + 1
-    return False
-
-
-def _is_close(word: str, text: str, start: int) -> bool:
-    """Tell whether the text goes on from a place with the word, but for one slip."""
-    there = text[start : start + len(word) + 1]
-    same = next((place for place, letter in enumerate(word) if there[place : place + 1] != letter), len(word))
-    if same == 0:
-        return False  # hardly anybody mistypes the first letter, and too much would fit
-    rest = word[same:]
-    return (
-        there[same + 1 :].startswith(rest)  # one was left out
-        or there[same:].startswith(rest[1:])  # one is too many
-        or there[same + 1 :].startswith(rest[1:])  # one is another
-        or there[same:].startswith(rest[1:2] + rest[:1] + rest[2:])  # two changed places
-    )
+    first, rest = word[0], word[1:]
+    ways = []
+    for place in range(len(rest)):
+        before, letter, after = rest[:place], rest[place], rest[place + 1 :]
+        escaped = [re.escape(part) for part in (before, letter, after, after[:1], after[1:])]
+        ways.append(f"{escaped[0]}.{escaped[1]}{escaped[2]}")  # one was left out
+        ways.append(f"{escaped[0]}{escaped[2]}")  # one is too many
+        ways.append(f"{escaped[0]}.{escaped[2]}")  # one is another
+        ways.append(f"{escaped[0]}{escaped[3]}{escaped[1]}{escaped[4]}")  # two changed places
+    begins = re.escape(first)
+    # The letter before the look behind it: so places are found fast.
+    return re.compile(rf"{begins}(?<![^\W_]{begins})(?:{'|'.join(ways)})")
 
 
 def _has_letters(word: str, text: str) -> bool:

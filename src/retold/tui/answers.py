@@ -26,7 +26,7 @@ from retold.ingest.slices import told_slice
 from retold.model.session import Session
 from retold.query.cards import Named, cards
 from retold.query.hits import Conversation
-from retold.query.language import Field, Unclear, parse
+from retold.query.language import Field, Unclear, parse, parse_unfinished
 from retold.query.question import Question, span
 from retold.query.scope import Scope
 from retold.query.search import Search
@@ -71,7 +71,7 @@ def listed(archive: Archive, scope: Scope, limit: int | None = None) -> list[Nam
 
 def found(archive: Archive, scope: Scope, typed: str) -> list[Conversation]:
     """Return the conversations in which it is said; raises Unclear for a query that means nothing."""
-    query = parse(typed)
+    query = parse_unfinished(typed)
     with archive.opened() as record:
         wanted = archive.wanted(scope, query.fields, in_messages=True)
         return list(Search(record, query, wanted).conversations(MOST_FOUND))

@@ -2,13 +2,15 @@
 
 from typing import ClassVar
 
+from rich.terminal_theme import DIMMED_MONOKAI
 from textual.app import App
 from textual.binding import Binding, BindingType
 
 from retold.tui.answers import Archive
 from retold.tui.home import Home
 
-_FEW_COLOURS = ("standard", "windows", None)
+_FEW_COLOURS = ("standard", "windows")
+"""Where there are sixteen, the terminal knows best what they look like."""
 
 
 class Browser(App[str]):
@@ -22,9 +24,8 @@ class Browser(App[str]):
     def __init__(self, archive: Archive, typed: str = "") -> None:
         super().__init__()
         self._archive, self._typed = archive, typed
-        if (
-            self.console.color_system in _FEW_COLOURS
-        ):  # a terminal with sixteen colours knows best what they look like
+        self.ansi_theme_dark = DIMMED_MONOKAI
+        if self.console.color_system in _FEW_COLOURS:
             self.theme = "ansi-dark"
 
     def get_default_screen(self) -> Home:

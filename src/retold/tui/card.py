@@ -51,7 +51,11 @@ def _columns(mark: str, title: str, rest: tuple[str, str, str, str, str], width:
     ends += [cost.rjust(SPENT), when.rjust(AGE)]
     used = MARK + PROJECT + SPENT + AGE + 3 + (AGENT + PROMPTS + 2 if width >= _ROOM else 0)
     room = max(NARROWEST, width - used)
-    return [("match", f"{mark:<{MARK}}"), ("plain", fitted(title, room)), ("faint", " " + " ".join(ends))]
+    return [
+        ("match" if mark else "plain", f"{mark:<{MARK}}"),
+        ("plain", fitted(title, room)),
+        ("faint", " " + " ".join(ends)),
+    ]
 
 
 def spent(card: Card) -> str:

@@ -11,6 +11,7 @@ from textual.widgets import Static
 
 from retold.archive.database import Stopped
 from retold.export.formats import FORMATS
+from retold.export.table import fitted
 from retold.tui.answers import Archive, exported
 from retold.tui.box import Box
 from retold.tui.rows import Rows
@@ -75,5 +76,4 @@ class Export(Box):
 
 
 def _form(form: str, width: int) -> Text:
-    del width
-    return styled([("plain", f"{form:<{_NAME}}"), ("faint", FORMATS[form].told)])
+    return styled([("plain", f"{form:<{_NAME}}"), ("faint", fitted(FORMATS[form].told, width - _NAME))])

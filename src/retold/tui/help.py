@@ -1,14 +1,16 @@
 """All keys."""
 
 from retold.tui.box import Box
+from retold.tui.card import IN_TEXT, LOST
+from retold.tui.pages import GUTTER
 
 KEYS = (
     ("", "The list"),
-    ("type", "narrow the list: titles, projects and prompts at once, all text a moment later"),
-    ("", 'project:x tool:shell is:error after:7d -word "a phrase" work as in `retold search`'),
+    ("type", "titles, projects and prompts at once, then all text"),
+    ("", "fields too: project:x tool:shell is:error after:7d"),
     ("↑ ↓ pgup pgdn", "choose a conversation"),
     ("enter", "read it"),
-    ("tab", "from the line to the list and back; in the list a letter is enough:"),
+    ("tab", "to the list, where a letter is enough, and back"),
     ("ctrl+t or t", "all conversations, this project, this folder"),
     ("ctrl+e or e", "export it as a file"),
     ("ctrl+r or r", "resume it with its agent"),
@@ -23,14 +25,14 @@ KEYS = (
     ("/", "find; n the next place, N the one before"),
     ("t", "thoughts"),
     ("o", "tools: their names, all they gave, none"),
-    ("v", "everything that was said, or only what its agent holds"),
+    ("v", "everything said, or only what its agent holds"),
     ("i", "notices, and what the agent added to messages"),
     ("g and G", "the beginning, the end"),
     ("", "Marks"),
-    ("≡", "found in the text, not by its name"),
-    ("†", "gone from its agent's home; the archive has it"),
-    ("┆", "rewound, compacted or superseded: the heading says which"),
-)  # fmt: skip
+    (IN_TEXT, "found in the text, not by its name"),
+    (LOST, "gone from its agent's home; the archive has it"),
+    (GUTTER.strip(), "rewound, compacted or superseded: the heading says"),
+)
 _WIDTH = 15
 
 

@@ -29,8 +29,8 @@ from retold.tui.transcript import Transcript
 
 NARROW = 100
 """Columns below which the preview stands under the list."""
-IN_LINE = "enter read|tab list|^t scope|^e export|^r resume|^s stats|^d doctor|f1 help|esc quit"
-IN_LIST = "enter read|e export|r resume|R restore|t scope|s stats|d doctor|/ type|? help|q quit"
+IN_LINE = "enter read|tab list|f1 help|esc quit|^e export|^r resume|^t scope|^s stats|^d doctor"
+IN_LIST = "enter read|tab type|? help|q quit|e export|r resume|R restore|t scope|s stats|d doctor"
 
 
 class Line(Input):
@@ -149,7 +149,7 @@ class Home(Screen[None]):
         self._draw_frame()
 
     def _draw_frame(self) -> None:
-        width = self.rows.size.width or self.size.width
+        width = self.rows.width or self.size.width
         self.query_one("#columns", Static).update(card.heading(width))
         self.query_one("#scope", Static).update(Text(self.finder.scope.name, style="bold"))
         told = status_line(self.finder, self.rows.things, self._said)
@@ -232,9 +232,8 @@ class Home(Screen[None]):
         """Read the chosen one, from where it says what was looked for."""
         match = self.rows.chosen
         if match is not None:
-            start = match.hits[0].seq if match.hits and not match.is_named else 0
-            title = match.card.title or "(no prompt is left)"
-            self.app.push_screen(Transcript(self.archive, match.card.key, title, start), self._tell)
+            hit = None if match.is_named or not match.hits else match.hits[0]
+            self.app.push_screen(Transcript(self.archive, match.card, hit), self._tell)
 
     def action_export(self) -> None:
         """Write the chosen one as a file."""

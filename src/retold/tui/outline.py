@@ -7,6 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from retold.export.names import clean
+from retold.export.table import fitted
 from retold.ingest.slices import Turn
 from retold.tui.box import Box
 from retold.tui.rows import Rows
@@ -46,9 +47,10 @@ class Outline(Box):
 
 
 def _row(turn: Turn, width: int) -> Text:
-    del width  # what is too long is cut
     at = f"{turn.at:%H:%M} " if turn.at else ""
     fate = "" if turn.fate == "live" else f"({turn.fate}) "
     failed = f", {turn.errors} failed" if turn.errors else ""
     done = f"  {turn.calls} call{'' if turn.calls == 1 else 's'}{failed}" if turn.calls else ""
-    return styled([("faint", at), ("match", fate), ("plain", clean(turn.text)[:160]), ("faint", done)])
+    room = max(8, width - len(at) - len(fate) - len(done))
+    said = fitted(clean(turn.text), room)
+    return styled([("faint", at), ("match", fate), ("plain", said), ("faint", done)])

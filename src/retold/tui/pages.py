@@ -52,6 +52,8 @@ def page(reading: Reading, first: int, columns: int, count: int = ENTRIES) -> Pa
     if part is None:
         return Page(0, 0, 0, [Row("bad", "This conversation is no longer in the archive.", 0, 0)])
     head = list(about(part.session)) if part.first == 0 else []
+    if head and len(head[0].text) <= columns:
+        head.pop(0)  # the screen has the title in its first line, and there it has room
     rows = list(_rows(head, -1, columns, is_live=True))
     for number, lines in told(part.session, reading.wanted):
         is_live = part.session.timeline[number].fate == "live"

@@ -24,7 +24,7 @@ def _said(archive: Archive, match: Match) -> Iterator[Pieces]:
     for hit in match.hits:
         yield []
         yield [("bar", "▸ "), *hit_pieces(hit)]
-    first = match.hits[0].seq if match.hits else 0
+    first = max(0, match.hits[0].seq) if match.hits else 0
     session = beginning(archive, match.card.key, first, ENTRIES)
     if session is None:
         return

@@ -54,6 +54,11 @@ class Rows(ScrollView, Generic[T], can_focus=True):
         """The thing in the chosen row."""
         return self.things[self.place] if self.things else None
 
+    @property
+    def width(self) -> int:
+        """The columns that there are for text."""
+        return self.scrollable_content_region.width
+
     def fill(self, things: Sequence[T], place: int = 0) -> None:
         """Show other rows."""
         self.things = things
@@ -90,7 +95,7 @@ class Rows(ScrollView, Generic[T], can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Return a line of the screen."""
-        place, width = y + round(self.scroll_offset.y), self.size.width
+        place, width = y + round(self.scroll_offset.y), self.width
         style = self.get_component_rich_style("rows--chosen" if place == self.place else "rows--row")
         if place >= len(self.things):
             return Strip.blank(width, self.get_component_rich_style("rows--row"))

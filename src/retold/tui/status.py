@@ -21,17 +21,17 @@ def status_line(finder: Finder, found: Sequence[Match], said: str) -> Text:
     if not finder.typed:
         return styled([("faint", f"{plural(finder.total, 'conversation')}, the newest first")])
     text = sum(1 for match in found if not match.is_named)
-    told = f"{len(found) - text} by name, {text} in the text ≡" if found else "nothing"
+    told = f"{len(found) - text} by name, {text} more in the text ≡" if found else "nothing"
     return styled([("faint", f"{told}{', searching …' if finder.is_searching else ''}")])
 
 
 def warning(archive: Archive) -> str:
     """Return what goes soon, in a line; nothing, if nothing does."""
-    told = []
-    for agent, count, days in due(archive):
-        when = "at its next start" if days == 0 else f"within {plural(days, 'day')}"
-        told.append(f"{TITLES.get(agent, agent)} deletes {count:,} {when}")
-    return f"{'; '.join(told)}: all archived. ^d tells more" if told else ""
+    told = [
+        f"{TITLES.get(agent, agent)} {count:,} {f'in {days} d' if days else 'next start'}"
+        for agent, count, days in due(archive)
+    ]
+    return f"soon deleted, archived: {', '.join(told)} (^d)" if told else ""
 
 
 def keys_line(keys: str, width: int) -> Text:
@@ -39,7 +39,6 @@ def keys_line(keys: str, width: int) -> Text:
     line = Text(no_wrap=True, end="")
     for told in keys.split("|"):
         key, _, deed = told.partition(" ")
-        if line.cell_len + len(told) > width:
-            break
-        line.append(key, "bold").append(f" {deed}  ", "dim")
+        if line.cell_len + len(told) <= width:
+            line.append(key, "bold").append(f" {deed}  ", "dim")
     return line

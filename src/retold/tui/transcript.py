@@ -13,6 +13,8 @@ from retold.archive.database import Stopped
 from retold.export.transcript import Tools, Wanted
 from retold.ingest.slices import Turn
 from retold.model.session import View as Which
+from retold.query.cards import Card
+from retold.query.hits import Hit
 from retold.tui.answers import Archive
 from retold.tui.help import Help
 from retold.tui.outline import Outline
@@ -22,7 +24,12 @@ from retold.tui.threads import answer
 from retold.tui.view import View
 from retold.tui.words import styled
 
-KEYS = "esc back|[ ] turns|u outline|/ find|n next|o tools|t thoughts|v view|i notices|? help"
+KEYS = "esc back|[] turns|u outline|/ find|n next|o tools|t thoughts|v view|i notices|? help"
+BEGINNING = (-1, 0)
+"""Before all entries stands what is known of the whole."""
+HEADING = 1
+"""The line of an entry that says whose it is; an empty one stands before it."""
+_LAST = 1 << 30
 _NEXT: dict[Tools, Tools] = {"names": "full", "full": "none", "none": "names"}
 _TOOLS = {"names": "tools by name", "full": "tools with output", "none": "no tools"}
 _VIEWS = {"full": "everything said", "active": "only what its agent holds"}
@@ -44,14 +51,14 @@ class Transcript(Screen[str]):
         Binding("slash", "find"),
         Binding("n", "next(1)"),
         Binding("N", "next(-1)"),
-        Binding("home,g", "go(0)"),
-        Binding("end,G", "go(-1)"),
         Binding("question_mark,f1", "help"),
     ]
 
-    def __init__(self, archive: Archive, key: str, title: str, start: int = 0) -> None:
+    def __init__(self, archive: Archive, card: Card, hit: Hit | None = None) -> None:
         super().__init__()
-        self.reading, self._heading, self._start = Reading(archive, key), title, start
+        self.reading, self._heading = Reading(archive, card.key), card.title or "(no prompt is left)"
+        self._start = BEGINNING if hit is None else (max(0, hit.seq), HEADING)
+        self._needle = "" if hit is None or not hit.matches else hit.snippet[slice(*hit.matches[0])]
         self.turns: list[Turn] = []
         self._found: tuple[int, int] | None = None
         self._said = ""
@@ -73,6 +80,7 @@ class Transcript(Screen[str]):
     def on_mount(self) -> None:
         """Begin."""
         self.view.focus()
+        self.view.needle = self._needle.casefold()
         self.read_turns()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -82,7 +90,7 @@ class Transcript(Screen[str]):
 
     def _read_again(self) -> None:
         top = self.view.top
-        at = (self._start, 0) if top is None else (top.place, top.line)
+        at = self._start if top is None else (top.place, top.line)
         self.load(max(at[0], 0), at)
 
     @work(exclusive=True, group="turns")
@@ -98,15 +106,15 @@ class Transcript(Screen[str]):
     async def load(self, first: int, at: tuple[int, int]) -> None:
         """Show what stands at a place; the end of it where there is no such place."""
         self._is_joining = False
-        width = max(20, self.view.size.width)
         begins = max(0, first - ENTRIES // 4) if first else 0
-        self.view.show(await self._page(begins, width), at)
+        self.view.show(await self._page(begins), at)
         self._draw_state()
         self.view.ask_for_more()
 
-    async def _page(self, first: int, width: int, count: int = ENTRIES) -> Page:
+    async def _page(self, first: int, count: int = ENTRIES) -> Page:
+        reading, width = self.reading, self.view.width
         try:
-            return await answer(lambda: page(self.reading, first, width, count))
+            return await answer(lambda: page(reading, first, width, count))
         except (Stopped, OSError) as error:
             return Page(0, 0, 0, [Row("bad", str(error), 0, 0)])
 
@@ -119,12 +127,12 @@ class Transcript(Screen[str]):
     @work(exclusive=True, group="page")
     async def join_page(self, *, is_above: bool) -> None:
         """Add the next page, or the one before."""
-        here, width = self.view.page, max(20, self.view.size.width)
+        here = self.view.page
         if is_above:
             first = max(0, here.first - ENTRIES)
-            new = await self._page(first, width, here.first - first)
+            new = await self._page(first, here.first - first)
         else:
-            new = await self._page(here.end, width)
+            new = await self._page(here.end)
         self._is_joining = False
         self.view.join(new)
         self.view.ask_for_more()
@@ -168,7 +176,7 @@ class Transcript(Screen[str]):
         self.reading = msgspec.structs.replace(reading, view=other)
         self._said, self._found = "", None
         self.read_turns()
-        self.load(place, (place, 0))
+        self.load(place, (place, HEADING))
 
     def action_turn(self, step: int) -> None:
         """Go to the next turn, or the one before."""
@@ -177,7 +185,7 @@ class Transcript(Screen[str]):
         places = [turn.place for turn in self.turns]
         after = [place for place in places if (place > here if step > 0 else place < here)]
         if after:
-            self.go_to((after[0] if step > 0 else after[-1], 0))
+            self.go_to((after[0] if step > 0 else after[-1], HEADING))
 
     def go_to(self, at: tuple[int, int]) -> None:
         """Go to a line, which may have to be read first."""
@@ -188,10 +196,9 @@ class Transcript(Screen[str]):
         else:
             self.load(at[0], at)
 
-    def action_go(self, place: int) -> None:
+    def action_go(self, end: int) -> None:
         """Go to the beginning, or to the end."""
-        total = self.view.page.total
-        self.go_to((0, 0) if place == 0 or not total else (total - 1, 1 << 30))
+        self.go_to(BEGINNING if end < 0 else (max(0, self.view.page.total - 1), _LAST))
 
     def action_outline(self) -> None:
         """Show all turns."""
@@ -200,7 +207,7 @@ class Transcript(Screen[str]):
 
     def _outlined(self, place: str | None) -> None:
         if place:
-            self.go_to((int(place), 0))
+            self.go_to((int(place), HEADING))
 
     def action_find(self) -> None:
         """Ask what to find."""

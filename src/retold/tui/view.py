@@ -13,6 +13,7 @@ from retold.tui.pages import Page, Row
 from retold.tui.rows import strip
 from retold.tui.words import STYLES
 
+_NARROWEST = 20
 _NEAR = 2
 """Screens before the end at which more is asked for."""
 
@@ -24,6 +25,8 @@ class View(ScrollView, can_focus=True):
         Binding("j", "scroll_down"),
         Binding("k", "scroll_up"),
         Binding("space", "page_down"),
+        Binding("home,g", "screen.go(-1)"),
+        Binding("end,G", "screen.go(1)"),
     ]
     COMPONENT_CLASSES: ClassVar[set[str]] = {"pages--row"}
 
@@ -38,6 +41,11 @@ class View(ScrollView, can_focus=True):
         super().__init__(id="rows")
         self.page = Page(0, 0, 0, [])
         self.needle = ""
+
+    @property
+    def width(self) -> int:
+        """The columns that there are for text."""
+        return max(_NARROWEST, self.scrollable_content_region.width)
 
     def show(self, page: Page, at: tuple[int, int]) -> None:
         """Show a page instead of all others, from a line on."""
@@ -69,11 +77,11 @@ class View(ScrollView, can_focus=True):
 
     def has(self, place: int) -> bool:
         """Tell whether an entry was read."""
-        return self.page.first <= place < self.page.end
+        return self.page.first <= max(place, 0) < self.page.end
 
     def go_to(self, at: tuple[int, int]) -> None:
         """Scroll so that a line is the first."""
-        row = 0 if at <= (0, 0) and self.page.first == 0 else self.row_of(at)
+        row = self.row_of(at)
         self.scroll_to(y=len(self.page.rows) if row is None else row, animate=False, force=True)
         self.refresh()
 
@@ -99,12 +107,12 @@ class View(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Return a line of the screen."""
-        width, style = self.size.width, self.get_component_rich_style("pages--row")
+        width, style = self.width, self.get_component_rich_style("pages--row")
         place = y + round(self.scroll_offset.y)
         if place >= len(self.page.rows):
             return Strip.blank(width, style)
         row = self.page.rows[place]
-        line = Text(row.text, STYLES[row.style], no_wrap=True, end="")
+        line = Text(no_wrap=True, end="").append(row.text, STYLES[row.style])
         if self.needle:
             _mark(line, row.text, self.needle)
         return strip(line, width, style)

@@ -62,7 +62,7 @@ def wrapped(line: str, width: int) -> Iterator[str]:
         if end < len(line):
             space = line.rfind(" ", start + width // 3, end + 1)
             end = space + 1 if space > start else end
-        yield line[start:end].rstrip(" ") if end < len(line) else line[start:]
+        yield line[start:end].rstrip(" ")
         start = end
 
 
