@@ -60,7 +60,8 @@ def lines(pilot: Pilot[str]) -> list[str]:
     """Return what stands on the screen."""
     screen = pilot.app.screen
     strips = screen._compositor.render_strips()  # noqa: SLF001 - nothing public gives plain lines
-    return ["".join(segment.text for segment in strip).rstrip() for strip in strips]
+    bars = " ▁▂▃▄▅▆▇"  # of scrolling, too
+    return ["".join(segment.text for segment in strip).rstrip(bars) for strip in strips]
 
 
 def shown(pilot: Pilot[str]) -> str:

@@ -1,4 +1,5 @@
 """What can be done with a conversation: exported, resumed, restored, counted, looked after."""
+# ruff: noqa: ASYNC240 - a test may wait for the disk
 
 import stat
 from pathlib import Path

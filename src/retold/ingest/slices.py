@@ -10,7 +10,7 @@ from retold.archive.record import Record
 from retold.ingest.retell import retold
 from retold.model.entries import Event, Fate, Message
 from retold.model.parts import ToolCall
-from retold.model.session import Session
+from retold.model.session import Session, View
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Turn(msgspec.Struct, frozen=True):
     """What a person said, and how much was done until they said something else."""
 
     place: int
-    message: str | None
+    message: int
     text: str
     fate: Fate
     at: datetime | None
@@ -36,9 +36,9 @@ class Turn(msgspec.Struct, frozen=True):
     errors: int
 
 
-def told_slice(record: Record, key: str, first: int, count: int) -> Slice | None:
+def told_slice(record: Record, key: str, first: int, count: int, view: View = "full") -> Slice | None:
     """Return so many entries of a session, from a place on; None if there is no such session."""
-    session = retold(record, key)
+    session = retold(record, key, view)
     if session is None:
         return None
     before = session.timeline[:first]
@@ -46,19 +46,21 @@ def told_slice(record: Record, key: str, first: int, count: int) -> Slice | None
     return Slice(part, first, len(session.timeline), sum(1 for entry in before if isinstance(entry, Message)))
 
 
-def turns(record: Record, key: str) -> list[Turn]:
+def turns(record: Record, key: str, view: View = "full") -> tuple[Turn, ...]:
     """Return the turns of a session."""
-    session = retold(record, key)
+    session = retold(record, key, view)
     found: list[Turn] = []
+    messages = 0
     for place, entry in enumerate(() if session is None else session.timeline):
         if isinstance(entry, Event):
             continue
+        messages += 1
         if entry.prompt is not None:
-            found.append(Turn(place, entry.id, entry.prompt, entry.fate, entry.at, entry.own, 0, 0))
+            found.append(Turn(place, messages, entry.prompt, entry.fate, entry.at, entry.own, 0, 0))
         calls = [part for part in entry.parts if isinstance(part, ToolCall)]
         if found and calls:
             last, failed = found[-1], sum(1 for call in calls if call.status == "error")
             found[-1] = msgspec.structs.replace(
                 last, calls=last.calls + len(calls), errors=last.errors + failed
             )
-    return found
+    return tuple(found)

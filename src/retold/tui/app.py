@@ -1,5 +1,6 @@
 """The terminal browser itself."""
 
+import os
 from typing import ClassVar
 
 from rich.terminal_theme import DIMMED_MONOKAI
@@ -22,10 +23,12 @@ class Browser(App[str]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", priority=True)]
 
     def __init__(self, archive: Archive, typed: str = "") -> None:
-        super().__init__()
+        super().__init__(
+            ansi_color="NO_COLOR" in os.environ
+        )  # else colours become greys, black on black where there are few
         self._archive, self._typed = archive, typed
         self.ansi_theme_dark = DIMMED_MONOKAI
-        if self.console.color_system in _FEW_COLOURS:
+        if self.no_color or self.console.color_system in _FEW_COLOURS:
             self.theme = "ansi-dark"
 
     def get_default_screen(self) -> Home:

@@ -28,6 +28,7 @@ KEYS = (
     ("v", "everything said, or only what its agent holds"),
     ("i", "notices, and what the agent added to messages"),
     ("g and G", "the beginning, the end"),
+    ("e r R", "export, resume, restore, as in the list"),
     ("", "Marks"),
     (IN_TEXT, "found in the text, not by its name"),
     (LOST, "gone from its agent's home; the archive has it"),

@@ -1,7 +1,6 @@
 """The first screen: a line to type in, the conversations, and the chosen one beside them."""
 
 from datetime import datetime
-from functools import partial
 from typing import ClassVar
 
 from rich.text import Text
@@ -9,7 +8,6 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from retold.archive.database import Stopped
@@ -17,11 +15,9 @@ from retold.query.cards import Match
 from retold.tui import card
 from retold.tui.answers import Archive, findings, now, stats
 from retold.tui.box import Report, text_of
-from retold.tui.exporting import Export
+from retold.tui.deeds import Deeds
 from retold.tui.found import FIRST, Finder
-from retold.tui.help import Help
 from retold.tui.preview import preview
-from retold.tui.resuming import RUN, Restore, Resume
 from retold.tui.rows import Rows
 from retold.tui.status import keys_line, status_line, warning
 from retold.tui.threads import answer
@@ -45,7 +41,7 @@ class Line(Input):
         await super()._on_key(event)
 
 
-class Home(Screen[None]):
+class Home(Deeds[None]):
     """The list and the preview."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -58,18 +54,10 @@ class Home(Screen[None]):
         Binding("slash", "turn_focus"),
         Binding("ctrl+t,f2", "scope", priority=True),
         Binding("t", "scope"),
-        Binding("ctrl+e", "export", priority=True),
-        Binding("e", "export"),
-        Binding("ctrl+r", "resume", priority=True),
-        Binding("r", "resume"),
-        Binding("ctrl+o", "restore", priority=True),
-        Binding("R", "restore"),
         Binding("ctrl+s", "stats", priority=True),
         Binding("s", "stats"),
         Binding("ctrl+d", "doctor", priority=True),
         Binding("d", "doctor"),
-        Binding("f1", "help", priority=True),
-        Binding("question_mark", "help"),
         Binding("escape", "back", priority=True),
         Binding("q", "quit"),
     ]
@@ -224,40 +212,19 @@ class Home(Screen[None]):
         self.finder.type(self.finder.typed)
         self.load()
 
-    def action_help(self) -> None:
-        """Tell all keys."""
-        self.app.push_screen(Help())
-
     def action_open(self) -> None:
         """Read the chosen one, from where it says what was looked for."""
         match = self.rows.chosen
         if match is not None:
             hit = None if match.is_named or not match.hits else match.hits[0]
-            self.app.push_screen(Transcript(self.archive, match.card, hit), self._tell)
+            self.app.push_screen(Transcript(self.archive, match.card, hit), self.tell)
 
-    def action_export(self) -> None:
-        """Write the chosen one as a file."""
-        if self.rows.chosen is not None:
-            self.app.push_screen(Export(self.archive, self.rows.chosen.card.key), self._tell)
+    def key(self) -> str | None:
+        """Return the key of the chosen one."""
+        return None if self.rows.chosen is None else self.rows.chosen.card.key
 
-    def action_restore(self) -> None:
-        """Give the chosen one back to its agent."""
-        if self.rows.chosen is not None:
-            self.app.push_screen(Restore(self.archive, self.rows.chosen.card.key), self._tell)
-
-    def action_resume(self) -> None:
-        """Go on with the chosen one."""
-        if self.rows.chosen is not None:
-            key = self.rows.chosen.card.key
-            self.app.push_screen(Resume(self.archive, key), partial(self._resumed, key))
-
-    def _resumed(self, key: str, told: str | None) -> None:
-        if told == RUN:
-            self.app.exit(key)
-        else:
-            self._tell(told)
-
-    def _tell(self, told: str | None) -> None:
+    def tell(self, told: str | None) -> None:
+        """Say something in place of what was found."""
         self._said = told or ""
         self._draw_frame()
 

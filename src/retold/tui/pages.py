@@ -1,6 +1,6 @@
 """A transcript page by page: some entries at a time, in rows that fit the screen, and looked through without being shown."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -8,8 +8,7 @@ import msgspec
 from retold.export.transcript import Line, Wanted, about, told
 from retold.ingest.retell import retold
 from retold.ingest.slices import Slice, Turn, told_slice, turns
-from retold.model.entries import Message
-from retold.model.session import Session, View
+from retold.model.session import View
 from retold.tui.answers import Archive
 from retold.tui.words import plain, wrapped
 
@@ -46,19 +45,41 @@ class Page(NamedTuple):
     rows: list[Row]
 
 
-def page(reading: Reading, first: int, columns: int, count: int = ENTRIES) -> Page:
-    """Return the entries from a place on; before the first of all, what is known of the whole."""
-    part = _slice(reading, max(first, 0), count)
-    if part is None:
+def page(reading: Reading, first: int, columns: int, until: int | None = None) -> Page:
+    """Return the entries from a place on, and up to another; before the first of all, what is known of the whole."""
+    rows: list[Row] = []
+    first = place = max(first, 0)
+    total = 0
+    for part in _slices(reading, first, ENTRIES if until is None else until - first):
+        rows += _head(part, columns) if part.first == 0 else ()
+        for number, lines in told(part.session, reading.wanted):
+            is_live = part.session.timeline[number].fate == "live"
+            rows += _rows(lines, part.first + number, columns, is_live=is_live)
+        place, total = part.first + len(part.session.timeline), part.total
+        if until is None or place >= until:
+            break
+    if not total and not rows:
         return Page(0, 0, 0, [Row("bad", "This conversation is no longer in the archive.", 0, 0)])
-    head = list(about(part.session)) if part.first == 0 else []
-    if head and len(head[0].text) <= columns:
-        head.pop(0)  # the screen has the title in its first line, and there it has room
-    rows = list(_rows(head, -1, columns, is_live=True))
-    for number, lines in told(part.session, reading.wanted):
-        is_live = part.session.timeline[number].fate == "live"
-        rows.extend(_rows(lines, part.first + number, columns, is_live=is_live))
-    return Page(part.first, part.first + len(part.session.timeline), part.total, rows)
+    return Page(min(first, place), place, total, rows)
+
+
+def _slices(reading: Reading, first: int, count: int) -> Iterator[Slice]:
+    """Yield slices one after the other; each may hold fewer entries than were asked for, where they are large."""
+    while True:
+        with reading.archive.opened() as record:
+            part = told_slice(record, reading.key, first, count, reading.view)
+        if part is None:
+            return
+        yield part
+        first += len(part.session.timeline)
+        if first >= part.total or not part.session.timeline:
+            return
+
+
+def _head(part: Slice, columns: int) -> Iterator[Row]:
+    title, *facts = about(part.session)
+    # The screen has the title in its first line, unless it is too long for that.
+    return _rows(facts if len(title.text) <= columns else [title, *facts], -1, columns, is_live=True)
 
 
 def _rows(lines: Iterable[Line], place: int, columns: int, *, is_live: bool) -> Iterator[Row]:
@@ -72,14 +93,7 @@ def _rows(lines: Iterable[Line], place: int, columns: int, *, is_live: bool) -> 
 def outline(reading: Reading) -> list[Turn]:
     """Return the turns of a conversation, by their places in the view that is read."""
     with reading.archive.opened() as record:
-        found = turns(record, reading.key)
-        session = None if reading.view == "full" else retold(record, reading.key, reading.view)
-    if session is None:
-        return list(found)
-    places = {entry.id: place for place, entry in enumerate(session.timeline) if entry.id is not None}
-    return [
-        msgspec.structs.replace(turn, place=places[turn.message]) for turn in found if turn.message in places
-    ]
+        return list(turns(record, reading.key, reading.view))
 
 
 def same_place(reading: Reading, other: View, place: int) -> int:
@@ -106,26 +120,7 @@ def next_match(reading: Reading, words: str, start: tuple[int, int], step: int) 
 
 
 def _all_lines(reading: Reading) -> Iterator[tuple[tuple[int, int], str]]:
-    first, total = 0, 1
-    while first < total:
-        part = _slice(reading, first, 5 * ENTRIES)
-        if part is None or not part.session.timeline:
-            return
+    for part in _slices(reading, 0, 5 * ENTRIES):
         for number, lines in told(part.session, reading.wanted):
-            yield from (((first + number, line), text) for line, (_, text) in enumerate(lines))
-        first, total = first + len(part.session.timeline), part.total
-
-
-def _slice(reading: Reading, first: int, count: int) -> Slice | None:
-    with reading.archive.opened() as record:
-        if reading.view == "full":
-            return told_slice(record, reading.key, first, count)
-        session = retold(record, reading.key, reading.view)
-    return None if session is None else _part(session, first, count)
-
-
-def _part(session: Session, first: int, count: int) -> Slice:
-    entries: Sequence[object] = session.timeline[:first]
-    before = sum(1 for entry in entries if isinstance(entry, Message))
-    part = msgspec.structs.replace(session, timeline=session.timeline[first : first + count])
-    return Slice(part, first, len(session.timeline), before)
+            place = part.first + number
+            yield from (((place, line), text) for line, (_, text) in enumerate(lines))

@@ -6,7 +6,6 @@ import msgspec
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 from textual.widgets import Input, Static
 
 from retold.archive.database import Stopped
@@ -16,7 +15,7 @@ from retold.model.session import View as Which
 from retold.query.cards import Card
 from retold.query.hits import Hit
 from retold.tui.answers import Archive
-from retold.tui.help import Help
+from retold.tui.deeds import Deeds
 from retold.tui.outline import Outline
 from retold.tui.pages import ENTRIES, Page, Reading, Row, next_match, outline, page, same_place
 from retold.tui.status import keys_line
@@ -24,7 +23,7 @@ from retold.tui.threads import answer
 from retold.tui.view import View
 from retold.tui.words import styled
 
-KEYS = "esc back|[] turns|u outline|/ find|n next|o tools|t thoughts|v view|i notices|? help"
+KEYS = "esc back|? help|[] turns|u outline|/ find|o tools|t thoughts|v view|i notices|e export|r resume|R restore"
 BEGINNING = (-1, 0)
 """Before all entries stands what is known of the whole."""
 HEADING = 1
@@ -35,7 +34,7 @@ _TOOLS = {"names": "tools by name", "full": "tools with output", "none": "no too
 _VIEWS = {"full": "everything said", "active": "only what its agent holds"}
 
 
-class Transcript(Screen[str]):
+class Transcript(Deeds[str]):
     """The transcript, a page at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -51,11 +50,11 @@ class Transcript(Screen[str]):
         Binding("slash", "find"),
         Binding("n", "next(1)"),
         Binding("N", "next(-1)"),
-        Binding("question_mark,f1", "help"),
     ]
 
     def __init__(self, archive: Archive, card: Card, hit: Hit | None = None) -> None:
         super().__init__()
+        self.archive = archive
         self.reading, self._heading = Reading(archive, card.key), card.title or "(no prompt is left)"
         self._start = BEGINNING if hit is None else (max(0, hit.seq), HEADING)
         self._needle = "" if hit is None or not hit.matches else hit.snippet[slice(*hit.matches[0])]
@@ -99,7 +98,7 @@ class Transcript(Screen[str]):
         try:
             self.turns = await answer(lambda: outline(self.reading))
         except (Stopped, OSError) as error:
-            self._tell(str(error))
+            self.tell(str(error))
         self._draw_state()
 
     @work(exclusive=True, group="page")
@@ -107,14 +106,14 @@ class Transcript(Screen[str]):
         """Show what stands at a place; the end of it where there is no such place."""
         self._is_joining = False
         begins = max(0, first - ENTRIES // 4) if first else 0
-        self.view.show(await self._page(begins), at)
+        self.view.show(await self._page(begins, begins + ENTRIES if first else None), at)
         self._draw_state()
         self.view.ask_for_more()
 
-    async def _page(self, first: int, count: int = ENTRIES) -> Page:
+    async def _page(self, first: int, until: int | None = None) -> Page:
         reading, width = self.reading, self.view.width
         try:
-            return await answer(lambda: page(reading, first, width, count))
+            return await answer(lambda: page(reading, first, width, until))
         except (Stopped, OSError) as error:
             return Page(0, 0, 0, [Row("bad", str(error), 0, 0)])
 
@@ -130,7 +129,7 @@ class Transcript(Screen[str]):
         here = self.view.page
         if is_above:
             first = max(0, here.first - ENTRIES)
-            new = await self._page(first, here.first - first)
+            new = await self._page(first, here.first)
         else:
             new = await self._page(here.end)
         self._is_joining = False
@@ -145,8 +144,13 @@ class Transcript(Screen[str]):
         style, text = ("match", self._said) if self._said else ("faint", " · ".join(told))
         self.query_one("#told", Static).update(styled([(style, text)]))
 
-    def _tell(self, text: str) -> None:
-        self._said = text
+    def key(self) -> str:
+        """Return the key of what is read."""
+        return self.reading.key
+
+    def tell(self, told: str | None) -> None:
+        """Say something in place of what is shown how."""
+        self._said = told or ""
         self._draw_state()
 
     def _want(self, wanted: Wanted) -> None:
@@ -235,14 +239,10 @@ class Transcript(Screen[str]):
         start = self._found or ((top.place, top.line - 1) if top else (-1, 0))
         found = await answer(lambda: next_match(reading, words, start, step))
         if found is None:
-            self._tell("not found in what is shown; o shows more of tools, t thoughts")
+            self.tell("not found in what is shown; o shows more of tools, t thoughts")
             return
         self._found = found
         self.go_to(found)
-
-    def action_help(self) -> None:
-        """Tell all keys."""
-        self.app.push_screen(Help())
 
     def action_back(self) -> None:
         """Close what is open, then the transcript."""
@@ -251,7 +251,7 @@ class Transcript(Screen[str]):
         elif self.view.needle:
             self.view.needle, self._found = "", None
             self.view.refresh()
-            self._tell("")
+            self.tell("")
         else:
             self.dismiss("")
 
