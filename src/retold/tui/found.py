@@ -31,12 +31,14 @@ class Finder:
         self._known: list[Named] = []
         self._cards: dict[str, Card] = {}
         self._said: list[Conversation] = []
+        self._named: tuple[list[Match], list[Match]] = ([], [])
 
     async def load(self, limit: int | None = None) -> None:
         """Learn which conversations there are in the scope."""
         scope = self.scope
         self._known = await answer(lambda: listed(self.archive, scope, limit))
         self._cards = {one.card.key: one.card for one in self._known}
+        self._find_names()
         if scope.folder is None:
             self.scopes = scopes({one.card.project.root for one in self._known}, self.archive.here)
 
@@ -50,6 +52,11 @@ class Finder:
         """Take what was typed; answers to what was typed before are void."""
         self.typed, self.note, self._said = typed.strip(), "", []
         self.is_searching = bool(self.typed)
+        self._find_names()
+
+    def _find_names(self) -> None:
+        is_by_name = not self.typed or is_plain(self.typed)
+        self._named = by_name(self._known, self.typed) if is_by_name else ([], [])
 
     async def search(self) -> None:
         """Search the text, if nobody types on."""
@@ -75,7 +82,4 @@ class Finder:
 
     def matches(self) -> list[Match]:
         """Return what answers, the best first."""
-        if not self.typed:
-            return by_name(self._known, "")[0]
-        named = by_name(self._known, self.typed) if is_plain(self.typed) else ([], [])
-        return joined(named, self._said, self._cards)
+        return joined(self._named, self._said, self._cards)
