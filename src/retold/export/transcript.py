@@ -45,21 +45,26 @@ CONVERSATION = Wanted()
 
 def transcript(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[Line]:
     """Yield a session line by line."""
-    yield Line("title", session.title or "(no prompt)")
-    yield from _about(session)
+    yield from about(session)
+    for _, lines in told(session, wanted):
+        yield from lines
+
+
+def told(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[tuple[int, list[Line]]]:
+    """Yield the entries of which something is shown, by their number in the timeline, each with its lines."""
     before: Entry | None = None
-    for entry in session.timeline:
+    for number, entry in enumerate(session.timeline):
         lines = list(_entry(entry, wanted))
         if not lines:
             continue
-        if not _goes_on(entry, before):
-            yield Line("plain", "")
-            yield from _heading(entry, session.agent)
-        yield from lines
+        head = [] if _goes_on(entry, before) else [Line("plain", ""), *_heading(entry, session.agent)]
+        yield number, [*head, *lines]
         before = entry
 
 
-def _about(session: Session) -> Iterator[Line]:
+def about(session: Session) -> Iterator[Line]:
+    """Yield the title, and what is known of the whole."""
+    yield Line("title", session.title or "(no prompt)")
     counts, usage = session.counts, session.usage
     root = session.project.root or session.project.native_key
     when = f"{session.started_at:%Y-%m-%d %H:%M} UTC" if session.started_at else None
