@@ -48,6 +48,14 @@ def packed(data: bytes) -> bytes:
     return _compressor(get_ident()).compress(data)
 
 
+def unpacked(packed: bytes) -> bytes:
+    """Return what was compressed; raises Damaged."""
+    try:
+        return _decompressor(get_ident()).decompress(packed)
+    except _zstd_error() as error:
+        raise _damage(error) from error
+
+
 @cache
 def _compressor(thread: int) -> ZstdCompressor:  # noqa: ARG001 - one for each: two threads must not share it
     import zstandard
@@ -218,10 +226,7 @@ class Originals:
 
     def unpacked(self, packed: bytes) -> bytes:
         """Return what was compressed."""
-        try:
-            return _decompressor(get_ident()).decompress(packed)
-        except _zstd_error() as error:
-            raise _damage(error) from error
+        return unpacked(packed)
 
 
 def _zstd_error() -> type[Exception]:
