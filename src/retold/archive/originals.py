@@ -43,9 +43,9 @@ def seal(size: int, read: Callable[[int, int], bytes]) -> bytes:
     return digest(b"".join(read(place, min(_SAMPLE, size - place)) for place in places))
 
 
-def packed(data: bytes) -> bytes:
+def packed(data: bytes, level: int = LEVEL) -> bytes:
     """Return content compressed."""
-    return _compressor(get_ident()).compress(data)
+    return _compressor(get_ident(), level).compress(data)
 
 
 def unpacked(packed: bytes) -> bytes:
@@ -57,10 +57,10 @@ def unpacked(packed: bytes) -> bytes:
 
 
 @cache
-def _compressor(thread: int) -> ZstdCompressor:  # noqa: ARG001 - one for each: two threads must not share it
+def _compressor(thread: int, level: int) -> ZstdCompressor:  # noqa: ARG001 - one for each: two threads must not share it
     import zstandard
 
-    return zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
+    return zstandard.ZstdCompressor(level=level, write_checksum=True)
 
 
 @cache
