@@ -214,6 +214,11 @@ _DOCS = """
 SELECT sessions.key, told.id, docs.id, docs.seq, docs.place, docs.regions
 FROM docs JOIN told ON told.id = docs.session LEFT JOIN archive.sessions ON sessions.name = told.name
 """
+_STRETCHES = """
+SELECT 'stretch', sessions.key, total, outline, place, stretches.messages, seal
+FROM stretches LEFT JOIN timelines ON timelines.session = stretches.session LEFT JOIN told ON told.id = stretches.session
+LEFT JOIN archive.sessions ON sessions.name = told.name
+"""
 
 
 def _indexed(record: Record) -> Iterator[Row]:
@@ -231,6 +236,7 @@ def _indexed(record: Record) -> Iterator[Row]:
             texts = tuple(file.text(told, region) for region in regions.split())
             yield key, seq, place, texts, tuple(sorted(words.pop(doc, ())))
         yield from (("no document", *sorted(left)) for left in words.values())
+        yield from file.rows(_STRETCHES)
         file.connection.close()
 
 
