@@ -284,9 +284,9 @@ def test_short_sessions_are_not_kept(person: Person, monkeypatch: pytest.MonkeyP
 
 def test_a_long_session_is_kept(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    gemini_json(person.folder, 1, turns(*(f"{number} " * 60_000 for number in range(8))))
+    gemini_json(person.folder, 1, turns(*(f"{number} " * 80_000 for number in range(8))))
     person.sync()
-    assert len(index_rows(person.archive, "SELECT 1 FROM stretches")) == 8
+    assert len(index_rows(person.archive, "SELECT 1 FROM stretches")) > 8
     check(person.archive)
 
 

@@ -7,7 +7,7 @@ from retold.ingest.turns import OPENINGS, openings
 from retold.model.entries import Entry, Message
 from retold.model.packing import ENTRIES, bundled
 
-LONG = 2 << 20
+LONG = 3 << 20
 """Bytes of files that are read for one session; from so many on, to read them takes longer than all else about a page."""
 _MOST, _ROOM = 32, 256 << 10
 """Entries in a stretch, and bytes behind which a stretch ends."""
