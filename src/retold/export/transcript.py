@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from retold.model.depth import room_for_depth
-from retold.model.entries import Entry, Event, Message
+from retold.model.entries import Entry, Event, Message, is_copied_prompt
 from retold.model.files import PATCH, patched
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
 from retold.model.session import Session
@@ -130,11 +130,6 @@ def _heading(entry: Entry, agent: str) -> Iterator[Line]:
     at = f" · {entry.at:%H:%M:%S}" if entry.at else ""
     told = f" ({', '.join(became)})" if became else ""
     yield Line("you" if is_person else "agent", f"── {name}{told}{at}")
-
-
-def is_copied_prompt(message: Message) -> bool:
-    """Tell whether a person said it in another session: here nobody did."""
-    return not message.own and any(isinstance(part, Text) for part in message.parts)
 
 
 def _event(event: Event, wanted: Wanted) -> Iterator[Line]:

@@ -1,66 +1,165 @@
-"""A part of a conversation: what stands at some places of its timeline, and the turns that lead there."""
+"""A part of a session, and its outline: of a long one, no more is read than has to be."""
 
-from __future__ import annotations
-
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from retold.archive.record import Record
-from retold.ingest.retell import retold
-from retold.model.entries import Event, Fate, Message
-from retold.model.parts import ToolCall
+from retold.archive.database import Damaged
+from retold.archive.record import Record, summary_of
+from retold.archive.sessions import known_by, stamp_of_session
+from retold.archive.sources import size_of_cluster
+from retold.archive.stretches import KeptTimeline, Stretch, kept_timeline
+from retold.ingest import stretches
+from retold.ingest.belonging import Belonging
+from retold.ingest.retell import unmarked
+from retold.ingest.turns import OPENINGS, Opening, Turn, openings, told_turns
+from retold.model.entries import Entry, Message
+from retold.model.packing import ENTRIES, Unreadable, unbundled
 from retold.model.session import Session, View
+from retold.model.wire import decode_summary
+
+__all__ = ["ROOM", "Slice", "Turn", "told_slice", "turns"]
+
+ROOM = 1 << 20
+"""Bytes of entries in a slice: forty huge outputs are no page."""
 
 
 class Slice(msgspec.Struct, frozen=True):
-    """Some entries of a session, in the full view."""
+    """Some entries of a session that follow each other."""
 
     session: Session
-    """With nothing in its timeline but these entries."""
+    """All that is told of it; its timeline are the entries of the slice alone."""
     first: int
+    """The place of the first of them in the whole timeline of the view, from 0."""
     total: int
+    """Entries in the whole timeline."""
     messages_before: int
+    """Messages among the entries before the first."""
+    size: int
+    """Bytes of the files that the session was read from."""
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """What a person said, and how much was done until they said something else."""
+def told_slice(  # noqa: PLR0913 - what a page can be asked for
+    record: Record, key: str, first: int, count: int, view: View = "full", room: int = ROOM
+) -> Slice | None:
+    """Return so many entries of a session, or fewer where they take too much room; None if there is no session.
 
-    place: int
-    message: int
-    text: str
-    fate: Fate
-    at: datetime | None
-    own: bool
-    calls: int
-    errors: int
-
-
-def told_slice(record: Record, key: str, first: int, count: int, view: View = "full") -> Slice | None:
-    """Return so many entries of a session, from a place on; None if there is no such session."""
-    session = retold(record, key, view)
-    if session is None:
-        return None
-    before = session.timeline[:first]
-    part = msgspec.structs.replace(session, timeline=session.timeline[first : first + count])
-    return Slice(part, first, len(session.timeline), sum(1 for entry in before if isinstance(entry, Message)))
+    There is always one entry, however large, unless the session has ended before it.
+    """
+    with record.connection:  # all of it as it was at one moment
+        row = known_by(record, key)
+        part = _Part(max(first, 0), max(count, 0), room)
+        found = [None if row is None else _told(record, row, part, view)]
+    return found[0]
 
 
 def turns(record: Record, key: str, view: View = "full") -> tuple[Turn, ...]:
-    """Return the turns of a session."""
-    session = retold(record, key, view)
-    found: list[Turn] = []
-    messages = 0
-    for place, entry in enumerate(() if session is None else session.timeline):
-        if isinstance(entry, Event):
-            continue
-        messages += 1
-        if entry.prompt is not None:
-            found.append(Turn(place, messages, entry.prompt, entry.fate, entry.at, entry.own, 0, 0))
-        calls = [part for part in entry.parts if isinstance(part, ToolCall)]
-        if found and calls:
-            last, failed = found[-1], sum(1 for call in calls if call.status == "error")
-            found[-1] = msgspec.structs.replace(
-                last, calls=last.calls + len(calls), errors=last.errors + failed
-            )
-    return tuple(found)
+    """Return what people said in a session, each with what followed; nothing if there is no session."""
+    with record.connection:
+        row = known_by(record, key)
+        found = [() if row is None else told_turns(_openings(record, row, view), Belonging(record, row[0]))]
+    return found[0]
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """Which entries are asked for."""
+
+    first: int
+    count: int
+    room: int
+
+    def fitting(self, packed: Iterable[bytes]) -> list[bytes]:
+        """Return those of the following entries, packed, that are told."""
+        found: list[bytes] = []
+        filled = 0
+        for entry in islice(packed, self.count):
+            filled += len(entry)
+            if found and filled > self.room:
+                break
+            found.append(entry)
+        return found
+
+
+def _told(record: Record, row: Sequence[Any], part: _Part, view: View) -> Slice:
+    found = _of_stretches(record, row, part) if view == "full" else None
+    found = found or _of_whole(unmarked(record, row, view), part)
+    marked = Belonging(record, row[0]).marked(found.session.timeline)
+    return replace(found, session=replace(found.session, timeline=tuple(marked)))
+
+
+def _of_whole(session: Session, part: _Part) -> Slice:
+    timeline = session.timeline
+    first = min(part.first, len(timeline))
+    taken = len(part.fitting(map(ENTRIES.packed, timeline[first:])))
+    told = replace(session, timeline=timeline[first : first + taken])
+    return Slice(told, first, len(timeline), _messages(timeline[:first]), _size(session))
+
+
+def _of_stretches(record: Record, row: Sequence[Any], part: _Part) -> Slice | None:
+    """Return a slice of what the index keeps of a long session; None where that is nothing, or damaged."""
+    kept = _kept(record, row)
+    if kept is None:
+        return None
+    session = decode_summary(summary_of(row[4]))
+    first, total = min(part.first, kept.total), kept.total
+    with kept:
+        try:
+            before, entries = _entries(kept, first, part) if first < total else (session.counts.messages, ())
+        except (Damaged, Unreadable):
+            return None
+    return Slice(replace(session, timeline=entries), first, total, before, _size(session))
+
+
+def _kept(record: Record, row: Sequence[Any]) -> KeptTimeline | None:
+    number, name, agent, cluster, _ = row
+    if size_of_cluster(record, agent, cluster) < stretches.LONG:  # two more files need not be opened
+        return None
+    return kept_timeline(record.folder, name, stamp_of_session(record, number))
+
+
+def _entries(kept: KeptTimeline, first: int, part: _Part) -> tuple[int, tuple[Entry, ...]]:
+    """Return how many messages come before a part, and its entries."""
+    found = kept.stretches(first)
+    begin = next(found, None)
+    if begin is None:
+        raise Unreadable("no stretch")
+    skipped = unbundled(begin.data)[: first - begin.place]
+    before = begin.messages + _messages(map(ENTRIES.unpacked, skipped))
+    packed = part.fitting(_packed(chain([begin], found), first, kept.total))
+    return before, tuple(map(ENTRIES.unpacked, packed))
+
+
+def _packed(found: Iterable[Stretch], first: int, total: int) -> Iterator[bytes]:
+    """Yield the entries from a place on, packed; raises Unreadable where one is missing."""
+    place = first
+    for stretch in found:
+        packed = unbundled(stretch.data)
+        end = stretch.place + len(packed)
+        if not stretch.place <= place < end:
+            raise Unreadable("a stretch is missing")
+        yield from packed[place - stretch.place :]
+        place = end
+    if place != total:
+        raise Unreadable("the end is missing")
+
+
+def _openings(record: Record, row: Sequence[Any], view: View) -> Sequence[Opening]:
+    kept = _kept(record, row) if view == "full" else None
+    if kept is not None:
+        with kept:
+            try:
+                return [OPENINGS.unpacked(data) for data in unbundled(kept.outline())]
+            except (Damaged, Unreadable):
+                pass  # it is read anew
+    return list(openings(unmarked(record, row, view).timeline))
+
+
+def _messages(entries: Iterable[Entry]) -> int:
+    return sum(isinstance(entry, Message) for entry in entries)
+
+
+def _size(session: Session) -> int:
+    return sum(source.bytes for source in session.sources)
