@@ -43,3 +43,8 @@ def _day(text: str, now: datetime, *, is_local: bool) -> date | None:
 
 def _in_utc(at: datetime, *, is_local: bool) -> datetime:
     return at.astimezone(UTC) if is_local else at.replace(tzinfo=UTC)
+
+
+def moment_of(text: str | None) -> datetime | None:
+    """Return a time as the archive tells it."""
+    return None if text is None else datetime.fromisoformat(text)

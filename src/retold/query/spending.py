@@ -1,0 +1,82 @@
+"""What a period cost at a glance: its sums beside those of the time before, the dearest sessions, the hours of the week."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+
+import msgspec
+
+from retold.archive.breakdowns import hour_rows
+from retold.archive.rankings import dearest_rows
+from retold.model.report import Line, Spend
+from retold.query.dates import moment_of
+from retold.query.period import Period, parts, unit
+from retold.query.question import Question
+from retold.query.stats import brief_lines, lines
+
+_MICROS = 1_000_000
+
+
+class Costly(msgspec.Struct, frozen=True):
+    """A session by what it cost."""
+
+    key: str
+    agent: str
+    title: str | None
+    ended_at: datetime | None
+    requests: int
+    tokens: int | None
+    picos: int | None
+
+
+def total(question: Question) -> Line:
+    """Return all of it in one line."""
+    return next(iter(lines(question, "all")), Line("", Spend(), Spend()))
+
+
+def dearest(question: Question, limit: int) -> list[Costly]:
+    """Return the sessions that cost most."""
+    rows = dearest_rows(question.record, question.span, question.of_requests("spent"), limit)
+    return [
+        Costly(
+            key,
+            agent,
+            title,
+            moment_of(ended),
+            requests,
+            tokens,
+            None if micros is None else micros * _MICROS + picos,
+        )
+        for key, agent, title, ended, requests, tokens, micros, picos in rows
+    ]
+
+
+def busy_hours(question: Question) -> dict[tuple[int, int], int]:
+    """Return how many requests were made, by weekday, from 0 for Monday, and hour of the day."""
+    rows = hour_rows(question.record, question.span, question.of_requests("spent"))
+    return {(weekday, hour): requests for weekday, hour, requests in rows}
+
+
+def over_time(question: Question, period: Period) -> tuple[str, list[tuple[Period, Line]]]:
+    """Return by what a period is divided, and a line for each of its parts, also for those without work."""
+    ends = with_ends(question, period)
+    by = unit(ends)
+    found = {line.of: line for line in brief_lines(question, by)}
+    return by, [(part, found.get(of) or Line(of, Spend(), Spend())) for of, part in parts(ends, by)]
+
+
+def with_ends(question: Question, period: Period) -> Period:
+    """Return a period with both its ends: where it has none, the first day of work, and the last."""
+    if period.since and period.until:
+        return period
+    days = sorted(filter(None, (_day(line.of) for line in brief_lines(question, "day"))))
+    if not days:
+        return period
+    return Period(period.since or days[0], period.until or days[-1])
+
+
+def _day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
