@@ -34,6 +34,12 @@ def named_model(table: str, model: str | None) -> Condition:
     return Condition(f"{table}.model IS ?", model)
 
 
+def with_model(model: str) -> Condition:
+    """Return the condition that a session was held with a model, by its whole name."""
+    asked = "EXISTS (SELECT 1 FROM models WHERE models.session = sessions.id AND models.model = ?)"
+    return Condition(asked, model)
+
+
 def hour_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield weekday, from 0 for Monday, hour of the day, and requests: where nothing tells the time, nothing."""
     zone = "" if span.is_utc else ", 'localtime'"

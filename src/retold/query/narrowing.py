@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from retold.archive.breakdowns import agent_rows, model_rows, named_model, of_project, of_session
+from retold.archive.breakdowns import agent_rows, model_rows, named_model, of_project, of_session, with_model
 from retold.archive.conditions import Condition
 from retold.archive.record import Record
 from retold.query.places import Place, places
@@ -66,6 +66,8 @@ def narrowed(record: Record, choice: Narrowing, known: Choices, span: Span) -> Q
             wanted.add("project", choice.project)
         else:
             wanted.sessions.append(of_project(key_of(place)))
+    if choice.model and choice.model != UNKNOWN:
+        wanted.sessions.append(with_model(choice.model))
     if choice.session:
         wanted.sessions.append(of_session(choice.session))
     return _Exact(record, wanted, span, choice.model or None, choice.tool or None)
