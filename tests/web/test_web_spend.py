@@ -1,7 +1,7 @@
 """What the page says of money is what `retold stats` says."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -110,14 +110,15 @@ def _day(ago: str) -> str:
 
 def test_days_are_those_of_stats(person: Person, visit: Visit) -> None:
     told = {line["of"]: line for line in stats(person, "day")}
-    for measure, words in {
+    words: dict[str, Callable[[Json], str]] = {
         "cost": cost,
         "tokens": lambda line: f"{count(line['usage']['total'] or 0)} tokens",
         "sessions": lambda line: f"{line['sessions']} session{'' if line['sessions'] == 1 else 's'}",
-    }.items():
+    }
+    for measure, told_of in words.items():
         page = shown(visit, "/spend", period="all", show=measure)
         found = dict(rows(section(page, "of-days")))
-        assert found == {day: words(line) for day, line in told.items() if line["requests"] or day in found}
+        assert found == {day: told_of(line) for day, line in told.items() if line["requests"] or day in found}
         assert set(found) >= {day for day, line in told.items() if line["requests"]}
     by_time = dict(rows(section(page, "of-time")))
     assert {day: dear for day, dear in by_time.items() if dear != "-"} == {

@@ -19,6 +19,8 @@ from retold.query.question import UNKNOWN, Question
 from retold.query.stats import brief_lines
 
 WEEKS = 26
+_NO_SUBAGENT = Condition("sessions.kind <> 'subagent'")
+"""As `places` counts them."""
 
 
 class Portrait(msgspec.Struct, frozen=True):
@@ -60,7 +62,7 @@ def portraits(question: Question, found: tuple[Place, ...], today: date) -> list
     """Return projects in the order in which they come."""
     lines = {line.of: line for line in brief_lines(question, "project")}
     agents: dict[str | None, dict[str, int]] = defaultdict(dict)
-    for key, agent, sessions in project_agent_rows(question.record, [*question.sessions, _NO_SUBAGENT]):
+    for key, agent, sessions in project_agent_rows(question.record, [_NO_SUBAGENT]):
         agents[key][agent] = sessions
     weeks = _weeks(question, today)
     nothing = (0,) * WEEKS
@@ -74,9 +76,6 @@ def portraits(question: Question, found: tuple[Place, ...], today: date) -> list
         )
         for place in found
     ]
-
-
-_NO_SUBAGENT = Condition("sessions.kind <> 'subagent'")
 
 
 def _weeks(question: Question, today: date) -> dict[str | None, tuple[int, ...]]:
