@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from figured import cards, demo_person, links, rows, section
-from made_home import MadeHome, gemini, user
+from made_home import MadeHome, call, gemini, user
 from persons import Person
 from retold.export.amounts import count, money, span
 from retold.export.table import short_number
@@ -246,3 +246,33 @@ def test_names_out_of_transcripts_stay_names(tmp_path: Path) -> None:
             assert answered.status == 200
             assert "<script>hit" not in answered.text
             assert "&lt;script&gt;hit" in answered.text
+
+
+@pytest.mark.parametrize("year", ["0001", "1969", "2999", "9999"])
+def test_times_that_cannot_be_do_no_harm(tmp_path: Path, year: str) -> None:
+    home = MadeHome(tmp_path / "ann")
+    when = f"{year}-12-31T23:59:59.000Z"
+    failed = {**call("replace", {"file_path": "moon.py"}, 2, status="error"), "timestamp": when}
+    said = [
+        user("u1", 1, "Now?"),
+        gemini("g1", 2, "Now."),
+        {**user("u2", 1, "Then?"), "timestamp": when},
+        {**gemini("g2", 2, "Then.", [failed]), "timestamp": when},
+    ]
+    home.lines(
+        "den", 1, 1, said, kind="main", startTime=min(when, "2026-03-01T09:00:00.000Z"), lastUpdated=when
+    )
+    person = Person(home.folder)
+    person.sync()
+    with served(str(person.archive)) as visit:
+        visit.enter()
+        for path in ("/spend", "/spend/ledger", "/tools", "/projects", "/files"):
+            for period in (
+                "period=all",
+                "period=7d",
+                "since=1971-01-01&until=2199-12-31",
+                f"until={year}-12-31",
+            ):
+                answered = visit.get(f"{path}?{period}")
+                assert answered.status == 200, (path, period)
+                assert len(answered.text) < 800_000, (path, period)

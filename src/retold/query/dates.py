@@ -46,5 +46,6 @@ def _in_utc(at: datetime, *, is_local: bool) -> datetime:
 
 
 def moment_of(text: str | None) -> datetime | None:
-    """Return a time as the archive tells it."""
-    return None if text is None else datetime.fromisoformat(text)
+    """Return a time as the archive tells it; None for one that not every zone can tell."""
+    at = None if text is None else datetime.fromisoformat(text)
+    return at if at is None or date.min.year < at.year < date.max.year else None

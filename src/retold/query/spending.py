@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 
 import msgspec
 
@@ -15,6 +15,8 @@ from retold.query.question import Question
 from retold.query.stats import brief_lines, lines
 
 _MICROS = 1_000_000
+_LONGEST = 36_525
+"""Days: more columns nobody can look at, whatever a file says when it was written."""
 
 
 class Costly(msgspec.Struct, frozen=True):
@@ -66,13 +68,20 @@ def over_time(question: Question, period: Period) -> tuple[str, list[tuple[Perio
 
 
 def with_ends(question: Question, period: Period) -> Period:
-    """Return a period with both its ends: where it has none, the first day of work, and the last."""
+    """Return a period with both its ends: where it has none, the first day of work, and the last; a lifetime at most."""
     if period.since and period.until:
-        return period
+        return _lifetime(period.since, period.until)
     days = sorted(filter(None, (_day(line.of) for line in brief_lines(question, "day"))))
     if not days:
         return period
-    return Period(period.since or days[0], period.until or days[-1])
+    # What a file says of days to come says nothing of them.
+    last = min(days[-1], max(date.today(), days[0]))  # noqa: DTZ011 - the day here
+    since = period.since or days[0]
+    return _lifetime(since, max(since, period.until or last))
+
+
+def _lifetime(since: date, until: date) -> Period:
+    return Period(max(since, until - timedelta(days=min(_LONGEST, until.toordinal() - 1))), until)
 
 
 def _day(text: str) -> date | None:

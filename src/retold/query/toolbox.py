@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from retold.archive.breakdowns import tool_agent_rows
-from retold.archive.conditions import Condition
 from retold.archive.rankings import called, failing_rows, failure_rows
 from retold.archive.reports import used_rows
 from retold.model.report import Tool
@@ -88,7 +87,7 @@ def failing(question: Question, limit: int) -> list[Failing]:
 
 def failures(question: Question, tool: str, limit: int) -> list[Failure]:
     """Return the latest calls of a tool that failed; of all tools, if it has no name."""
-    conditions: list[Condition] = [*question.sessions, *([called(tool)] if tool else [])]
+    conditions = [*question.of_requests("messages"), *([called(tool)] if tool else [])]
     rows = failure_rows(question.record, question.span, conditions, limit)
     return [
         Failure(key, agent, title, seq, name, _moment(at), None if took_ms is None else took_ms / 1000)
@@ -98,6 +97,6 @@ def failures(question: Question, tool: str, limit: int) -> list[Failure]:
 
 def _moment(at: int | None) -> datetime | None:
     try:
-        return None if at is None else _BEGIN + timedelta(microseconds=at)
+        return None if at is None else moment_of((_BEGIN + timedelta(microseconds=at)).isoformat())
     except OverflowError:
         return None
