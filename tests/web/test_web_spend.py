@@ -276,3 +276,22 @@ def test_times_that_cannot_be_do_no_harm(tmp_path: Path, year: str) -> None:
                 answered = visit.get(f"{path}?{period}")
                 assert answered.status == 200, (path, period)
                 assert len(answered.text) < 800_000, (path, period)
+
+
+def test_a_model_whose_name_begins_another_is_counted_alone(tmp_path: Path) -> None:
+    home = MadeHome(tmp_path / "ann")
+    said = [
+        user("u1", 1, "Which bird?"),
+        {**gemini("g1", 2, "A heron."), "model": "heron"},
+        user("u2", 3, "And now?"),
+        {**gemini("g2", 4, "A small one."), "model": "heron-lite"},
+    ]
+    home.lines("den", 1, 1, said, kind="main")
+    person = Person(home.folder)
+    person.sync()
+    with served(str(person.archive)) as visit:
+        visit.enter()
+        assert cards(visit.get("/spend?period=all&model=heron").text)["Requests"] == "1"
+        ledger = visit.get("/spend/ledger?period=all&model=heron").text
+        assert [row[2] for row in rows(ledger)] == ["heron"]
+        assert "✓ the sum is what the report says" in ledger
