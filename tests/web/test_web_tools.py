@@ -1,12 +1,15 @@
 """What the page says of tools: how each did, and where it failed."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from figured import cards, demo_person, links, rows, section
+from made_home import MadeHome, call, gemini, user
+from made_talks import claude, turns
 from persons import Person
 from retold.export.amounts import count, share, span
 from served import Visit, served
@@ -87,3 +90,25 @@ def test_one_tool_is_counted_alone(person: Person, visit: Visit) -> None:
 def test_a_tool_that_rested_in_a_period_is_still_one(visit: Visit) -> None:
     assert visit.get("/tools?tool=Bash&since=1999-01-01&until=1999-01-02").status == 200
     assert visit.get("/tools?tool=Abacus&period=all").status == 404
+
+
+def test_a_tool_of_two_agents_is_one_with_a_share_for_each(tmp_path: Path) -> None:
+    home = MadeHome(tmp_path / "ann")
+    calls = [
+        call("Bash", {"command": "ls"}, 2),
+        {**call("Bash", {"command": "nest"}, 2, status="error"), "id": "b2"},
+    ]
+    home.lines("den", 1, 1, [user("u1", 1, "Look."), gemini("g1", 2, "Done.", calls)], kind="main")
+    claude(home.folder, 2, turns("reed"))
+    person = Person(home.folder)
+    person.sync()
+    with served(str(person.archive)) as visit:
+        visit.enter()
+        page = section(visit.get("/tools?period=all").text, "of-tools")
+        (row,) = rows(page)
+        assert (row[0], row[3], row[4], row[5]) == ("Bash", "3", "1", "33%")
+        assert sorted(zip(row[9].split()[::2], row[9].split()[1::2], strict=True)) == [
+            ("claude", "1"),
+            ("gemini", "2"),
+        ]
+        assert 'class="part gemini"' in page

@@ -86,6 +86,26 @@ def project_week_rows(record: Record, end: int, weeks: int, conditions: Iterable
     )
 
 
+def end_row(record: Record, span: Span, conditions: Iterable[Condition]) -> Row:
+    """Return the day of the first request of a time, and that of the last; None where nothing tells it."""
+    zone = "" if span.is_utc else ", 'localtime'"
+    which, values = clause([*conditions, *span.conditions("spent.quarter")])
+    day = f"date({{}} * {QUARTER}, 'unixepoch'" + zone + ")"
+    found = record.row(
+        f"SELECT {day.format('min(spent.quarter)')}, {day.format('max(spent.quarter)')}"  # noqa: S608 - values are bound
+        f" FROM spent JOIN sessions ON sessions.id = spent.session WHERE {which}",
+        values,
+    )
+    return found or (None, None)
+
+
+def project_rows(record: Record) -> Iterator[Row]:
+    """Yield what each project is known by, its hash and the agent's own name for it; several rows of some."""
+    return record.rows(
+        f"SELECT {PROJECT}, hash, native_key FROM sessions WHERE kind <> 'subagent' GROUP BY 1, 2, 3"  # noqa: S608 - ours
+    )
+
+
 def model_rows(record: Record) -> Iterator[Row]:
     """Yield every model that was asked, the one that was asked most first."""
     return record.rows(

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
-from retold.archive.breakdowns import agent_rows, model_rows, named_model, of_project, of_session, with_model
+from retold.archive.breakdowns import (
+    agent_rows,
+    model_rows,
+    named_model,
+    of_project,
+    of_session,
+    project_rows,
+    with_model,
+)
 from retold.archive.conditions import Condition
 from retold.archive.record import Record
-from retold.query.places import Place, places
+from retold.query.places import Place
 from retold.query.question import UNKNOWN, Question
 from retold.query.wanted import Wanted
 
@@ -21,12 +31,11 @@ class Choices(msgspec.Struct, frozen=True):
 
     agents: tuple[str, ...]
     models: tuple[str, ...]
-    projects: tuple[Place, ...]
-    """The one used last first."""
+    projects: Mapping[str, str | None]
+    """What each is known by, by all that it may be asked for: its root, its hash, the agent's own name for it.
 
-    def project(self, text: str) -> Place | None:
-        """Return the project that a text names: by its root, its hash or the agent's own name for it."""
-        return next((place for place in self.projects if text in names_of(place)), None)
+    None is the project of sessions of which nothing tells where they were.
+    """
 
 
 class Narrowing(msgspec.Struct, frozen=True):
@@ -51,8 +60,13 @@ class _Exact(Question):
 
 def choices(record: Record) -> Choices:
     """Return what an archive has to choose from."""
+    projects: dict[str, str | None] = {}
+    rows = list(project_rows(record))
+    for key, *others in rows:
+        projects |= {name: key for name in others if name}
+    projects |= {key or UNKNOWN: key for key, *_ in rows}  # what one is known by is no other
     agents = tuple(agent for (agent,) in agent_rows(record))
-    return Choices(agents, tuple(model for (model,) in model_rows(record)), tuple(places(record)))
+    return Choices(agents, tuple(model for (model,) in model_rows(record)), projects)
 
 
 def narrowed(record: Record, choice: Narrowing, known: Choices, span: Span) -> Question:
@@ -61,11 +75,10 @@ def narrowed(record: Record, choice: Narrowing, known: Choices, span: Span) -> Q
     if choice.agent:
         wanted.add("agent", choice.agent)
     if choice.project:
-        place = known.project(choice.project)
-        if place is None:
-            wanted.add("project", choice.project)
+        if choice.project in known.projects:
+            wanted.sessions.append(of_project(known.projects[choice.project]))
         else:
-            wanted.sessions.append(of_project(key_of(place)))
+            wanted.add("project", choice.project)
     if choice.model and choice.model != UNKNOWN:
         wanted.sessions.append(with_model(choice.model))
     if choice.session:
@@ -78,7 +91,7 @@ def key_of(place: Place) -> str | None:
     return place.root or place.hash or next(iter(place.native_keys), None)
 
 
-def names_of(place: Place) -> tuple[str, ...]:
-    """Return all by which a project may be asked for."""
-    found = [name for name in (place.root, place.hash, *place.native_keys) if name]
-    return tuple(found) or (UNKNOWN,)
+def is_called(place: Place, key: str | None) -> bool:
+    """Tell whether a project is the one that is known by this."""
+    names = [name for name in (place.root, place.hash, *place.native_keys) if name]
+    return key in names if key else not names

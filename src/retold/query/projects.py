@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from datetime import date, datetime, time, timedelta
 
 import msgspec
@@ -58,7 +59,7 @@ def newest(question: Question, limit: int) -> list[Recent]:
     ]
 
 
-def portraits(question: Question, found: tuple[Place, ...], today: date) -> list[Portrait]:
+def portraits(question: Question, found: Iterable[Place], today: date) -> list[Portrait]:
     """Return projects in the order in which they come."""
     lines = {line.of: line for line in brief_lines(question, "project")}
     agents: dict[str | None, dict[str, int]] = defaultdict(dict)

@@ -6,7 +6,7 @@ from datetime import date, datetime, timedelta
 
 import msgspec
 
-from retold.archive.breakdowns import hour_rows
+from retold.archive.breakdowns import end_row, hour_rows
 from retold.archive.rankings import dearest_rows
 from retold.model.report import Line, Spend
 from retold.query.dates import moment_of
@@ -71,12 +71,13 @@ def with_ends(question: Question, period: Period) -> Period:
     """Return a period with both its ends: where it has none, the first day of work, and the last; a lifetime at most."""
     if period.since and period.until:
         return _lifetime(period.since, period.until)
-    days = sorted(filter(None, (_day(line.of) for line in brief_lines(question, "day"))))
-    if not days:
+    told = end_row(question.record, question.span, question.of_requests("spent"))
+    first, last = map(_day, told)
+    if first is None or last is None:
         return period
     # What a file says of days to come says nothing of them.
-    last = min(days[-1], max(date.today(), days[0]))  # noqa: DTZ011 - the day here
-    since = period.since or days[0]
+    last = min(last, max(date.today(), first))  # noqa: DTZ011 - the day here
+    since = period.since or first
     return _lifetime(since, max(since, period.until or last))
 
 
@@ -84,8 +85,8 @@ def _lifetime(since: date, until: date) -> Period:
     return Period(max(since, until - timedelta(days=min(_LONGEST, until.toordinal() - 1))), until)
 
 
-def _day(text: str) -> date | None:
+def _day(text: str | None) -> date | None:
     try:
-        return date.fromisoformat(text)
+        return None if text is None else date.fromisoformat(text)
     except ValueError:
         return None

@@ -8,7 +8,7 @@ import msgspec
 
 from retold.archive.record import Record
 from retold.export.names import project_names
-from retold.query.narrowing import Choices, Narrowing, choices, key_of, narrowed
+from retold.query.narrowing import Choices, Narrowing, choices, narrowed
 from retold.query.period import Period, by_name, chosen
 from retold.query.question import UNKNOWN, Question
 from retold.web.answer import Asked
@@ -47,9 +47,8 @@ class Chosen(msgspec.Struct, frozen=True):
     @property
     def projects(self) -> list[tuple[str, str]]:
         """The projects that can be chosen: what each is known by, and what it is called."""
-        keys = [key_of(place) or UNKNOWN for place in self.choices.projects]
-        names = project_names(keys)
-        return sorted(((key, names[key]) for key in dict.fromkeys(keys)), key=lambda one: one[1].casefold())
+        names = project_names(key or UNKNOWN for key in self.choices.projects.values())
+        return sorted(names.items(), key=lambda one: one[1].casefold())
 
     @property
     def words(self) -> str:

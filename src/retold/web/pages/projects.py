@@ -10,9 +10,11 @@ from retold.export.names import project_names
 from retold.export.svg import length, shares, sparkline
 from retold.query.changed import changed
 from retold.query.dates import moment_of
-from retold.query.narrowing import Narrowing
+from retold.query.narrowing import Narrowing, is_called
 from retold.query.period import Period
+from retold.query.places import places
 from retold.query.projects import WEEKS, Portrait, newest, portraits
+from retold.query.question import UNKNOWN
 from retold.query.spending import over_time, total
 from retold.query.stats import brief_lines
 from retold.query.toolbox import used
@@ -37,7 +39,7 @@ def projects(asked: Asked, record: Record) -> Answer:
 
 def _projects(asked: Asked, record: Record) -> Answer:
     chosen = chosen_in(asked, record, "all")
-    found = portraits(chosen.question(record), chosen.choices.projects, chosen.today)
+    found = portraits(chosen.question(record), places(record), chosen.today)
     names = project_names(one.key for one in found)
     dearest = max((one.line.measured.picos or 0 for one in found), default=0)
     rows = [
@@ -62,13 +64,15 @@ def _weeks(one: Portrait) -> object:
 
 def _project(asked: Asked, record: Record) -> Answer:
     everything = chosen_in(asked, record, "all")
-    place = everything.choices.project(asked.get("root"))
+    asked_for = asked.get("root")
+    key = everything.choices.projects.get(asked_for, asked_for)
+    place = next((one for one in places(record) if is_called(one, key)), None)
     if place is None:
         raise Missing("There is no such project.")
-    chosen = msgspec.structs.replace(everything, narrowing=Narrowing(project=asked.get("root")))
+    chosen = msgspec.structs.replace(everything, narrowing=Narrowing(project=key or UNKNOWN))
     question = chosen.question(record)
     by, parts = over_time(question, Period(name="all"))
-    (portrait,) = portraits(question, (place,), chosen.today)
+    (portrait,) = portraits(question, [place], chosen.today)
     values = {
         "chosen": chosen,
         "place": place,
