@@ -74,3 +74,15 @@ def test_many_days_are_told_by_weeks_and_years_by_months() -> None:
     told = {days: unit(Period(TODAY - timedelta(days=days - 1), TODAY)) for days in (1, 62, 63, 366, 401)}
     assert told == {1: "day", 62: "day", 63: "week", 366: "week", 401: "month"}
     assert unit(Period()) == "month"
+
+
+def test_whoever_wants_other_parts_gets_them_where_they_can_be_seen() -> None:
+    year, decade = (Period(TODAY - timedelta(days=days - 1), TODAY) for days in (365, 3650))
+    assert [unit(year, by) for by in ("day", "week", "month", "hour", "")] == [
+        "day",
+        "week",
+        "month",
+        "week",
+        "week",
+    ]
+    assert [unit(decade, by) for by in ("day", "week", "month")] == ["month"] * 3

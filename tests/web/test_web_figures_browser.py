@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from playwright.sync_api import Browser, Error, expect
+from playwright.sync_api import Browser, expect
 
 from browser import NARROW, WIDE, Seen, chromium, installed_axe, violations
 from conftest import available, unavailable
@@ -153,7 +153,6 @@ def test_pages_are_whole_without_script(browser: Browser, visit: Visit, paths: d
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto(visit.web.link())
-    page.get_by_role("link", name="Go on").click() if page.url.endswith("enter") else None
     page.goto(f"http://{visit.host}/spend")
     page.locator("select[name=agent]").select_option("claude")
     page.get_by_role("button", name="Show").click()
@@ -174,10 +173,10 @@ def test_a_walk_by_keys_alone(browser: Browser, visit: Visit) -> None:
         page.keyboard.press("j")
         page.keyboard.press("j")
         name = page.evaluate("document.activeElement.textContent")
+        assert seen.style(":focus", "outlineStyle") == "solid"
         page.keyboard.press("Enter")
         page.wait_for_url("**/projects?root=*")
         assert page.locator("h1").text_content() == name
-        assert seen.style(":focus, body", "outlineStyle") is not None
 
 
 def test_an_address_with_markup_runs_nothing(browser: Browser, visit: Visit) -> None:
@@ -190,9 +189,6 @@ def test_an_address_with_markup_runs_nothing(browser: Browser, visit: Visit) -> 
             "/files?q=",
             "/spend?project=",
         ):
-            try:
-                turn_to(seen, visit, path + hostile)
-            except Error as error:
-                pytest.fail(str(error))
+            turn_to(seen, visit, path + hostile)
             assert seen.hits() == 0
         assert seen.deeds == []

@@ -10,6 +10,7 @@ from figured import cards, demo_person, links, rows, section, text
 from made_home import MadeHome, call, gemini, sha, user
 from persons import Person
 from retold.export.amounts import count, money
+from retold.web.pages.projects import EVIDENCE
 from served import Visit, served
 
 
@@ -46,7 +47,7 @@ def test_each_project_has_its_page(person: Person, visit: Visit) -> None:
     for link in {link for link in links(page) if link.startswith("/projects?")}:
         answered = visit.get(link)
         assert answered.status == 200
-        assert "How" in answered.text or "hash" in answered.text or "folder" in answered.text
+        assert any(words in answered.text for words in EVIDENCE.values())
     place = next(one for one in person.run("projects", "--json").objects if one["root"])
     one = visit.get(f"/projects?{urlencode({'root': place['root']})}").text
     assert cards(one)["Sessions"] == count(place["sessions"])

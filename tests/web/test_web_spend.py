@@ -126,6 +126,13 @@ def test_days_are_those_of_stats(person: Person, visit: Visit) -> None:
     }
 
 
+@pytest.mark.parametrize("by", ["day", "week", "month"])
+def test_cost_over_time_is_that_of_stats(person: Person, visit: Visit, by: str) -> None:
+    told = {line["of"]: cost(line) for line in stats(person, by) if line["cost_usd"] is not None}
+    found = rows(section(shown(visit, "/spend", period="all", by=by), "of-time"))
+    assert {of: dear for of, dear in found if dear != "-"} == told
+
+
 def test_the_requests_behind_a_figure_come_to_it(person: Person, visit: Visit) -> None:
     page = shown(visit, "/spend", period="all")
     for by in ("model", "project", "agent"):

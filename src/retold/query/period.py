@@ -15,6 +15,8 @@ NAMES = (USUAL, "30d", "month", "year", "all")
 _DAYS = {"7d": 7, "30d": 30, "year": 365}
 _FEW, _MANY = 62, 400
 """So many days have a column each; more than those have one for each week, and still more for each month."""
+_LOOKED_AT = {"day": 400, "week": 7 * 400, "month": 31 * 1200}
+"""So many days can be divided by days, weeks or months, if somebody wants that."""
 _FIRST, _LAST = date(1971, 1, 1), date(2199, 12, 31)
 """Other days are nobody's: no zone's clock goes wrong between these."""
 
@@ -64,11 +66,14 @@ def by_name(name: str, today: date) -> Period:
     return Period(today - timedelta(days=_DAYS[known] - 1), today, known)
 
 
-def unit(period: Period) -> str:
-    """Return by what a period is divided, that its parts can be looked at: `day`, `week` or `month`."""
-    if period.days is None or period.days > _MANY:
+def unit(period: Period, wanted: str = "") -> str:
+    """Return by what a period is divided, `day`, `week` or `month`: as is wanted, where its parts can be looked at."""
+    days = period.days
+    if days is not None and days <= _LOOKED_AT.get(wanted, 0):
+        return wanted
+    if days is None or days > _MANY:
         return "month"
-    return "day" if period.days <= _FEW else "week"
+    return "day" if days <= _FEW else "week"
 
 
 def parts(period: Period, by: str) -> Iterator[tuple[str, Period]]:

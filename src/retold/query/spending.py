@@ -59,10 +59,10 @@ def busy_hours(question: Question) -> dict[tuple[int, int], int]:
     return {(weekday, hour): requests for weekday, hour, requests in rows}
 
 
-def over_time(question: Question, period: Period) -> tuple[str, list[tuple[Period, Line]]]:
+def over_time(question: Question, period: Period, by: str = "") -> tuple[str, list[tuple[Period, Line]]]:
     """Return by what a period is divided, and a line for each of its parts, also for those without work."""
     ends = with_ends(question, period)
-    by = unit(ends)
+    by = unit(ends, by)
     found = {line.of: line for line in brief_lines(question, by)}
     return by, [(part, found.get(of) or Line(of, Spend(), Spend())) for of, part in parts(ends, by)]
 

@@ -42,7 +42,7 @@ def spend(asked: Asked, record: Record) -> Answer:
     question = chosen.question(record)
     measure = asked.get("show") if asked.get("show") in charts.MEASURES else "cost"
     whole = total(question)
-    by, parts = over_time(question, chosen.period)
+    by, parts = over_time(question, chosen.period, asked.get("by"))
     busy = busy_hours(question)
     values = {
         "chosen": chosen,
