@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 QUARTER = 900
 """Seconds."""
 TIMES = {"day": "%Y-%m-%d", "week": "%G-W%V", "month": "%Y-%m"}
-_CONVERSATION = (
+CONVERSATION = (
     "iif(sessions.kind = 'subagent' AND sessions.parent IS NOT NULL, sessions.parent, sessions.key)"
 )
 """Whose work it is: a subagent's belongs to the conversation that called it."""
@@ -78,7 +78,7 @@ def spent_rows(record: Record, by: str, span: Span, conditions: Iterable[Conditi
     At the end of a row: how many conversations spent it.
     """
     sums = ", ".join(f"sum(spent.{figure})" for figure in FIGURES)
-    return _spent(record, by, span, conditions, f"{sums}, {_MONEY}, count(DISTINCT {_CONVERSATION})")
+    return _spent(record, by, span, conditions, f"{sums}, {_MONEY}, count(DISTINCT {CONVERSATION})")
 
 
 def brief_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
@@ -101,12 +101,10 @@ def worked_rows(record: Record, by: str, span: Span, conditions: Iterable[Condit
     While a subagent works, so does the conversation that called it: the time counts there.
     """
     of = _of(by, span, "worked")
-    active = (
-        "sum(active_ms)" if by == "session" else f"sum(iif({_CONVERSATION} = sessions.key, active_ms, 0))"
-    )
+    active = "sum(active_ms)" if by == "session" else f"sum(iif({CONVERSATION} = sessions.key, active_ms, 0))"
     which, values = clause([*conditions, *span.conditions("worked.quarter")])
     return record.rows(
-        f"SELECT {of}, count(DISTINCT {_CONVERSATION}), sum(prompts),"  # noqa: S608 - values are bound
+        f"SELECT {of}, count(DISTINCT {CONVERSATION}), sum(prompts),"  # noqa: S608 - values are bound
         f" {active}, sum(compactions),"
         " sum(calls), sum(errors), sum(retries)"
         f" FROM worked JOIN sessions ON sessions.id = worked.session WHERE {which} GROUP BY 1",
@@ -130,7 +128,7 @@ def tool_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> It
     which, values = clause([*conditions, *span.conditions("used.quarter")])
     return record.rows(
         "SELECT used.tool, min(canonical), sum(calls), sum(errors), sum(retries), sum(timed), sum(took_ms), max(slowest_ms),"  # noqa: S608 - values are bound
-        f" count(DISTINCT {_CONVERSATION})"
+        f" count(DISTINCT {CONVERSATION})"
         f" FROM used JOIN sessions ON sessions.id = used.session WHERE {which} GROUP BY 1",
         values,
     )
@@ -140,15 +138,20 @@ def file_rows(record: Record, conditions: Iterable[Condition], limit: int) -> It
     """Yield the files that were changed most: path, the root of the project, calls, conversations."""
     which, values = clause([*conditions, Condition("files.changes > 0")])
     return record.rows(
-        f"SELECT path, sessions.root, sum(changes), count(DISTINCT {_CONVERSATION})"  # noqa: S608 - values are bound
+        f"SELECT path, sessions.root, sum(changes), count(DISTINCT {CONVERSATION})"  # noqa: S608 - values are bound
         f" FROM files JOIN sessions ON sessions.id = files.session WHERE {which}"
         " GROUP BY 1, 2 ORDER BY 3 DESC, 4 DESC, 1 LIMIT ?",
         [*values, limit],
     )
 
 
-def request_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
-    """Yield requests: of what, session, message, agent, model, time, estimated, money, each figure."""
+def request_rows(
+    record: Record, by: str, span: Span, conditions: Iterable[Condition], page: tuple[int, int] = (-1, 0)
+) -> Iterator[Row]:
+    """Yield requests: of what, session, message, agent, model, time, estimated, money, each figure.
+
+    Of many, so many as a page has, from the place at which it begins.
+    """
     quarter = f"coalesce(requests.at, unixepoch(started_at) * 1000000) / {QUARTER * 1_000_000}"
     of = _OF_SESSIONS.get(by) or ("requests.model" if by == "model" else span.named(by, f"({quarter})"))
     which, values = clause([*conditions, Condition("requests.own"), *span.conditions(quarter)])
@@ -158,8 +161,8 @@ def request_rows(record: Record, by: str, span: Span, conditions: Iterable[Condi
         f" requests.picos, {figures}"
         " FROM requests JOIN sessions ON sessions.id = requests.session"
         " LEFT JOIN messages ON messages.session = requests.session AND messages.seq = requests.seq"
-        f" WHERE {which} ORDER BY 1, requests.at, sessions.key, requests.seq",
-        values,
+        f" WHERE {which} ORDER BY 1, requests.at, sessions.key, requests.seq LIMIT ? OFFSET ?",
+        [*values, *page],
     )
 
 

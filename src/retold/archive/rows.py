@@ -21,7 +21,7 @@ from retold.model.wire import encoded, summary_json, time_text
 Row = tuple[object, ...]
 TELLING = 16
 """Ids shorter than this are too common to tell that two entries are one."""
-_CHANGING = ("file_edit", "file_write")
+CHANGING = ("file_edit", "file_write")
 _DIGITS = 8
 
 
@@ -93,7 +93,7 @@ def _files(session: Session) -> Counter[str]:
     """Return the files that calls were at work on, and how many of these calls were to change them."""
     found: Counter[str] = Counter()
     for _, _, call in calls_of(session):
-        changes = call.canonical in _CHANGING
+        changes = call.canonical in CHANGING
         found.update(dict.fromkeys(touched(call), changes))
     return found
 

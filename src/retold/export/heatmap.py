@@ -17,7 +17,7 @@ SHADES = "·░▒▓█"
 UNKNOWN = "?"
 MOST_WEEKS = 53
 _WEEKDAYS = ("Mon", "", "Wed", "", "Fri", "", "Sun")
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 MARGIN = 6
 """Where the names of weekdays stand."""
 _WEEK = 7
@@ -35,8 +35,8 @@ def heat_map(
 
     A day that is not in `days` is one without work; None is work of which it is not known how much.
     """
-    last = _monday(until.toordinal())
-    weeks = min((last - _monday(since.toordinal())) // _WEEK + 1, MOST_WEEKS, max(1, width - MARGIN))
+    last = monday(until.toordinal())
+    weeks = min((last - monday(since.toordinal())) // _WEEK + 1, MOST_WEEKS, max(1, width - MARGIN))
     cell = 2 if MARGIN + 2 * weeks <= width else 1
     mondays = range(last - _WEEK * (weeks - 1), last + 1, _WEEK)
     shown = range(max(mondays[0], since.toordinal()), until.toordinal() + 1)
@@ -50,11 +50,16 @@ def heat_map(
 
 
 def shade(value: int, amounts: Sequence[int]) -> str:
-    """Return how dark a day is: by its rank among all, so that one huge day does not hide the others."""
+    """Return how dark a day is."""
+    return SHADES[level(value, amounts)]
+
+
+def level(value: int, amounts: Sequence[int]) -> int:
+    """Return how dark a day is, up to 4: by its rank among all, so that one huge day does not hide the others."""
     if value <= 0:
-        return SHADES[0]
+        return 0
     steps = len(SHADES) - 1
-    return SHADES[-(-steps * bisect_right(amounts, value) // len(amounts))]
+    return -(-steps * bisect_right(amounts, value) // len(amounts))
 
 
 def _cell(day: int, shown: range, known: Mapping[int, int | None], amounts: Sequence[int]) -> str:
@@ -85,7 +90,7 @@ def _month_names(mondays: range, cell: int) -> str:
         month = next((day.month for day in firsts if day.day == 1), None)
         start = place * cell
         if month and start + 3 <= max(3, len(mondays) * cell):
-            line = line.ljust(start) + _MONTHS[month - 1]
+            line = line.ljust(start) + MONTHS[month - 1]
     return line
 
 
@@ -105,5 +110,6 @@ def _legend(
         yield [("faint", " " * MARGIN + line)]
 
 
-def _monday(day: int) -> int:
+def monday(day: int) -> int:
+    """Return the Monday of a day's week, both as ordinals."""
     return day - (day - 1) % _WEEK

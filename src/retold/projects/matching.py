@@ -22,8 +22,20 @@ def in_project(path: str, root: str | None) -> str:
     plain, folder = path.replace("\\", "/"), root.replace("\\", "/").rstrip("/")
     if plain.startswith(f"{folder}/"):
         return f"{last_name(root)}/{plain[len(folder) + 1 :]}"
-    is_elsewhere = plain.startswith(("/", "~", "../")) or plain[1:3] == ":/"
-    return path if is_elsewhere else f"{last_name(root)}/{plain.removeprefix('./')}"
+    return path if _is_elsewhere(plain) else f"{last_name(root)}/{plain.removeprefix('./')}"
+
+
+def whole_path(path: str, root: str | None) -> str:
+    """Return a path from the root of all: one that is told from a project's root begins with that."""
+    plain = path.replace("\\", "/")
+    if root is None or _is_elsewhere(plain):
+        return plain
+    folder = root.replace("\\", "/").rstrip("/")
+    return f"{folder}/{plain.removeprefix('./')}"
+
+
+def _is_elsewhere(plain: str) -> bool:
+    return plain.startswith(("/", "~", "../")) or plain[1:3] == ":/"
 
 
 def is_meant(root: str | None, native_key: str | None, project_hash: str | None, wanted: str) -> bool:

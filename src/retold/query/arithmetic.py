@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def explained(question: Question, by: str) -> Iterator[tuple[str, Request]]:
+def explained(question: Question, by: str, page: tuple[int, int] = (-1, 0)) -> Iterator[tuple[str, Request]]:
     """Yield each request that a report by something is made of, with what it counts for and how its price came about."""
     known = {model: rates_from(told) for model, told in kept_rates(question.record).items() if told}
-    asked = request_rows(question.record, by, question.span, question.of_requests("requests"))
+    asked = request_rows(question.record, by, question.span, question.of_requests("requests"), page)
     for of, session, message, agent, model, at, estimated, picos, *figures in asked:
         rates = None if picos is None else known.get(model)
         charges = None if rates is None else rates.charges(at, figures)

@@ -43,3 +43,9 @@ def _day(text: str, now: datetime, *, is_local: bool) -> date | None:
 
 def _in_utc(at: datetime, *, is_local: bool) -> datetime:
     return at.astimezone(UTC) if is_local else at.replace(tzinfo=UTC)
+
+
+def moment_of(text: str | None) -> datetime | None:
+    """Return a time as the archive tells it; None for one that not every zone can tell."""
+    at = None if text is None else datetime.fromisoformat(text)
+    return at if at is None or date.min.year < at.year < date.max.year else None

@@ -52,9 +52,9 @@ def overview(question: Question, zone: str) -> Overview:
     return Overview(
         total,
         basis(question, zone),
-        days=_brief(question, "day"),
-        models=_brief(question, "model"),
-        projects=_brief(question, "project"),
+        days=brief_lines(question, "day"),
+        models=brief_lines(question, "model"),
+        projects=brief_lines(question, "project"),
         tools=tools(question),
         files=_touched(question),
     )
@@ -93,7 +93,7 @@ def _spent(question: Question, by: str) -> dict[str | None, Line]:
     return found
 
 
-def _brief(question: Question, by: str) -> list[Line]:
+def brief_lines(question: Question, by: str) -> list[Line]:
     """Return lines that say what a picture needs."""
     found: dict[str | None, Line] = {}
     for of, estimated, requests, unpriced, total, micros, picos in brief_rows(

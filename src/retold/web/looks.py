@@ -44,7 +44,7 @@ def rendered(template: str, values: Mapping[str, Any]) -> str:
     return templates().get_template(template).render(values)
 
 
-def address(path: str, **query: object) -> str:
+def address(path: str, /, **query: object) -> str:
     """Return an address of ours; what is None or empty is left out."""
     asked = [(name, str(value)) for name, value in query.items() if value not in (None, "")]
     return f"{path}?{urlencode(asked, errors='replace')}" if asked else path

@@ -1,0 +1,72 @@
+"""Which files were changed: most often, by whom, and how."""
+
+from __future__ import annotations
+
+from retold.archive.record import Record
+from retold.export.html.edits import edits
+from retold.export.svg import length
+from retold.ingest.retell import retold
+from retold.projects.matching import in_project
+from retold.query.changed import changed, changers
+from retold.web.answer import Answer, Asked, Missing, Page, Shown
+from retold.web.chosen import PAGE, chosen_in, page_of
+from retold.web.looks import address
+
+
+def files(asked: Asked, record: Record) -> Answer:
+    """Answer with the files that were changed most, or with the sessions that changed one."""
+    return _file(asked, record) if asked.get("path") else _files(asked, record)
+
+
+def _files(asked: Asked, record: Record) -> Answer:
+    chosen, page, part = chosen_in(asked, record, "all"), page_of(asked), asked.get("q").strip()
+    found = changed(chosen.question(record), part, PAGE + 1, page * PAGE)
+    most = max((one.changes for one in found), default=0)
+    values = {
+        "chosen": chosen,
+        "part": part,
+        "rows": [(one, length(one.changes, most)) for one in found[:PAGE]],
+        "page": page,
+        "has_more": len(found) > PAGE,
+        "turned": lambda to: chosen.address("/files", q=part, page=to),
+    }
+    return Shown("files.html", values)
+
+
+def _file(asked: Asked, record: Record) -> Answer:
+    chosen, page, path = chosen_in(asked, record, "all"), page_of(asked), asked.get("path")
+    found = changers(chosen.question(record), path, PAGE + 1, page * PAGE)
+    if not found:
+        raise Missing("No session changed a file of this name.")
+    values = {
+        "path": path,
+        "name": in_project(path, found[0].root),
+        "changers": found[:PAGE],
+        "page": page,
+        "has_more": len(found) > PAGE,
+        "turned": lambda to: chosen.address("/files", path=path, page=to),
+    }
+    return Shown("file.html", values)
+
+
+def changes(asked: Asked, record: Record) -> Answer:
+    """Answer with what one session changed in a file: a piece of that file's page, and a page of its own."""
+    path, key = asked.get("path"), asked.get("key")
+    session = retold(record, key)
+    if session is None:
+        raise Missing("There is no such session.")
+    found, left = edits(session, path)
+    values = {
+        "path": path,
+        "key": key,
+        "name": in_project(path, session.project.root),
+        "title": session.title,
+        "edits": found,
+        "left": left,
+        "here": "/files",
+        "back": address("/files", path=path),
+    }
+    return Shown("changes_piece.html" if asked.get("piece") else "changes.html", values)
+
+
+PAGES = (Page("/files", files), Page("/files/changes", changes))

@@ -1,0 +1,97 @@
+"""Projects: all of them side by side, or one by itself."""
+
+from __future__ import annotations
+
+import msgspec
+
+from retold.archive.record import Record
+from retold.export.amounts import span
+from retold.export.names import project_names
+from retold.export.svg import length, shares, sparkline
+from retold.query.changed import changed
+from retold.query.dates import moment_of
+from retold.query.narrowing import Narrowing, is_called
+from retold.query.period import Period
+from retold.query.places import places
+from retold.query.projects import WEEKS, Portrait, newest, portraits
+from retold.query.question import UNKNOWN
+from retold.query.spending import over_time, total
+from retold.query.stats import brief_lines
+from retold.query.toolbox import used
+from retold.web import charts
+from retold.web.answer import Answer, Asked, Missing, Page, Shown
+from retold.web.chosen import chosen_in
+
+_SESSIONS, _FILES, _TOOLS = 12, 12, 12
+EVIDENCE = {
+    "recorded": "the agent wrote the folder down",
+    "registry": "the agent's own list of projects names the folder",
+    "hash": "the agent wrote down only a hash, and this folder has it",
+    "guessed": "a guess, from the paths that were named in its sessions",
+    "none": "not known: the agent wrote down only a hash, or nothing",
+}
+
+
+def projects(asked: Asked, record: Record) -> Answer:
+    """Answer with all projects, or with one."""
+    return _project(asked, record) if asked.get("root") else _projects(asked, record)
+
+
+def _projects(asked: Asked, record: Record) -> Answer:
+    chosen = chosen_in(asked, record, "all")
+    found = portraits(chosen.question(record), places(record), chosen.today)
+    names = project_names(one.key for one in found)
+    dearest = max((one.line.measured.picos or 0 for one in found), default=0)
+    rows = [
+        {
+            "one": one,
+            "name": names[one.key],
+            "last_at": moment_of(one.place.last_at),
+            "bar": length(one.line.measured.picos, dearest),
+            "agents": shares(one.agents),
+            "weeks": _weeks(one),
+        }
+        for one in found
+    ]
+    return Shown("projects.html", {"rows": rows, "chosen": chosen})
+
+
+def _weeks(one: Portrait) -> object:
+    busy = sum(1 for seconds in one.weeks if seconds)
+    told = f"{span(sum(one.weeks))} of work in {busy} of the last {WEEKS} weeks"
+    return sparkline(one.weeks, told)
+
+
+def _project(asked: Asked, record: Record) -> Answer:
+    everything = chosen_in(asked, record, "all")
+    asked_for = asked.get("root")
+    key = everything.choices.projects.get(asked_for, asked_for)
+    place = next((one for one in places(record) if is_called(one, key)), None)
+    if place is None:
+        raise Missing("There is no such project.")
+    chosen = msgspec.structs.replace(everything, narrowing=Narrowing(project=key or UNKNOWN))
+    question = chosen.question(record)
+    by, parts = over_time(question, Period(name="all"))
+    (portrait,) = portraits(question, [place], chosen.today)
+    values = {
+        "chosen": chosen,
+        "place": place,
+        "key": portrait.key,
+        "portrait": portrait,
+        "weeks": _weeks(portrait),
+        "evidence": EVIDENCE[place.evidence],
+        "total": total(question),
+        "days": charts.days(
+            brief_lines(chosen.question(record, charts.year_of(chosen)), "day"), chosen, "cost"
+        ),
+        "by": by,
+        "time": charts.over_time(parts, by, chosen),
+        "models": charts.ranked(brief_lines(question, "model"), "model", chosen),
+        "sessions": newest(question, _SESSIONS),
+        "files": changed(question, "", _FILES),
+        "tools": used(question)[:_TOOLS],
+    }
+    return Shown("project.html", values)
+
+
+PAGES = (Page("/projects", projects),)
