@@ -51,6 +51,7 @@ WHERE {table} MATCH ? AND docs.session = ? AND {table}.rowid BETWEEN
 """  # noqa: S608 - ours
     for table in TABLES
 }
+_WITHIN = {table: asked.replace("LIMIT 1", "ORDER BY docs.seq, docs.id LIMIT ?") for table, asked in _HELD.items()}
 _FREQUENCY = "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"
 _SESSIONS = """
 SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)
@@ -149,6 +150,12 @@ class IndexFile:
     def held(self, table: str, match: str, told_id: int, wanted: Conditions) -> Found | None:
         """Return a document of a session that holds something."""
         return next(self._found(_HELD[table], wanted, (match, told_id, told_id, told_id), ()), None)
+
+    def within(self, table: str, match: str, key: str, wanted: Conditions, most: int) -> Iterator[Found]:
+        """Yield the documents of one session that hold something, in its order."""
+        asked = "SELECT told.id FROM told JOIN archive.sessions ON sessions.name = told.name WHERE sessions.key = ?"
+        for (told,) in list(self.rows(asked, (key,))):
+            yield from self._found(_WITHIN[table], wanted, (match, told, told, told), (most,))
 
     def beginnings(self, without: tuple[str, str] | None, wanted: Conditions, most: int) -> Iterator[Found]:
         """Yield the first document of each session that is meant, the newest first; but of those that hold something."""

@@ -57,12 +57,12 @@ def _request(request: Request, columns: int) -> Iterator[Pieces]:
     for line in lines:
         yield [("faint", _INDENT + line)]
     style = "faint" if request.estimated else "plain"
-    for line in flowed(_terms(request), columns - len(_DEEPER), indent=_INDENT):
+    for line in flowed(terms(request), columns - len(_DEEPER), indent=_INDENT):
         yield [(style, _DEEPER + line)]
     yield from _disagreement(request, columns)
 
 
-def _terms(request: Request) -> Iterator[str]:
+def terms(request: Request) -> Iterator[str]:
     """Yield a product for each kind of tokens, and what they come to."""
     mark = "~" if request.estimated else ""
     if request.picos is None:
