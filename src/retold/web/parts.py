@@ -20,6 +20,8 @@ from retold.web.shows import shows
 
 PAGE = 40
 """Entries that are sent at a time."""
+FIRST = 24
+"""Those of the first part, which somebody waits for."""
 BEFORE = 6
 """Entries before the one that was asked for."""
 LONG = 2_000
@@ -37,9 +39,9 @@ def view_of(asked: Asked) -> View:
 
 def part_at(record: Record, key: str, at: int, view: View) -> Slice:
     """Return the part of a session around a place; raises Missing if there is no session."""
-    part = part_from(record, key, max(0, at - BEFORE), view)
+    part = part_from(record, key, max(0, at - BEFORE), view, FIRST)
     if part.first + len(part.session.timeline) <= at < part.total:  # what is before takes all the room
-        part = part_from(record, key, at, view)
+        part = part_from(record, key, at, view, FIRST)
     return part
 
 
@@ -71,7 +73,7 @@ def told(asked: Asked, part: Slice, prefix: str = "e", level: int = 2, depth: in
         "first": part.first,
         "end": end,
         "total": part.total,
-        "earlier": max(0, part.first - PAGE) if part.first else None,
+        "earlier": max(0, part.first - FIRST + BEFORE) if part.first else None,
         "later": end if end < part.total else None,
         "view": part.session.view,
         "shows": shows(asked),

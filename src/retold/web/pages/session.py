@@ -17,6 +17,8 @@ from retold.web.shows import TOGGLES, TOOLS
 
 MOST_TURNS = 400
 """Lines of the outline; of a session with more, those around the place."""
+_ABOVE = ("Agent", "Tags")
+"""Facts that stand above the title."""
 _LEDGER = ("Tokens", "Cost")
 """Facts behind which there is a ledger."""
 
@@ -56,7 +58,7 @@ def _about(record: Record, part: Slice) -> dict[str, Any]:
         "session": session,
         "title": session.title or UNTITLED,
         "facts": [
-            (fact, fact.name in _LEDGER) for fact in facts(session, is_local=True) if fact.name != "Tags"
+            (fact, fact.name in _LEDGER) for fact in facts(session, is_local=True) if fact.name not in _ABOVE
         ],
         "problems": problems(session),
         "fates": {} if now is None else now.fates,

@@ -161,7 +161,7 @@ function session() {
   });
   const present = () => {
     const box = transcript.getBoundingClientRect();
-    for (let down = 130; down < innerHeight; down += 60) {
+    for (let down = 150; down < innerHeight; down += 40) {
       const entry = document.elementFromPoint(box.left + box.width / 2, down)?.closest(".transcript > .slice .entry");
       if (entry) return entry.parentElement.closest(".entry") ?? entry;
     }
