@@ -84,7 +84,9 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
         kind="main",
     )
     said = [
-        (user if place % 2 == 0 else gemini)(f"m{place}", 10 + place // 10, f"Sentence {place} of the long one.")
+        (user if place % 2 == 0 else gemini)(
+            f"m{place}", 10 + place // 10, f"Sentence {place} of the long one."
+        )
         for place in range(ENTRIES)
     ]
     said[90]["content"] = "Here a capercaillie calls."
@@ -93,7 +95,10 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
         "den",
         3,
         20,
-        [user("u1", 21, "Mend the nest"), gemini("g1", 22, "Done", [call("replace", {"file_path": "nest.py"}, 5)])],
+        [
+            user("u1", 21, "Mend the nest"),
+            gemini("g1", 22, "Done", [call("replace", {"file_path": "nest.py"}, 5)]),
+        ],
         kind="main",
     )
     person = Person(folder)
@@ -117,7 +122,14 @@ def page(visit: Visit, path: str, **headers: str) -> Read:
 def test_it_is_told_with_all_that_is_known_of_it(visit: Visit) -> None:
     shown = page(visit, address("/session"))
     assert shown.ids == ["e0", "e1", "e2", "e3", "e4", "e5"]
-    for words in ("Where do herons nest?", "gemini-2.5-pro", "2 messages taken back", KEY, "3 turns", "Prompts 3"):
+    for words in (
+        "Where do herons nest?",
+        "gemini-2.5-pro",
+        "2 messages taken back",
+        KEY,
+        "3 turns",
+        "Prompts 3",
+    ):
         assert words in shown.text
 
 
@@ -183,7 +195,9 @@ def test_links_lead_through_it_without_script(visit: Visit) -> None:
     for attribute, start in (("data-first", 0), ("data-until", ENTRIES - 1)):
         shown = page(visit, address("/session", LONG_KEY, at=start))
         seen = set(shown.ids)
-        while further := [given["href"] or "" for tag, given in shown.tags if tag == "a" and attribute in given]:
+        while further := [
+            given["href"] or "" for tag, given in shown.tags if tag == "a" and attribute in given
+        ]:
             shown = page(visit, further[0])
             assert not seen.issuperset(shown.ids)
             seen.update(shown.ids)
@@ -203,7 +217,8 @@ def test_a_place_that_is_none_does_no_harm(visit: Visit, place: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/session", "/session/part", "/session/outline", "/session/state", "/session/call", "/session/export"]
+    "path",
+    ["/session", "/session/part", "/session/outline", "/session/state", "/session/call", "/session/export"],
 )
 def test_a_session_that_there_is_not_is_told_of(visit: Visit, path: str) -> None:
     answered = visit.get(address(path, "gemini:nowhere"))
@@ -245,7 +260,7 @@ def test_what_is_shown_is_chosen_in_the_address_or_as_the_last_time(visit: Visit
     chosen = visit.get(address("/session", show="thoughts.open"))
     assert classes(chosen) == {"show-thoughts", "show-calls", "open"}
     assert classes(visit.get(address("/session", show="nothing"))) == {"none"}
-    assert classes(visit.get(address("/session", show="..x..")))  == {"show-branches", "show-calls", "calls"}
+    assert classes(visit.get(address("/session", show="..x.."))) == {"show-branches", "show-calls", "calls"}
     cookie = f"{visit.cookie}; retold-show=tokens.notices"
     kept = visit.get(address("/session"), {"Cookie": cookie})
     assert classes(kept) == {"show-tokens", "show-notices", "none"}
@@ -255,7 +270,10 @@ def test_each_toggle_is_a_link(visit: Visit) -> None:
     shown = page(visit, address("/session"))
     toggled = {given["data-show"]: given["href"] for _, given in shown.tags if "data-show" in given}
     assert set(toggled) == {"thoughts", "branches", "notices", "tokens"}
-    assert 'class="transcript show-thoughts show-branches show-calls"' in visit.get(toggled["thoughts"] or "").text
+    assert (
+        'class="transcript show-thoughts show-branches show-calls"'
+        in visit.get(toggled["thoughts"] or "").text
+    )
     assert 'class="transcript show-calls"' in visit.get(toggled["branches"] or "").text
 
 
@@ -318,7 +336,9 @@ def test_a_form_that_there_is_not_is_refused(visit: Visit) -> None:
     assert visit.get(address("/session/export", format="../md")).status == 404
 
 
-def test_the_way_on_is_told_and_not_taken(visit: Visit, person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_way_on_is_told_and_not_taken(
+    visit: Visit, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(person.folder))
     monkeypatch.delenv("GEMINI_CLI_HOME", raising=False)
     before = sorted(person.sources())

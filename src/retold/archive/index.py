@@ -51,7 +51,9 @@ WHERE {table} MATCH ? AND docs.session = ? AND {table}.rowid BETWEEN
 """  # noqa: S608 - ours
     for table in TABLES
 }
-_WITHIN = {table: asked.replace("LIMIT 1", "ORDER BY docs.seq, docs.id LIMIT ?") for table, asked in _HELD.items()}
+_WITHIN = {
+    table: asked.replace("LIMIT 1", "ORDER BY docs.seq, docs.id LIMIT ?") for table, asked in _HELD.items()
+}
 _FREQUENCY = "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"
 _SESSIONS = """
 SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)

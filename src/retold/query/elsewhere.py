@@ -61,7 +61,9 @@ def _with_files(record: Record, key: str) -> list[Other]:
     weights = {other: sum(1 / changed[path] for path in held) for other, held in paths.items()}
     ranked = sorted(paths, key=lambda other: (-weights[other], other))
     return [
-        Other(other, *told[other], why="files", shared=len(paths[other]), files=_rarest(paths[other], changed))
+        Other(
+            other, *told[other], why="files", shared=len(paths[other]), files=_rarest(paths[other], changed)
+        )
         for other in ranked
     ]
 
