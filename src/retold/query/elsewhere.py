@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -44,9 +46,11 @@ def elsewhere(record: Record, key: str) -> list[Other]:
 
 
 def _belonging(record: Record, key: str) -> list[Other]:
-    family = [Other(*row, why=why) for why, *row in relatives(record, key, MOST)]
-    copies = [Other(*row, why="messages", shared=shared) for shared, *row in sharers(record, key, MOST)]
-    return [*family, *copies, *(Other(*row, why="id") for row in namesakes(record, key, MOST))]
+    family = [Other(*_told(row), why=why) for why, *row in relatives(record, key, MOST)]
+    copies = [
+        Other(*_told(row), why="messages", shared=shared) for shared, *row in sharers(record, key, MOST)
+    ]
+    return [*family, *copies, *(Other(*_told(row), why="id") for row in namesakes(record, key, MOST))]
 
 
 def _with_files(record: Record, key: str) -> list[Other]:
@@ -55,17 +59,21 @@ def _with_files(record: Record, key: str) -> list[Other]:
     changed = Counter(path for path, *_ in rows)
     paths: dict[str, list[str]] = defaultdict(list)
     told = {}
-    for path, other, *rest in rows:
-        paths[other].append(path)
-        told[other] = rest
+    for path, *row in rows:
+        one = _told(row)
+        paths[one[0]].append(path)
+        told[one[0]] = one
     weights = {other: sum(1 / changed[path] for path in held) for other, held in paths.items()}
     ranked = sorted(paths, key=lambda other: (-weights[other], other))
     return [
-        Other(
-            other, *told[other], why="files", shared=len(paths[other]), files=_rarest(paths[other], changed)
-        )
+        Other(*told[other], why="files", shared=len(paths[other]), files=_rarest(paths[other], changed))
         for other in ranked
     ]
+
+
+def _told(row: Sequence[Any]) -> tuple[str, str | None, str, str, str | None]:
+    key, title, agent, kind, ended_at = row
+    return key, title, agent, kind, ended_at
 
 
 def _rarest(paths: list[str], changed: Counter[str]) -> tuple[str, ...]:
@@ -73,4 +81,6 @@ def _rarest(paths: list[str], changed: Counter[str]) -> tuple[str, ...]:
 
 
 def _near(record: Record, key: str) -> list[Other]:
-    return [Other(*row, why="time", later=later) for later, *row in neighbours(record, key, AROUND, MOST)]
+    return [
+        Other(*_told(row), why="time", later=later) for later, *row in neighbours(record, key, AROUND, MOST)
+    ]
