@@ -116,6 +116,7 @@ class IndexFile:
             raise IndexDamaged(f"{path} cannot be read ({error})") from error
         self._originals = Originals(self.connection, is_still=True)  # of the archive, as of the same moment
         self._known: dict[int, list[int]] = {}
+        self._opened: tuple[int, int, bytes] = (-1, -1, b"")
 
     def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield what a question gives."""
@@ -190,8 +191,7 @@ class IndexFile:
         where, *place = region.split(".")
         start, size = (int(number, 16) for number in place)
         if where.startswith("-"):
-            page = self._page(told_id, int(where[1:], 16))
-            raw = self._originals.unpacked(page)[start : start + size] if page else b""
+            raw = self._page(told_id, int(where[1:], 16))[start : start + size]
         else:
             if told_id not in self._known:
                 self._known[told_id] = self._originals_of(told_id)
@@ -215,10 +215,12 @@ class IndexFile:
         return ids
 
     def _page(self, told_id: int, place: int) -> bytes:
-        row = next(
-            self.rows("SELECT packed FROM pages WHERE session = ? AND place = ?", (told_id, place)), (b"",)
-        )
-        return bytes(row[0])
+        """Return a page; the next text often stands on the same."""
+        if self._opened[:2] != (told_id, place):
+            asked = "SELECT packed FROM pages WHERE session = ? AND place = ?"
+            packed = next(self.rows(asked, (told_id, place)), (b"",))[0]
+            self._opened = (told_id, place, self._originals.unpacked(bytes(packed)) if packed else b"")
+        return self._opened[2]
 
 
 class Index:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
     from retold.query.hits import Hit
 
-MOST = 200
+MOST = 100
 """Places that are told of."""
 
 
