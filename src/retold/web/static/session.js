@@ -40,7 +40,8 @@ document.addEventListener("click", async (event) => {
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   said("Making it ready …");
-  const text = await piece(link.getAttribute("href"), "copy");
+  const chosen = $$(".menu form input:checked", page).map((one) => `&${one.name}=${one.value}`).join("");
+  const text = await piece(link.getAttribute("href") + chosen, "copy");
   if (text === null) said("It could not be made");
   else await copy(text);
 });

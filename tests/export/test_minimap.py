@@ -1,0 +1,36 @@
+"""The strip beside a conversation."""
+
+from retold.export.minimap import LENGTH, MOST, blocks
+from retold.ingest.slices import Turn
+from retold.model.entries import Fate
+
+
+def turn(place: int, fate: Fate = "live", errors: int = 0) -> Turn:
+    return Turn(place, place + 1, f"Question {place}", fate, None, True, errors, errors)
+
+
+def test_a_block_is_as_long_as_its_turn() -> None:
+    found = blocks([turn(0), turn(10), turn(40)], 100)
+    assert [(one.place, one.begin, one.length) for one in found] == [
+        (0, 0, 100),
+        (10, 100, 300),
+        (40, 400, 600),
+    ]
+
+
+def test_what_became_of_a_turn_is_its_kind() -> None:
+    turns = [turn(0), turn(1, "compacted"), turn(2, errors=1), turn(3, "rewound", 1), turn(4, "superseded")]
+    assert [one.kind for one in blocks(turns, 5)] == ["turn", "compacted", "failed", "taken", "taken"]
+
+
+def test_of_many_turns_several_are_one_block_and_the_worst_of_them_tells() -> None:
+    turns = [turn(place, errors=place == 700) for place in range(1_000)]
+    found = blocks(turns, 1_000)
+    assert len(found) <= MOST
+    assert sum(one.length for one in found) == LENGTH
+    assert [one.place for one in found if one.kind == "failed"] == [700]
+
+
+def test_where_nothing_is_said_there_is_nothing() -> None:
+    assert blocks([], 0) == ()
+    assert blocks([], 7) == ()
