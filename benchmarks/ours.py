@@ -14,7 +14,7 @@ class Retold:
 
     def __init__(self, home: Path, name: str) -> None:
         self.archive = CACHE / "work" / f"retold-{name}"
-        self._env = environment(home, RETOLD_HOME=str(self.archive))
+        self.env = environment(home, RETOLD_HOME=str(self.archive))
 
     @property
     def size(self) -> int:
@@ -27,24 +27,24 @@ class Retold:
 
     def sync(self) -> Ran:
         """Bring the archive up to date."""
-        return run([RETOLD, "sync"], self._env)
+        return run([RETOLD, "sync"], self.env)
 
     def peak_of_sync(self) -> float:
         """Bring the archive up to date; return the megabytes that all its processes take at most."""
-        return peak_pss([RETOLD, "sync"], self._env)
+        return peak_pss([RETOLD, "sync"], self.env)
 
-    def list(self) -> Ran:
+    def list(self, *arguments: str) -> Ran:
         """List all that is in the archive."""
-        return run([RETOLD, "list"], self._env)
+        return run([RETOLD, "list", *arguments], self.env)
 
     def stats(self, *arguments: str) -> Ran:
         """Report what was spent."""
-        return run([RETOLD, "stats", *arguments], self._env)
+        return run([RETOLD, "stats", *arguments], self.env)
 
     def search(self, query: str, *, is_substring: bool = False) -> Ran:
         """Search the archive."""
         how = ("--substring",) if is_substring else ()
-        return run([RETOLD, "search", *how, "--json", "--", query], self._env, codes=(FOUND, NOTHING))
+        return run([RETOLD, "search", *how, "--json", "--", query], self.env, codes=(FOUND, NOTHING))
 
 
 _FRESH: set[str] = set()

@@ -21,6 +21,7 @@ import exporting
 import known_items
 import redacting
 import searching
+import serving
 from corpora import IS_TRIAL
 from measure import Measure, line
 from page import PAGE, facts, page
@@ -44,12 +45,13 @@ GROUPS = {
     "disk": Group("Disk", archiving.disk_measures),
     "stats": Group("Stats", counting.measures),
     "search": Group("Search", searching.search_measures),
+    "page": Group("The local page", serving.measures),
     "known": Group("Known items", known_items.known_measures),
     "redaction": Group("Redaction", redacting.measures),
     "large": Group("Search in 2 GB", searching.large_measures),
 }
 USUAL = [name for name in GROUPS if name != "large" or os.environ.get("RETOLD_BENCH_LARGE")]
-PEERS = {"sync": binary, "search": binary, "large": binary, "stats": counter.program}
+PEERS = {"sync": binary, "search": binary, "page": binary, "large": binary, "stats": counter.program}
 """What installs the peer of a group."""
 
 

@@ -12,6 +12,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
+from archives import demo, demo_env, hostile, small, small_env  # noqa: F401 - fixtures
 from ccusage import Ccusage, installed_ccusage
 from real_cli import (
     Driver,

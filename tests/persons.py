@@ -190,6 +190,7 @@ def contents(folder: Path) -> dict[str, list[Row]]:
     """Return what an archive and its index say, without the numbers that depend on the order of writing."""
     with Record(str(folder)) as record:
         found = {"originals": sorted(_originals(record)), "index": sorted(_indexed(record), key=repr)}
+        found["timelines"] = sorted(_timelines(record), key=repr)
         for name, columns in _tables(record.connection).items():
             if name in ("facts", "answers", "pieces", "originals"):
                 continue
@@ -231,6 +232,20 @@ def _indexed(record: Record) -> Iterator[Row]:
             texts = tuple(file.text(told, region) for region in regions.split())
             yield key, seq, place, texts, tuple(sorted(words.pop(doc, ())))
         yield from (("no document", *sorted(left)) for left in words.values())
+        file.connection.close()
+
+
+_STRETCHES = """
+SELECT sessions.key, timelines.total, timelines.outline, stretches.place, stretches.messages, stretches.seal
+FROM timelines LEFT JOIN stretches ON stretches.session = timelines.session LEFT JOIN told ON told.id = timelines.session
+LEFT JOIN archive.sessions ON sessions.name = told.name
+"""
+
+
+def _timelines(record: Record) -> Iterator[Row]:
+    """Yield the stretches of every session that the index keeps as it is told."""
+    for file in Index(record, is_meant).files:
+        yield from file.rows(_STRETCHES)
         file.connection.close()
 
 

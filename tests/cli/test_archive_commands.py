@@ -71,14 +71,25 @@ def unpacked(path: Path) -> Iterator[bytes]:
         yield from kept_blobs(path)
 
 
+BLOBS = {
+    "chunks": "packed",
+    "pages": "packed",
+    "summaries": "packed",
+    "stretches": "packed",
+    "timelines": "outline",
+}
+
+
 def kept_blobs(path: Path) -> Iterator[bytes]:
     """Yield what long blobs hold, which lie scattered over the file."""
     connection = sqlite3.connect(path)
     names = [
         row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%'")
     ]
-    for table in {"chunks", "pages", "summaries"} & set(names):
-        for (packed,) in connection.execute(f"SELECT packed FROM {table}"):  # noqa: S608 - ours
+    for table, column in BLOBS.items():
+        if table not in names:
+            continue
+        for (packed,) in connection.execute(f"SELECT {column} FROM {table}"):  # noqa: S608 - ours
             yield (
                 zstandard.ZstdDecompressor().decompress(packed)
                 if packed[:4] == b"\x28\xb5\x2f\xfd"
@@ -91,14 +102,23 @@ def _inflated(packed: bytes) -> bytes:
     return zlib.decompress(packed)
 
 
+@pytest.fixture
+def all_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the index keep every session as it does long ones."""
+    monkeypatch.setattr("retold.ingest.stretches.LONG", 0)
+
+
+@pytest.mark.usefixtures("all_are_long")
 def test_what_is_looked_for_is_there_before(person: Person, form: Form) -> None:
     """The search for traces finds what was not forgotten; else it would prove nothing."""
     form.write(person.folder, 1, turns("quagmire" * 40, "xyloidal"))
     person.sync()
     assert {name.partition(",")[0] for name in traces(person, "xyloidal")} >= {"archive.db"}
     assert any(name.startswith("text-") for name in traces(person, "xyloidal"))
+    assert any(name.startswith("text-") and "compressed" in name for name in traces(person, "xyloidal"))
 
 
+@pytest.mark.usefixtures("all_are_long")
 def test_nothing_is_left_of_a_forgotten_session(person: Person, form: Form) -> None:
     rare = ["xyloidal", "zeugmatic", "qwertzuiop"]
     form.write(
@@ -194,6 +214,7 @@ def test_what_lists_of_many_sessions_say_of_it_is_struck_out(person: Person) -> 
     assert "prompt of another" in texts(person.show(f"gemini:lost-{session_id(3)}"))
 
 
+@pytest.mark.usefixtures("all_are_long")
 def test_subagents_go_with_their_session(person: Person) -> None:
     file = claude(person.folder, 1, turns("otherwise"))
     lines = [
@@ -210,6 +231,7 @@ def test_subagents_go_with_their_session(person: Person) -> None:
     assert person.rows() == {}
 
 
+@pytest.mark.usefixtures("all_are_long")
 def test_nothing_is_left_though_another_has_the_archive_open(person: Person) -> None:
     claude(person.folder, 1, turns("xyloidal"))
     claude(person.folder, 2, turns("otherwise"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from retold.archive.words import fold, part_spans, sought, spread, tokens
 from retold.query.expression import exclusion, expression, lone_words, needs_verifying
-from retold.query.language import Clause, Query, Term, Unclear, parse
+from retold.query.language import Clause, Query, Term, Unclear, parse, parse_unfinished
 
 TOKENIZE = 'tokenize="unicode61 remove_diacritics 2"'
 
@@ -265,3 +265,23 @@ def test_a_name_is_found_by_its_parts_and_as_a_whole() -> None:
             assert asked is not None
             assert found(db, table, asked) == expected, text
     assert lone_words(parse('Zone "a b" pre* x_y -not')) == {"zone"}
+
+
+@pytest.mark.parametrize(
+    ("typed", "kinds"),
+    [
+        ("quok", ["prefix"]),
+        ("two quok", ["word", "prefix"]),
+        ("qu", ["word"]),
+        ("quok ", ["word"]),
+        ('"two words"', ["phrase"]),
+        ("two -quok", ["word"]),
+        ("quok project:alm", ["word"]),
+        ("quok project:quok", ["word"]),
+        ("two qu", ["word", "word"]),
+        ("std::vector<", ["word"]),
+        ("one OR quok", ["word", "prefix"]),
+    ],
+)
+def test_the_last_word_may_go_on_while_it_is_typed(typed: str, kinds: list[str]) -> None:
+    assert [term.kind for term in parse_unfinished(typed).terms] == kinds

@@ -54,6 +54,13 @@ class Condition:
         return Condition(f"NOT ({self.sql})", *self.values)
 
 
+def below(folder: str) -> Condition:
+    """Return the condition that a session took place in a folder, or in one below it."""
+    top = folder.rstrip("/\\")
+    ways = "sessions.root IN (?, ?) OR substr(sessions.root, 1, length(?) + 1) IN (? || '/', ? || '\\')"
+    return Condition(ways, top, folder, top, top, top)
+
+
 def of_kinds(kinds: Iterable[str]) -> Condition:
     """Return the condition that a session is of one of some kinds."""
     chosen = list(kinds)

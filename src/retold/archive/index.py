@@ -106,7 +106,8 @@ class IndexFile:
             self.connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
             self.connection.set_busy_timeout(PATIENCE)
             is_ours = self.connection.pragma("application_id") == MARK
-            if not is_ours or self.connection.pragma("user_version") != len(STEPS):
+            # Whoever searches needs the tables of the first step alone: the next sync takes the others.
+            if not is_ours or not 1 <= self.connection.pragma("user_version") <= len(STEPS):
                 raise IndexDamaged(f"{path} is of another version")
             self.connection.execute("ATTACH ? AS archive", (archive,))
             self.connection.execute(f"PRAGMA mmap_size = {MAPPED}")

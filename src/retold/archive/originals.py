@@ -43,16 +43,24 @@ def seal(size: int, read: Callable[[int, int], bytes]) -> bytes:
     return digest(b"".join(read(place, min(_SAMPLE, size - place)) for place in places))
 
 
-def packed(data: bytes) -> bytes:
+def packed(data: bytes, level: int = LEVEL) -> bytes:
     """Return content compressed."""
-    return _compressor(get_ident()).compress(data)
+    return _compressor(get_ident(), level).compress(data)
+
+
+def unpacked(packed: bytes) -> bytes:
+    """Return what was compressed; raises Damaged."""
+    try:
+        return _decompressor(get_ident()).decompress(packed)
+    except _zstd_error() as error:
+        raise _damage(error) from error
 
 
 @cache
-def _compressor(thread: int) -> ZstdCompressor:  # noqa: ARG001 - one for each: two threads must not share it
+def _compressor(thread: int, level: int) -> ZstdCompressor:  # noqa: ARG001 - one for each: two threads must not share it
     import zstandard
 
-    return zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
+    return zstandard.ZstdCompressor(level=level, write_checksum=True)
 
 
 @cache
@@ -218,10 +226,7 @@ class Originals:
 
     def unpacked(self, packed: bytes) -> bytes:
         """Return what was compressed."""
-        try:
-            return _decompressor(get_ident()).decompress(packed)
-        except _zstd_error() as error:
-            raise _damage(error) from error
+        return unpacked(packed)
 
 
 def _zstd_error() -> type[Exception]:

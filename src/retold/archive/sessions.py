@@ -39,6 +39,15 @@ def clusters(record: Record, agent: str) -> dict[int, str | None]:
     return dict(record.rows("SELECT name, cluster FROM sessions WHERE agent = ?", (agent,)))
 
 
+def kin(record: Record, sessions: Collection[int]) -> list[int]:
+    """Return the names of all sessions in the clusters of some: what they tell of each other, their files tell together."""
+    asked = (
+        "SELECT DISTINCT other.name FROM sessions one JOIN sessions other"
+        " ON other.agent = one.agent AND other.cluster = one.cluster WHERE one.id = ?"
+    )
+    return [name for session in sessions for (name,) in record.rows(asked, (session,))]
+
+
 def clusters_placed_by(record: Record, home: str, agent: str) -> set[str]:
     """Return the clusters in a home whose projects the agent itself did not write down."""
     return {cluster for (cluster,) in record.rows(_PLACED, (as_stored(home), agent))}
@@ -66,6 +75,11 @@ def known_by(record: Record, key: str) -> tuple[Any, ...] | None:
         "SELECT id, name, agent, cluster, packed FROM sessions JOIN summaries ON session = id WHERE key = ?"
     )
     return record.row(asked, (key,))
+
+
+def stamp_of_session(record: Record, session: int) -> bytes:
+    """Return what a session was made from."""
+    return bytes(next(record.rows("SELECT stamp FROM sessions WHERE id = ?", (session,)))[0])
 
 
 def copied_messages(record: Record, session: int) -> set[int]:

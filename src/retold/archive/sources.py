@@ -60,6 +60,15 @@ def read_from(record: Record, agent: str, cluster: str | None, session: int) -> 
     return record.rows(_OF_SESSION, (agent, cluster, session))
 
 
+def size_of_cluster(record: Record, agent: str, cluster: str | None) -> int:
+    """Return the bytes of the originals of a cluster."""
+    asked = (
+        "SELECT total(originals.size) FROM sources JOIN originals ON source = sources.id"
+        " WHERE agent = ? AND cluster = ? AND NOT is_beside AND is_latest >= 0"
+    )
+    return int(next(record.rows(asked, (agent, cluster)))[0])
+
+
 def kept_in_cluster(record: Record, agent: str, cluster: str) -> Iterator[Row]:
     """Yield the files of a cluster of which something is kept, those beside it as well."""
     asked = (

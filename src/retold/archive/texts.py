@@ -1,7 +1,8 @@
 """The text index: a cache in files of its own, which everything in the archive can be put into again.
 
 Conversation and output stand in tables of their own: the first with the places of words, for phrases and ranking; the
-second, five times as large, without. No text is kept: only words, and where in the originals the text stands.
+second, five times as large, without. No text is kept: only words, and where in the originals the text stands. Long
+sessions alone are kept as they are told, too: to show a part of one, all of it would have to be read.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import apsw
 
 from retold.archive.database import Damaged, IndexDamaged, connected
 from retold.archive.record import as_text
+from retold.archive.stretches import STEP, put_timeline, remove_timeline
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from retold.archive.documents import Document
+    from retold.archive.stretches import Timeline
     from retold.archive.words import Names
 
 BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError)
@@ -60,6 +63,7 @@ CREATE VIRTUAL TABLE output USING fts5(
     text, content = '', contentless_delete = 1, detail = none, {_WORDS}
 );
 """,
+    STEP,
 )
 _BEGIN_OF_SAID, _BEGIN_OF_OUTPUT = 2048, 256
 """How much of a text is looked through for names: most stand in several texts."""
@@ -74,17 +78,18 @@ _MERGE = 4
 class Indexed:
     """A session as the index takes it: documents with where they stand, and packed pages for what stands nowhere."""
 
-    __slots__ = ("docs", "name", "originals", "pages", "stamp")
+    __slots__ = ("docs", "name", "originals", "pages", "stamp", "timeline")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one for each thing that is kept
         self,
         name: int,
         stamp: bytes,
         originals: Sequence[int],
         docs: Sequence[tuple[Document, str]],
         pages: Sequence[bytes],
+        timeline: Timeline | None = None,
     ) -> None:
-        self.name, self.stamp, self.docs, self.pages = name, stamp, docs, pages
+        self.name, self.stamp, self.docs, self.pages, self.timeline = name, stamp, docs, pages, timeline
         self.originals = " ".join(f"{original:x}" for original in originals)
 
 
@@ -164,13 +169,16 @@ class Shard:
             self._put_waiting()
             self._remove_docs([number for number, *_ in self._docs(found)])
             self._ask("DELETE FROM pages WHERE session = ?", (found,))
+            remove_timeline(self._ask, found)
             self._ask("DELETE FROM told WHERE id = ?", (found,))
 
-    def erase(self, names: Sequence[int]) -> None:
-        """Take sessions out so that no word of theirs is left in the file."""
+    def erase(self, names: Sequence[int], kin: Sequence[int] = ()) -> None:
+        """Take sessions out so that no word of theirs is left in the file; those that are kin may name them as theirs."""
         ask = self._ask
         ask("PRAGMA secure_delete = ON")
         self.begin()
+        for relative in filter(None, map(self._id_of, kin)):
+            remove_timeline(ask, relative)
         for name in names:
             found = self._id_of(name)
             # Names that others have as well are found by their parts again when the index is made anew.
@@ -215,6 +223,7 @@ class Shard:
         self._many("INSERT INTO pages VALUES (?, ?, ?)", pages)
         self._many("UPDATE docs SET regions = ? WHERE id = ?", moved)
         self._remove_docs([number for number, *_ in known.values()])
+        put_timeline(ask, session, entry.timeline)
         for doc, sealed, regions in new:
             self._wait(session, doc, sealed, regions)
 

@@ -50,6 +50,12 @@ def command_line(plan: Plan) -> str:
     return command if plan.root is None else f"cd {quoted((plan.root,))} && {command}"
 
 
+def whole_line(plan: Plan, key: str) -> str:
+    """Return what to type where something may have to be written back first."""
+    line = command_line(plan)
+    return f"{quoted(('retold', 'restore', key, '--clean'))} && {line}" if plan.additions else line
+
+
 def quoted(words: Sequence[str]) -> str:
     """Return words as the shell of this system takes them apart again."""
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

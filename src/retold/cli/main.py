@@ -19,6 +19,7 @@ COMMANDS = {
     "sync": "bring the archive up to date with what your agents have kept",
     "list": "one row per conversation, newest first",
     "search": "find what was said",
+    "browse": "look through all conversations in the terminal: find, read, export, resume, restore",
     "show": "the transcript of a conversation",
     "events": "tell a conversation, or files, as normalised events",
     "watch": "follow what your agents write, archive it, and tell it as it comes",

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 
 from retold.archive.rates import PRICED_BY
 from retold.archive.record import exists
 from retold.cli.archive import opened
+from retold.export.zone import zone_name
 from retold.ingest.home import retold_home
 from retold.query.stats import basis, lines, overview, titles, tools
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from retold.cli.console import Console
     from retold.export.grid import Pieces
     from retold.query.question import Question
-
-_HOUR = 3600
 
 
 def counted(console: Console, by: str | None) -> Record:
@@ -125,16 +123,6 @@ def print_requests(question: Question, by: str, console: Console) -> int:
         console.record(request_json(request, by, of))
         code = 0
     return _nothing(console) if code else 0
-
-
-def zone_name(*, is_utc: bool) -> str:
-    """Return what the zone is called in which days begin."""
-    now = time.localtime()
-    if is_utc or now.tm_zone == "UTC":
-        return "UTC"
-    hours, rest = divmod(abs(now.tm_gmtoff), _HOUR)
-    sign = "-" if now.tm_gmtoff < 0 else "+"
-    return f"{now.tm_zone} (UTC{sign}{hours:02d}:{rest // 60:02d})"
 
 
 def _print(shown: Iterable[Pieces], console: Console) -> int:

@@ -21,7 +21,12 @@ def conversation_lines(conversation: Conversation) -> Iterator[list[tuple[str, s
     yield [("title", conversation.title or "(no prompt is left)")]
     yield [("faint", f"{when}  {name}  {conversation.key}")]
     for hit in conversation.hits:
-        yield [("faint", f"  {_place(hit)}: "), *_marked(hit)]
+        yield [("faint", "  "), *hit_pieces(hit)]
+
+
+def hit_pieces(hit: Hit) -> list[tuple[str, str]]:
+    """Return a place where it is said, in pieces: who said it, and the words with what was looked for apart."""
+    return [("faint", f"{_place(hit)}: "), *_marked(hit)]
 
 
 def _place(hit: Hit) -> str:

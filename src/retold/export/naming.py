@@ -1,5 +1,6 @@
 """Names for the files of an export: readable, and harmless wherever they are put."""
 
+import os
 import re
 from collections.abc import Collection
 
@@ -20,3 +21,12 @@ def file_name(session: Session, suffix: str, taken: Collection[str] = ()) -> str
     while name in taken:
         number, name = number + 1, f"{stem}-{number}{suffix}"
     return name
+
+
+def free_path(folder: str, name: str) -> str:
+    """Return a path in a folder at which nothing lies yet: the name, or one with a number."""
+    stem, suffix = os.path.splitext(name)
+    number, path = 2, os.path.join(folder, name)
+    while os.path.lexists(path):
+        number, path = number + 1, os.path.join(folder, f"{stem}-{number}{suffix}")
+    return path

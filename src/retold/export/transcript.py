@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from retold.model.depth import room_for_depth
-from retold.model.entries import Entry, Event, Message
+from retold.model.entries import Entry, Event, Message, is_copied_prompt
 from retold.model.files import PATCH, patched
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
 from retold.model.session import Session
@@ -45,21 +45,26 @@ CONVERSATION = Wanted()
 
 def transcript(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[Line]:
     """Yield a session line by line."""
-    yield Line("title", session.title or "(no prompt)")
-    yield from _about(session)
+    yield from about(session)
+    for _, lines in told(session, wanted):
+        yield from lines
+
+
+def told(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[tuple[int, list[Line]]]:
+    """Yield the entries of which something is shown, by their number in the timeline, each with its lines."""
     before: Entry | None = None
-    for entry in session.timeline:
+    for number, entry in enumerate(session.timeline):
         lines = list(_entry(entry, wanted))
         if not lines:
             continue
-        if not _goes_on(entry, before):
-            yield Line("plain", "")
-            yield from _heading(entry, session.agent)
-        yield from lines
+        head = [] if _goes_on(entry, before) else [Line("plain", ""), *_heading(entry, session.agent)]
+        yield number, [*head, *lines]
         before = entry
 
 
-def _about(session: Session) -> Iterator[Line]:
+def about(session: Session) -> Iterator[Line]:
+    """Yield the title, and what is known of the whole."""
+    yield Line("title", session.title or "(no prompt)")
     counts, usage = session.counts, session.usage
     root = session.project.root or session.project.native_key
     when = f"{session.started_at:%Y-%m-%d %H:%M} UTC" if session.started_at else None
@@ -125,11 +130,6 @@ def _heading(entry: Entry, agent: str) -> Iterator[Line]:
     at = f" · {entry.at:%H:%M:%S}" if entry.at else ""
     told = f" ({', '.join(became)})" if became else ""
     yield Line("you" if is_person else "agent", f"── {name}{told}{at}")
-
-
-def is_copied_prompt(message: Message) -> bool:
-    """Tell whether a person said it in another session: here nobody did."""
-    return not message.own and any(isinstance(part, Text) for part in message.parts)
 
 
 def _event(event: Event, wanted: Wanted) -> Iterator[Line]:

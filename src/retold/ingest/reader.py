@@ -1,6 +1,6 @@
 """A cluster's files to a parcel: what is new is kept, everything is read, and what was said is put into the index."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -12,6 +12,7 @@ from retold.archive.record import Record
 from retold.archive.regions import Finder
 from retold.archive.rows import rows_of
 from retold.archive.texts import Indexed
+from retold.ingest import stretches
 from retold.ingest.case import Case, Job
 from retold.ingest.derive import conversation_name, conversations
 from retold.ingest.revision import REVISION
@@ -46,31 +47,42 @@ class Reader:
         """Return what is to be kept of a cluster, and what is to be put into the index."""
         agent = self._agents[job.agent]
         case = Case(self._record, agent, job)
-        told = conversations(agent, case.readings(), self._shared.get(job.agent, {}))
-        kept, indexed, left = [], [], []
-        for group, readings, session in told:
+        readings = case.readings()
+        kept, wanted, left = [], [], []
+        for group, told, session in conversations(agent, readings, self._shared.get(job.agent, {})):
             name = conversation_name(agent, group)
             whole = msgspec.structs.replace(self.placed(session), sources=case.told_sources(session.sources))
             if not self.is_wanted(name, whole):
-                case.leave(readings)
+                case.leave(told)
                 left.append(name)
                 continue
-            stamp = stamp_of(readings)
-            paths = sorted({str(reading.source.path) for reading in readings})
+            stamp = stamp_of(told)
+            paths = sorted({str(reading.source.path) for reading in told})
             kept.append(rows_of(whole, name, stamp, job.cluster, paths))
-            indexed.append(index_entry(whole, name, stamp, case.contents(readings)))
+            wanted.append((whole, name, stamp, case.contents(told)))
+        # A session that is left may be named by another, and is not when that one is read from the archive.
+        is_long = not left and _size(readings) >= stretches.LONG
+        indexed = [index_entry(*one, is_long=is_long) for one in wanted]
         files, roots = list(case.files()), dict(self._atlas.proven)
         problems = case.unopened()
         return Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left, problems=problems), indexed
 
 
-def index_entry(session: Session, name: int, stamp: bytes, contents: Sequence[tuple[int, bytes]]) -> Indexed:
+def index_entry(
+    session: Session, name: int, stamp: bytes, contents: Sequence[tuple[int, bytes]], *, is_long: bool = False
+) -> Indexed:
     """Return a session as the index takes it, with where its texts stand in the originals."""
     finder = Finder([(place, data) for place, (_, data) in enumerate(contents)])
     docs: list[tuple[Document, str]] = []
     for spoken in documents(session):
         docs.extend(zip(spoken.docs, finder.regions(spoken), strict=True))
-    return Indexed(name, stamp, [number for number, _ in contents], docs, finder.pages())
+    timeline = stretches.timeline_of(session.timeline) if is_long else None
+    return Indexed(name, stamp, [number for number, _ in contents], docs, finder.pages(), timeline)
+
+
+def _size(readings: Iterable[Reading]) -> int:
+    """Return the bytes of the files that were read: each once, however many conversations it holds."""
+    return sum({(reading.source.path, reading.size): reading.size for reading in readings}.values())
 
 
 def stamp_of(readings: Sequence[Reading]) -> bytes:

@@ -1,20 +1,19 @@
 """A session with everything that was said in it, read again from its originals: the archive alone is enough."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from retold.agents.protocol import Agent, Home, Lost, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.archive.record import Record, as_path, summary_of
-from retold.archive.rows import name_of
-from retold.archive.sessions import copied_messages, known_by, others_requests, renamed_keys
+from retold.archive.sessions import known_by
 from retold.archive.sources import kept_in_cluster, read_from
+from retold.ingest.belonging import Belonging
 from retold.ingest.derive import conversation_name, conversations, scraps
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
-from retold.model.entries import Entry, Message
-from retold.model.parts import ToolCall
 from retold.model.problem import Problem
 from retold.model.session import Session, View
 from retold.model.wire import decode_summary
@@ -46,14 +45,17 @@ def _retold(record: Record, key: str, view: View) -> Session | None:
     row = known_by(record, key)
     if row is None:
         return None
+    session = unmarked(record, row, view)
+    marked = Belonging(record, row[0]).marked(session.timeline)
+    return msgspec.structs.replace(session, timeline=tuple(marked))
+
+
+def unmarked(record: Record, row: Sequence[Any], view: View) -> Session:
+    """Return a session by what it is known by; what of its timeline belongs to others is not told."""
     number, name, agent, cluster, packed = row
     known = decode_summary(summary_of(packed))
     found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, view)
-    if found is None:
-        return known
-    session = found[1]
-    told = msgspec.structs.replace(session, timeline=tuple(_marked(record, number, session.timeline)))
-    return _as_known(told, known)
+    return known if found is None else _as_known(found[1], known)
 
 
 def _read(
@@ -92,31 +94,6 @@ def _source(  # noqa: PLR0913 - what is kept of a file
     group: str | None,
 ) -> Source:
     return Source(Path(as_path(path)), Home(Path(as_path(home)), Path(as_path(folder)), label, disk), group)
-
-
-def _marked(record: Record, session: int, timeline: Iterable[Entry]) -> Iterator[Entry]:
-    """Yield the entries of a session; those that belong to another are marked, and its subagents have their keys."""
-    copied, others = copied_messages(record, session), others_requests(record, session)
-    renamed = renamed_keys(record)
-    for entry in timeline:
-        told = entry
-        if isinstance(entry, Message):
-            is_other = entry.usage is not None and name_of("request", entry.usage.request) in others
-            if is_other or (copied and name_of("entry", entry.id) in copied):
-                told = msgspec.structs.replace(entry, own=False)
-            if renamed and any(_child(part) in renamed for part in entry.parts):
-                told = msgspec.structs.replace(told, parts=tuple(_renamed(entry.parts, renamed)))
-        yield told
-
-
-def _child(part: object) -> str | None:
-    return part.child if isinstance(part, ToolCall) else None
-
-
-def _renamed(parts: Sequence[object], renamed: Mapping[str, str]) -> Iterator[object]:
-    for part in parts:
-        child = renamed.get(_child(part) or "")
-        yield part if child is None else msgspec.structs.replace(part, child=child)  # type: ignore[type-var]
 
 
 def _as_known(session: Session, known: Session) -> Session:

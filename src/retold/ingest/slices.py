@@ -1,18 +1,30 @@
-"""A part of a session, and its outline."""
+"""A part of a session, and its outline: of a long one, no more is read than has to be."""
 
-from collections.abc import Iterator
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from retold.archive.record import Record
-from retold.ingest.retell import retold
-from retold.model.entries import Entry, Fate, Message
-from retold.model.parts import Text, ToolCall
+from retold.archive.database import Damaged
+from retold.archive.record import Record, summary_of
+from retold.archive.sessions import known_by, stamp_of_session
+from retold.archive.sources import size_of_cluster
+from retold.archive.stretches import KeptTimeline, Stretch, kept_timeline
+from retold.ingest import stretches
+from retold.ingest.belonging import Belonging
+from retold.ingest.retell import unmarked
+from retold.ingest.turns import OPENINGS, Opening, Turn, openings, told_turns
+from retold.model.entries import Entry, Message
+from retold.model.packing import ENTRIES, Unreadable, unbundled
 from retold.model.session import Session, View
+from retold.model.wire import decode_summary
 
-LINE = 300
+__all__ = ["ROOM", "Slice", "Turn", "told_slice", "turns"]
+
+ROOM = 1 << 20
+"""Bytes of entries in a slice: forty huge outputs are no page."""
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -30,65 +42,124 @@ class Slice(msgspec.Struct, frozen=True):
     """Bytes of the files that the session was read from."""
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """A prompt of a person, and what followed."""
+def told_slice(  # noqa: PLR0913 - what a page can be asked for
+    record: Record, key: str, first: int, count: int, view: View = "full", room: int = ROOM
+) -> Slice | None:
+    """Return so many entries of a session, or fewer where they take too much room; None if there is no session.
 
-    place: int
-    """In the timeline."""
-    message: int
-    """The number of the message, counted from 1."""
-    text: str
-    """The person's own words, on one line."""
-    fate: Fate
-    at: datetime | None
-    own: bool
-    calls: int
-    """Tool calls until the next turn."""
-    errors: int
-    """Those of them that failed."""
-
-
-def told_slice(record: Record, key: str, first: int, count: int, view: View = "full") -> Slice | None:
-    """Return so many entries of a session; None if there is no session."""
-    session = retold(record, key, view)
-    if session is None:
-        return None
-    timeline = session.timeline
-    first = min(max(first, 0), len(timeline))
-    told = replace(session, timeline=timeline[first : first + max(count, 0)])
-    before = sum(isinstance(entry, Message) for entry in timeline[:first])
-    return Slice(told, first, len(timeline), before, sum(source.bytes for source in session.sources))
+    There is always one entry, however large, unless the session has ended before it.
+    """
+    with record.connection:  # all of it as it was at one moment
+        row = known_by(record, key)
+        part = _Part(max(first, 0), max(count, 0), room)
+        found = [None if row is None else _told(record, row, part, view)]
+    return found[0]
 
 
 def turns(record: Record, key: str, view: View = "full") -> tuple[Turn, ...]:
     """Return what people said in a session, each with what followed; nothing if there is no session."""
-    session = retold(record, key, view)
-    return () if session is None else tuple(_turns(session))
+    with record.connection:
+        row = known_by(record, key)
+        found = [() if row is None else told_turns(_openings(record, row, view), Belonging(record, row[0]))]
+    return found[0]
 
 
-def _turns(session: Session) -> Iterator[Turn]:
-    last, messages = None, 0
-    for place, entry in enumerate(session.timeline):
-        if not isinstance(entry, Message):
-            continue
-        messages += 1
-        words = _words(entry)
-        if words is not None:
-            if last is not None:
-                yield last
-            line = " ".join(words[: 4 * LINE].split())[:LINE]
-            last = Turn(place, messages, line, entry.fate, entry.at, entry.own, 0, 0)
-        statuses = [part.status for part in entry.parts if isinstance(part, ToolCall)]
-        if last is not None and statuses:
-            errors = last.errors + statuses.count("error")
-            last = replace(last, calls=last.calls + len(statuses), errors=errors)
-    if last is not None:
-        yield last
+class _Part(msgspec.Struct, frozen=True):
+    """Which entries are asked for."""
+
+    first: int
+    count: int
+    room: int
+
+    def fitting(self, packed: Iterable[bytes]) -> list[bytes]:
+        """Return those of the following entries, packed, that are told."""
+        found: list[bytes] = []
+        filled = 0
+        for entry in islice(packed, self.count):
+            filled += len(entry)
+            if found and filled > self.room:
+                break
+            found.append(entry)
+        return found
 
 
-def _words(entry: Entry) -> str | None:
-    if not isinstance(entry, Message) or entry.role != "user":
+def _told(record: Record, row: Sequence[Any], part: _Part, view: View) -> Slice:
+    found = _of_stretches(record, row, part) if view == "full" else None
+    found = found or _of_whole(unmarked(record, row, view), part)
+    marked = Belonging(record, row[0]).marked(found.session.timeline)
+    return replace(found, session=replace(found.session, timeline=tuple(marked)))
+
+
+def _of_whole(session: Session, part: _Part) -> Slice:
+    timeline = session.timeline
+    first = min(part.first, len(timeline))
+    taken = len(part.fitting(map(ENTRIES.packed, timeline[first:])))
+    told = replace(session, timeline=timeline[first : first + taken])
+    return Slice(told, first, len(timeline), _messages(timeline[:first]), _size(session))
+
+
+def _of_stretches(record: Record, row: Sequence[Any], part: _Part) -> Slice | None:
+    """Return a slice of what the index keeps of a long session; None where that is nothing, or damaged."""
+    kept = _kept(record, row)
+    if kept is None:
         return None
-    if entry.prompt is not None or entry.own:
-        return entry.prompt
-    return next((part.text for part in entry.parts if isinstance(part, Text)), None)
+    session = decode_summary(summary_of(row[4]))
+    first, total = min(part.first, kept.total), kept.total
+    with kept:
+        try:
+            before, entries = _entries(kept, first, part) if first < total else (session.counts.messages, ())
+        except (Damaged, Unreadable):
+            return None
+    return Slice(replace(session, timeline=entries), first, total, before, _size(session))
+
+
+def _kept(record: Record, row: Sequence[Any]) -> KeptTimeline | None:
+    number, name, agent, cluster, _ = row
+    if size_of_cluster(record, agent, cluster) < stretches.LONG:  # two more files need not be opened
+        return None
+    return kept_timeline(record.folder, name, stamp_of_session(record, number))
+
+
+def _entries(kept: KeptTimeline, first: int, part: _Part) -> tuple[int, tuple[Entry, ...]]:
+    """Return how many messages come before a part, and its entries."""
+    found = kept.stretches(first)
+    begin = next(found, None)
+    if begin is None:
+        raise Unreadable("no stretch")
+    skipped = unbundled(begin.data)[: first - begin.place]
+    before = begin.messages + _messages(map(ENTRIES.unpacked, skipped))
+    packed = part.fitting(_packed(chain([begin], found), first, kept.total))
+    return before, tuple(map(ENTRIES.unpacked, packed))
+
+
+def _packed(found: Iterable[Stretch], first: int, total: int) -> Iterator[bytes]:
+    """Yield the entries from a place on, packed; raises Unreadable where one is missing."""
+    place = first
+    for stretch in found:
+        packed = unbundled(stretch.data)
+        end = stretch.place + len(packed)
+        if not stretch.place <= place < end:
+            raise Unreadable("a stretch is missing")
+        yield from packed[place - stretch.place :]
+        place = end
+    if place != total:
+        raise Unreadable("the end is missing")
+
+
+def _openings(record: Record, row: Sequence[Any], view: View) -> Sequence[Opening]:
+    kept = _kept(record, row) if view == "full" else None
+    if kept is not None:
+        with kept:
+            try:
+                return [OPENINGS.unpacked(data) for data in unbundled(kept.outline())]
+            except (Damaged, Unreadable):
+                pass  # it is read anew
+    return list(openings(unmarked(record, row, view).timeline))
+
+
+def _messages(entries: Iterable[Entry]) -> int:
+    return sum(isinstance(entry, Message) for entry in entries)
+
+
+def _size(session: Session) -> int:
+    return sum(source.bytes for source in session.sources)

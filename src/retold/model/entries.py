@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from retold.model.parts import Opaque, Part
+from retold.model.parts import Opaque, Part, Text
 from retold.model.usage import Usage
 
 Role = Literal["user", "assistant", "system"]
@@ -49,3 +49,20 @@ class Event(msgspec.Struct, frozen=True, tag="event", omit_defaults=True, gc=Fal
 
 
 Entry = Message | Event
+
+
+def words_of(entry: Entry) -> str | None:
+    """Return what a person said, here or in the session that it was copied from; None where nobody did."""
+    if not isinstance(entry, Message) or entry.role != "user":
+        return None
+    return entry.prompt if entry.prompt is not None or entry.own else first_text(entry)
+
+
+def is_copied_prompt(message: Message) -> bool:
+    """Tell whether a person said it in another session: here nobody did."""
+    return not message.own and first_text(message) is not None
+
+
+def first_text(message: Message) -> str | None:
+    """Return the first words of a message, whoever said them."""
+    return next((part.text for part in message.parts if isinstance(part, Text)), None)

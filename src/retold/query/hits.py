@@ -24,11 +24,13 @@ HITS = 3
 class Hit:
     """A place where it is said."""
 
-    __slots__ = ("at", "fate", "matches", "message", "role", "snippet", "tool")
+    __slots__ = ("at", "fate", "matches", "message", "role", "seq", "snippet", "tool")
 
-    def __init__(self, message: Sequence[Any], tool: str | None, shown: Shown) -> None:
+    def __init__(self, message: Sequence[Any], tool: str | None, shown: Shown, seq: int) -> None:
         self.message, self.role, self.fate, self.at = message
         self.tool = tool
+        self.seq = seq
+        """The place in the timeline of the full view."""
         self.snippet, self.matches = shown
 
 
@@ -54,7 +56,7 @@ def hit_of(record: Record, found: Found, shown: Shown) -> Hit:
     row = message_row(record, found.session, found.seq)
     message = (None, None, "live", None) if row is None else (*row[:3], as_time(row[3]))
     tool = None if found.place is None else tool_of(record, found.session, found.seq, found.place)
-    return Hit(message, tool, shown)
+    return Hit(message, tool, shown, found.seq)
 
 
 def as_time(micros: int | None) -> str | None:

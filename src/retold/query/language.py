@@ -53,6 +53,8 @@ _ITEM = re.compile(
     re.VERBOSE,
 )
 _SPACE = re.compile(r"\s*")
+_TELLING = 3
+"""Fewer letters begin too many words."""
 
 
 class Unclear(ValueError):  # noqa: N818 - it says what the query is
@@ -133,6 +135,14 @@ def parse(text: str) -> Query:
     if not fields and all([clause.is_negated for clause in clauses]):
         raise Unclear("nothing is left to look for: write a word that must occur, or a field as well", 0)
     return Query(clauses, fields)
+
+
+def parse_unfinished(text: str) -> Query:
+    """Return the query that a text means while somebody is still typing: its last word may go on."""
+    query = parse(text)
+    last = query.terms[-1] if query.terms else None
+    is_open = last is not None and last.kind == "word" and text[last.place :] == last.text
+    return parse(f"{text}*") if is_open and text[-_TELLING:].isalnum() and len(text) >= _TELLING else query
 
 
 def _items(text: str) -> Iterator[re.Match[str]]:

@@ -30,6 +30,11 @@ def listed_keys(record: Record, wanted: Wanted) -> list[str]:
     return [key for key, _ in titles(record, chosen)]
 
 
+def outlines(record: Record, wanted: Wanted, limit: int | None = None) -> Iterator[str]:
+    """Yield the JSON form of the sessions that a list shows, the newest first."""
+    return summary_texts(record, [*_meant(record, wanted, every_kind=False), NOT_BELOW_OTHERS], limit)
+
+
 def titled(record: Record, wanted: Wanted) -> list[tuple[str, str | None]]:
     """Return key and title of all meant sessions of whatever kind; subagents only where their parent is not there."""
     return titles(record, [*_meant(record, wanted, every_kind=True), NOT_BELOW_OTHERS])

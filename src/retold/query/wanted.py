@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import FAILED, OF_MESSAGES, OF_SESSIONS, Condition
+from retold.archive.conditions import FAILED, OF_MESSAGES, OF_SESSIONS, Condition, below
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -38,6 +38,10 @@ class Wanted:
         found = of_message or Condition(OF_SESSIONS[_name(name)], _value(name, value))
         conditions = self.sessions if of_message is None else self.messages
         conditions.append(found.negated() if is_negated else found)
+
+    def keep_within(self, folder: str) -> None:
+        """Add that it took place in a folder, or below it."""
+        self.sessions.append(below(folder))
 
     @staticmethod
     def _of_message(name: str, value: str) -> Condition | None:

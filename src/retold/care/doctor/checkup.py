@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator
 from retold.archive.database import Stopped
 from retold.care.doctor.coverage import coverage
 from retold.care.doctor.deletion import deletions
-from retold.care.doctor.finding import Finding
 from retold.care.doctor.health import health
 from retold.care.doctor.lost import lost
 from retold.care.doctor.remains import remains
 from retold.care.doctor.survey import Survey
+from retold.model.finding import Finding
 
 _ORDER = ("loss", "warning", "note")
 _PARTS = (deletions, health, coverage, lost, remains)

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from retold.archive.holdings import damages, summaries
-from retold.care.doctor.finding import SYNC, Finding, command
+from retold.care.doctor.finding import SYNC, command
 from retold.care.doctor.survey import Place, Survey
+from retold.model.finding import Finding
 from retold.model.problem import Problem
 from retold.reading.files import open_file, printable
 

@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import msgspec
 
 from retold.agents.protocol import Threat
-from retold.care.doctor.finding import KEEP, SYNC, Finding, command
+from retold.care.doctor.finding import KEEP, SYNC, command
 from retold.care.doctor.survey import Archived, Place, Survey
+from retold.model.finding import Finding
 from retold.model.problem import Severity
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)

@@ -10,8 +10,9 @@ from retold.archive.database import Stopped
 from retold.archive.health import broken_chunks, own_files, structure_faults
 from retold.archive.record import Record
 from retold.archive.shards import generations
-from retold.care.doctor.finding import SYNC, Finding, command
+from retold.care.doctor.finding import SYNC, command
 from retold.care.doctor.survey import Survey
+from retold.model.finding import Finding
 from retold.reading.files import printable
 
 DAY = 86_400

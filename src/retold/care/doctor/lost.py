@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from retold.archive.holdings import lone_subagents
-from retold.care.doctor.finding import Finding, command
+from retold.care.doctor.finding import command
 from retold.care.doctor.survey import Archived, Survey
+from retold.model.finding import Finding
 from retold.reading.files import printable
 
 

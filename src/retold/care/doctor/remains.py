@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from retold.agents.protocol import Remains
-from retold.care.doctor.finding import Finding
 from retold.care.doctor.survey import Place, Survey
+from retold.model.finding import Finding
 from retold.reading.files import printable
 
 

@@ -21,7 +21,7 @@ def run(options: Namespace, console: Console) -> int:
     """Print what was found; 1 if something is at risk."""
     from retold.care.doctor.checkup import checkup
     from retold.care.doctor.survey import survey
-    from retold.cli.findings import finding_json, finding_lines
+    from retold.export.findings import finding_json, finding_lines
 
     seen = survey(os.environ)
     found = list(checkup(seen))

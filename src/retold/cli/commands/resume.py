@@ -41,21 +41,19 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _print(record: Record, key: str, console: Console) -> int:
-    from retold.care.resume import command_line, endangered, quoted, way_on
+    from retold.care.resume import endangered, quoted, way_on, whole_line
 
     plan = way_on(record, key, os.environ)
-    line = command_line(plan)
     if plan.additions:
         console.tell(
             "retold: the agent has it no more, or would not resume it well: it is written back first, beside what is there"
         )
-        line = f"{quoted(('retold', 'restore', key, '--clean'))} && {line}"
     elif endangered(plan):
         console.tell(
             "retold: a file without conversation lies beside it, for which the agent deletes it at its next start:"
             f" `{quoted(('retold', 'resume', key, '--run'))}` removes that"
         )
-    console.line(line)
+    console.line(whole_line(plan, key))
     return 0
 
 

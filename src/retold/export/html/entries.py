@@ -10,8 +10,7 @@ from retold.export.html.blocks import as_tree, attached, box, failure, fold, sai
 from retold.export.html.calls import CallView, call_view
 from retold.export.html.frame import Frame
 from retold.export.telling import Choice
-from retold.export.transcript import is_copied_prompt
-from retold.model.entries import Entry, Event, Message
+from retold.model.entries import Entry, Event, Message, is_copied_prompt
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
 
 _NAMES = {"shell": "The user's shell", "task": "Task"}

@@ -8,9 +8,8 @@ import msgspec
 from retold.export.html.entries import EntryView, entry_view, is_shown, speaker
 from retold.export.html.frame import Frame
 from retold.export.html.signs import visible
-from retold.export.transcript import is_copied_prompt, one_line, plural
-from retold.model.entries import Entry, Message
-from retold.model.parts import Text
+from retold.export.transcript import one_line, plural
+from retold.model.entries import Entry, Message, words_of
 
 _HEADINGS = {
     "rewound": "Taken back: the conversation went on as if this had not been said",
@@ -58,18 +57,10 @@ def runs(frame: Frame) -> Iterator[Run]:
 def contents(frame: Frame) -> Iterator[Prompt]:
     """Yield what people said, a line each."""
     for number, entry in _numbered(frame):
-        words = _words(entry)
+        words = words_of(entry)
         if words is not None:
             text = visible(one_line(words[:_PROMPT])) or "(nothing)"
             yield Prompt(f"{frame.prefix}{number}", text, _fate_of((number, entry)))
-
-
-def _words(entry: Entry) -> str | None:
-    if not isinstance(entry, Message) or entry.role != "user":
-        return None
-    if entry.prompt is not None or not is_copied_prompt(entry):
-        return entry.prompt
-    return next((part.text for part in entry.parts if isinstance(part, Text)), None)
 
 
 def _numbered(frame: Frame) -> Iterator[Numbered]:

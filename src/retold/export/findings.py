@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
-    from retold.care.doctor.finding import Finding
+    from retold.model.finding import Finding
 
 MARKS = {"loss": ("bad", "!"), "warning": ("match", "*"), "note": ("faint", "-")}
 """How bad something is, also without colour."""

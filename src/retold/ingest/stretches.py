@@ -1,0 +1,32 @@
+"""A long session cut into stretches, as the index keeps them: so that a part of it can be told without the whole."""
+
+from collections.abc import Iterator, Sequence
+
+from retold.archive.stretches import Stretch, Timeline
+from retold.ingest.turns import OPENINGS, openings
+from retold.model.entries import Entry, Message
+from retold.model.packing import ENTRIES, bundled
+
+LONG = 3 << 20
+"""Bytes of files that are read for one session; from so many on, to read them takes longer than all else about a page."""
+_MOST, _ROOM = 32, 256 << 10
+"""Entries in a stretch, and bytes behind which a stretch ends."""
+
+
+def timeline_of(timeline: Sequence[Entry]) -> Timeline:
+    """Return a timeline as the index takes it."""
+    outline = bundled(map(OPENINGS.packed, openings(timeline)))
+    return Timeline(len(timeline), outline, _stretches(timeline))
+
+
+def _stretches(timeline: Sequence[Entry]) -> Iterator[Stretch]:
+    """Yield stretches, cut from the beginning on: where a session grows, all but the last stay as they are."""
+    waiting: list[bytes] = []
+    size = messages = before = 0
+    for place, entry in enumerate(timeline, 1):
+        waiting.append(ENTRIES.packed(entry))
+        size += len(waiting[-1])
+        messages += isinstance(entry, Message)
+        if len(waiting) == _MOST or size >= _ROOM or place == len(timeline):
+            yield Stretch(place - len(waiting), before, bundled(waiting))
+            waiting, size, before = [], 0, messages

@@ -1,0 +1,260 @@
+"""A conversation to read, on a screen of its own."""
+
+from typing import ClassVar
+
+import msgspec
+from textual import events, work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widgets import Input, Static
+
+from retold.archive.database import Stopped
+from retold.export.transcript import Tools, Wanted
+from retold.ingest.slices import Turn
+from retold.model.session import View as Which
+from retold.query.cards import Card
+from retold.query.hits import Hit
+from retold.tui.answers import Archive
+from retold.tui.deeds import Deeds
+from retold.tui.outline import Outline
+from retold.tui.pages import ENTRIES, Page, Reading, Row, next_match, outline, page, same_place
+from retold.tui.status import keys_line
+from retold.tui.threads import answer
+from retold.tui.view import View
+from retold.tui.words import styled
+
+KEYS = "esc back|? help|[] turns|u outline|/ find|o tools|t thoughts|v view|i notices|e export|r resume|R restore"
+BEGINNING = (-1, 0)
+"""Before all entries stands what is known of the whole."""
+HEADING = 1
+"""The line of an entry that says whose it is; an empty one stands before it."""
+_LAST = 1 << 30
+_NEXT: dict[Tools, Tools] = {"names": "full", "full": "none", "none": "names"}
+_TOOLS = {"names": "tools by name", "full": "tools with output", "none": "no tools"}
+_VIEWS = {"full": "everything said", "active": "only what its agent holds"}
+
+
+class Transcript(Deeds[str]):
+    """The transcript, a page at a time."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", priority=True),
+        Binding("q", "leave"),
+        Binding("t", "thoughts"),
+        Binding("i", "notices"),
+        Binding("o", "tools"),
+        Binding("v", "view"),
+        Binding("left_square_bracket", "turn(-1)"),
+        Binding("right_square_bracket", "turn(1)"),
+        Binding("u", "outline"),
+        Binding("slash", "find"),
+        Binding("n", "next(1)"),
+        Binding("N", "next(-1)"),
+    ]
+
+    def __init__(self, archive: Archive, card: Card, hit: Hit | None = None) -> None:
+        super().__init__()
+        self.archive = archive
+        self.reading, self._heading = Reading(archive, card.key), card.title or "(no prompt is left)"
+        self._start = BEGINNING if hit is None else (max(0, hit.seq), HEADING)
+        self._needle = "" if hit is None or not hit.matches else hit.snippet[slice(*hit.matches[0])]
+        self.turns: list[Turn] = []
+        self._found: tuple[int, int] | None = None
+        self._said = ""
+        self._is_joining = False
+
+    def compose(self) -> ComposeResult:
+        """Make the screen."""
+        yield Static(styled([("title", self._heading)]), id="name")
+        yield Static(id="told")
+        yield View()
+        yield Input(id="find", placeholder="find in this conversation")
+        yield Static(id="keys", classes="keys")
+
+    @property
+    def view(self) -> View:
+        """The rows."""
+        return self.query_one(View)
+
+    def on_mount(self) -> None:
+        """Begin."""
+        self.view.focus()
+        self.view.needle = self._needle.casefold()
+        self.read_turns()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Break lines anew, from what is read now."""
+        self.query_one("#keys", Static).update(keys_line(KEYS, event.size.width - 2))
+        self.call_after_refresh(self._read_again)
+
+    def _read_again(self) -> None:
+        top = self.view.top
+        at = self._start if top is None else (top.place, top.line)
+        self.load(max(at[0], 0), at)
+
+    @work(exclusive=True, group="turns")
+    async def read_turns(self) -> None:
+        """Learn the turns."""
+        try:
+            self.turns = await answer(lambda: outline(self.reading))
+        except (Stopped, OSError) as error:
+            self.tell(str(error))
+        self._draw_state()
+
+    @work(exclusive=True, group="page")
+    async def load(self, first: int, at: tuple[int, int]) -> None:
+        """Show what stands at a place; the end of it where there is no such place."""
+        self._is_joining = False
+        begins = max(0, first - ENTRIES // 4) if first else 0
+        self.view.show(await self._page(begins, begins + ENTRIES if first else None), at)
+        self._draw_state()
+        self.view.ask_for_more()
+
+    async def _page(self, first: int, until: int | None = None) -> Page:
+        reading, width = self.reading, self.view.width
+        try:
+            return await answer(lambda: page(reading, first, width, until))
+        except (Stopped, OSError) as error:
+            return Page(0, 0, 0, [Row("bad", str(error), 0, 0)])
+
+    def on_view_wants(self, event: View.Wants) -> None:
+        """Read on."""
+        if not self._is_joining:
+            self._is_joining = True
+            self.join_page(is_above=event.is_above)
+
+    @work(exclusive=True, group="page")
+    async def join_page(self, *, is_above: bool) -> None:
+        """Add the next page, or the one before."""
+        here = self.view.page
+        if is_above:
+            first = max(0, here.first - ENTRIES)
+            new = await self._page(first, here.first)
+        else:
+            new = await self._page(here.end)
+        self._is_joining = False
+        self.view.join(new)
+        self.view.ask_for_more()
+
+    def _draw_state(self) -> None:
+        wanted, page_read = self.reading.wanted, self.view.page
+        told = [_VIEWS[self.reading.view], _TOOLS[wanted.tools]]
+        told += [name for name in ("thoughts", "notices") if getattr(wanted, name)]
+        told += [f"{page_read.total:,} entries, {len(self.turns):,} turns"]
+        style, text = ("match", self._said) if self._said else ("faint", " · ".join(told))
+        self.query_one("#told", Static).update(styled([(style, text)]))
+
+    def key(self) -> str:
+        """Return the key of what is read."""
+        return self.reading.key
+
+    def tell(self, told: str | None) -> None:
+        """Say something in place of what is shown how."""
+        self._said = told or ""
+        self._draw_state()
+
+    def _want(self, wanted: Wanted) -> None:
+        self.reading = msgspec.structs.replace(self.reading, wanted=wanted)
+        self._said, self._found = "", None
+        self._read_again()
+
+    def action_thoughts(self) -> None:
+        """Show what the model thought, or hide it."""
+        self._want(self.reading.wanted._replace(thoughts=not self.reading.wanted.thoughts))
+
+    def action_notices(self) -> None:
+        """Show notices, or hide them."""
+        self._want(self.reading.wanted._replace(notices=not self.reading.wanted.notices))
+
+    def action_tools(self) -> None:
+        """Show more of tools, or less."""
+        wanted = self.reading.wanted
+        self._want(wanted._replace(tools=_NEXT[wanted.tools]))
+
+    @work(exclusive=True, group="page")
+    async def action_view(self) -> None:
+        """Show everything that was said, or what its agent holds."""
+        other: Which = "active" if self.reading.view == "full" else "full"
+        top, reading = self.view.top, self.reading
+        place = await answer(lambda: same_place(reading, other, top.place if top else 0))
+        self.reading = msgspec.structs.replace(reading, view=other)
+        self._said, self._found = "", None
+        self.read_turns()
+        self.load(place, (place, HEADING))
+
+    def action_turn(self, step: int) -> None:
+        """Go to the next turn, or the one before."""
+        top = self.view.top
+        here = top.place if top else 0
+        places = [turn.place for turn in self.turns]
+        after = [place for place in places if (place > here if step > 0 else place < here)]
+        if after:
+            self.go_to((after[0] if step > 0 else after[-1], HEADING))
+
+    def go_to(self, at: tuple[int, int]) -> None:
+        """Go to a line, which may have to be read first."""
+        self._said = ""
+        if self.view.has(at[0]):
+            self.view.go_to(at)
+            self._draw_state()
+        else:
+            self.load(at[0], at)
+
+    def action_go(self, end: int) -> None:
+        """Go to the beginning, or to the end."""
+        self.go_to(BEGINNING if end < 0 else (max(0, self.view.page.total - 1), _LAST))
+
+    def action_outline(self) -> None:
+        """Show all turns."""
+        top = self.view.top
+        self.app.push_screen(Outline(self.turns, top.place if top else 0), self._outlined)
+
+    def _outlined(self, place: str | None) -> None:
+        if place:
+            self.go_to((int(place), HEADING))
+
+    def action_find(self) -> None:
+        """Ask what to find."""
+        find = self.query_one("#find", Input)
+        find.add_class("open")
+        find.focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Find it."""
+        self._close_find()
+        self.view.needle = event.value.casefold()
+        self._found = None
+        self.action_next(1)
+
+    def _close_find(self) -> None:
+        self.query_one("#find", Input).remove_class("open")
+        self.view.focus()
+
+    @work(exclusive=True, group="find")
+    async def action_next(self, step: int) -> None:
+        """Go to the next place where it stands, or the one before."""
+        words, top, reading = self.view.needle, self.view.top, self.reading
+        if not words:
+            return
+        start = self._found or ((top.place, top.line - 1) if top else (-1, 0))
+        found = await answer(lambda: next_match(reading, words, start, step))
+        if found is None:
+            self.tell("not found in what is shown; o shows more of tools, t thoughts")
+            return
+        self._found = found
+        self.go_to(found)
+
+    def action_back(self) -> None:
+        """Close what is open, then the transcript."""
+        if self.query_one("#find", Input).has_class("open"):
+            self._close_find()
+        elif self.view.needle:
+            self.view.needle, self._found = "", None
+            self.view.refresh()
+            self.tell("")
+        else:
+            self.dismiss("")
+
+    def action_leave(self) -> None:
+        """Go back to the list."""
+        self.dismiss("")

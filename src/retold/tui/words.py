@@ -1,0 +1,78 @@
+"""Text out of transcripts as a terminal may be given it: nothing in it is obeyed, by the terminal or by Textual.
+
+Whatever is shown goes through `plain` or `styled`, and is never read as markup.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from rich.cells import cell_len, get_character_cell_size
+from rich.style import Style
+from rich.text import Text
+
+STYLES = {
+    "title": Style(bold=True),
+    "faint": Style(dim=True),
+    "you": Style(bold=True, color="cyan"),
+    "agent": Style(bold=True, color="magenta"),
+    "tool": Style(color="blue"),
+    "bad": Style(color="red"),
+    "match": Style(bold=True, color="yellow"),
+    "bar": Style(color="cyan"),
+    "plain": Style(),
+}
+"""The styles of `retold show` and of reports; none of them carries a meaning that the words do not."""
+_TAB = "    "
+# C0, DEL, C1, and what turns the direction of what follows, joins lines or has no width to be seen by.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_PICTURES, _DELETE = 0x2400, 0x7F
+
+
+def plain(text: str) -> str:
+    """Return text on one line in which every control character is a picture of itself."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _CONTROLS.sub(_picture, text.replace("\t", _TAB))
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:  # noqa: PLR2004 - where the control pictures end
+        return chr(_PICTURES + code)
+    return "\u2421" if code == _DELETE else "\ufffd"
+
+
+def styled(pieces: Iterable[tuple[str, str]]) -> Text:
+    """Return a line in pieces, each with its style."""
+    line = Text(no_wrap=True, end="")
+    for style, text in pieces:
+        line.append(plain(text), STYLES.get(style))
+    return line
+
+
+def wrapped(line: str, width: int) -> Iterator[str]:
+    """Yield a line that is already plain in rows that fit; between words where there are some."""
+    width = max(width, 2)
+    if len(line) <= width and cell_len(line) <= width:
+        yield line
+        return
+    start = 0
+    while start < len(line):
+        end = _fitting(line, start, width)
+        if end < len(line):
+            space = line.rfind(" ", start + width // 3, end + 1)
+            end = space + 1 if space > start else end
+        yield line[start:end].rstrip(" ")
+        start = end
+
+
+def _fitting(line: str, start: int, width: int) -> int:
+    part = line[start : start + width]
+    if part.isascii():
+        return start + len(part)
+    used = 0
+    for place, character in enumerate(part):
+        used += get_character_cell_size(character)
+        if used > width:
+            return start + max(place, 1)
+    return start + len(part)

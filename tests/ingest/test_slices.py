@@ -1,0 +1,514 @@
+"""Parts of sessions: put together they are the whole, whether they were kept in stretches or read from it."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as some
+
+import casebook
+import made_agent
+from made_talks import (
+    FORMS,
+    Form,
+    as_lines,
+    claude_records,
+    gemini_head,
+    gemini_json,
+    gemini_key,
+    gemini_records,
+    turns,
+    uuid,
+    written,
+)
+from made_tellings import agent, call, user
+from persons import Person
+from retold.agents.registry import NotASession
+from retold.archive.originals import packed
+from retold.archive.record import Record
+from retold.archive.texts import Shard
+from retold.demo.home import make_home
+from retold.ingest import slices, stretches
+from retold.ingest.forgetting import forget
+from retold.ingest.reader import index_entry
+from retold.ingest.retell import retold
+from retold.ingest.slices import ROOM, Turn, told_slice
+from retold.ingest.turns import LINE
+from retold.model.assemble import Draft, assembled
+from retold.model.entries import Entry, Message, words_of
+from retold.model.packing import ENTRIES, bundled
+from retold.model.parts import Text, ToolCall
+from retold.model.project import Project
+from retold.model.session import Coverage, Session, SourceFile
+from synced import Synced, synced
+from tellings import NOW, true_home
+
+FEW = 4
+"""Entries in a stretch here, so that short sessions have several."""
+SIZES = ((2, ROOM), (1000, ROOM), (1000, 700))
+SHORT = "from retold.ingest import stretches\nstretches.LONG, stretches._MOST = 0, 4\n"
+NEXT_READER = "from retold.ingest import revision\nrevision.REVISION += 1\n"
+
+
+@pytest.fixture(autouse=True)
+def all_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every session be long enough to be kept in stretches, and these be short."""
+    monkeypatch.setattr(stretches, "LONG", 0)
+    monkeypatch.setattr(stretches, "_MOST", FEW)
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    return Person(tmp_path / "ann")
+
+
+@pytest.fixture(params=FORMS)
+def form(request: pytest.FixtureRequest) -> Form:
+    return FORMS[request.param]
+
+
+# What has to hold of every archive ---------------------------------------------------------------------------------
+
+
+def keys(record: Record) -> list[tuple[str, bool]]:
+    """Return the keys of all sessions, each with whether it has files of its own."""
+    return list(record.rows("SELECT key, cluster IS NOT NULL FROM sessions"))
+
+
+def check(folder: Path | str, *, is_kept: bool = True) -> list[Session]:
+    """Compare the parts of every session in an archive with the whole; return those in the full view."""
+    found = []
+    with Record(str(folder)) as record:
+        for key, has_files in keys(record):
+            with pytest.MonkeyPatch.context() as patch:
+                expected = told(retold(record, key))
+                if is_kept and has_files:
+                    patch.setattr(slices, "unmarked", refused)
+                for count, room in SIZES:
+                    same(put_together(record, expected, count, room), expected)
+                assert slices.turns(record, key) == tuple(outline(expected.timeline))
+            active = told(retold(record, key, "active"))
+            same(put_together(record, active, 5, ROOM), active)
+            assert slices.turns(record, key, "active") == tuple(outline(active.timeline))
+            found.append(expected)
+    assert found
+    return found
+
+
+def told(session: Session | None) -> Session:
+    assert session is not None
+    return session
+
+
+def refused(*_: object) -> Session:
+    raise AssertionError("the whole is read for a part")
+
+
+def same(found: Session, expected: Session) -> None:
+    assert found == expected
+    assert repr(found) == repr(expected)  # 1 is 1.0, and True is 1
+
+
+def put_together(record: Record, whole: Session, count: int, room: int) -> Session:
+    """Return a session of its slices, each of which has to be right."""
+    place = 0
+    entries: list[Entry] = []
+    sizes = [len(ENTRIES.packed(entry)) for entry in whole.timeline]
+    while True:
+        part = told_slice(record, whole.key, place, count, whole.view, room)
+        assert part is not None
+        assert (part.first, part.total) == (place, len(sizes))
+        assert part.messages_before == sum(isinstance(entry, Message) for entry in whole.timeline[:place])
+        assert part.size == sum(source.bytes for source in whole.sources)
+        end = place + len(part.session.timeline)
+        assert end - place <= count
+        marks = 50 * (end - place)  # bytes that may be told besides
+        assert end - place < 2 or sum(sizes[place:end]) <= room + marks
+        assert end - place == count or end == len(sizes) or sum(sizes[place : end + 1]) > room - marks
+        entries.extend(part.session.timeline)
+        if place == len(sizes):
+            return msgspec.structs.replace(part.session, timeline=tuple(entries))
+        assert end > place
+        place = end
+
+
+def outline(timeline: Iterable[Entry]) -> Iterator[Turn]:
+    """Yield what people said, by the rule: the words of each, and what was done until the next."""
+    entries = list(timeline)
+    places = [place for place, entry in enumerate(entries) if words_of(entry) is not None]
+    for place, end in zip(places, [*places[1:], len(entries)], strict=False):
+        message = entries[place]
+        assert isinstance(message, Message)
+        followed = [one for one in entries[place:end] if isinstance(one, Message)]
+        calls = [part for one in followed for part in one.parts if isinstance(part, ToolCall)]
+        number = sum(isinstance(one, Message) for one in entries[: place + 1])
+        line = " ".join((words_of(message) or "")[: 4 * LINE].split())[:LINE]
+        errors = sum(one.status == "error" for one in calls)
+        yield Turn(
+            place, number, line, message.fate, message.at, message.own, calls=len(calls), errors=errors
+        )
+
+
+def index_rows(folder: Path, asked: str) -> list[tuple[object, ...]]:
+    """Return what a question to all files of the index gives; or do what it says."""
+    found: list[tuple[object, ...]] = []
+    for path in sorted((folder / "index").glob("*.db")):
+        with sqlite3.connect(path) as connection:
+            found += connection.execute(asked).fetchall()
+        connection.close()
+    return found
+
+
+# Homes -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_made_up_home(tmp_path: Path) -> None:
+    made = make_home(tmp_path / "demo", NOW)
+    archive = synced(made.variables["RETOLD_HOME"], made.variables)
+    found = check(archive.folder)
+    assert len(found) > 30
+    assert any(part.child for one in found for part in calls(one))
+
+
+def calls(session: Session) -> Iterator[ToolCall]:
+    for entry in session.timeline:
+        if isinstance(entry, Message):
+            yield from (part for part in entry.parts if isinstance(part, ToolCall))
+
+
+def test_the_home_whose_totals_are_known(shared: Path, tmp_path: Path) -> None:
+    true_home(shared, tmp_path)
+    check(tmp_path / "retold")
+
+
+def test_every_case(tmp_path: Path) -> None:
+    found = [one for case in casebook.NAMES for one in case_sessions(case, tmp_path / case)]
+    with made_agent.known():
+        check(put(tmp_path, found).folder)
+
+
+def case_sessions(case: str, folder: Path) -> Iterable[Session]:
+    try:
+        return list(casebook.sessions(case, casebook.laid_out(case, folder)))
+    except NotASession:
+        return ()
+
+
+def put(folder: Path, sessions: Iterable[Session]) -> Synced:
+    """Bring sessions into an archive, each from a file of its own."""
+    for number, one in enumerate(sessions):
+        made_agent.write(folder / "home", f"{number:04}", msgspec.structs.replace(one, agent=made_agent.NAME))
+    return synced(folder / "retold", {made_agent.PLACE: str(folder / "home")}, agents=(made_agent.NAME,))
+
+
+def made(key: str, entries: Iterable[Entry]) -> Session:
+    timeline = tuple(entries)
+    draft = Draft(
+        key=key, agent=made_agent.NAME, native_id=key, kind="main", project=Project(None, None, None, "none"),
+        started_at=NOW, ended_at=NOW, status="success", sources=(SourceFile(None, key, "made", 1),),
+        coverage=Coverage(1, 0), problems=(), full=timeline, active=timeline,
+    )  # fmt: skip
+    return assembled(draft, "full")
+
+
+words = some.text(max_size=400)
+said = some.builds(lambda text, own: user(1, text, own=own), words, some.booleans())
+copied = some.builds(lambda text: user(1, None, Text(text), own=False), words)
+injected = some.builds(lambda text: user(1, None, Text(text)), words)
+done = some.builds(
+    lambda statuses: agent(2, *(call("x", status=status) for status in statuses)),
+    some.lists(some.sampled_from(["success", "error", "cancelled"]), max_size=3),
+)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some.lists(said | copied | injected | done, max_size=14))
+def test_any_timeline(tmp_path_factory: pytest.TempPathFactory, timeline: list[Entry]) -> None:
+    with made_agent.known():
+        check(put(tmp_path_factory.mktemp("any"), [made("made:one", timeline)]).folder)
+
+
+def test_what_no_fast_form_can_hold(person: Person) -> None:
+    records = gemini_records(1, turns("one", "two", "three", "four"))
+    records[0]["content"] = "half \ud83d of a character"
+    records[3]["toolCalls"][0]["args"] = {"number": 2**90, "deep": [[{}, None, 1.0, True]]}
+    document = {**gemini_head(1, turns("one")), "messages": records}
+    file = gemini_json(person.folder, 1, ())
+    written(file, json.dumps(document))
+    person.sync()
+    (session,) = check(person.archive)
+    assert session.first_prompt == "half \ufffd of a character"
+    assert [one.arguments for one in calls(session)][1]["number"] == 2**90
+
+
+def test_a_session_that_is_not_there(person: Person) -> None:
+    gemini_json(person.folder, 1, turns("one"))
+    person.sync()
+    with Record(str(person.archive)) as record:
+        assert told_slice(record, "gemini:none", 0, 10) is None
+        assert slices.turns(record, "gemini:none") == ()
+
+
+def test_a_part_that_cannot_be(person: Person) -> None:
+    gemini_json(person.folder, 1, turns("one"))
+    person.sync()
+    with Record(str(person.archive)) as record:
+        for first, count in ((-5, 1), (0, 0), (0, -3)):
+            part = told_slice(record, gemini_key(1), first, count)
+            assert part is not None
+            assert (part.first, len(part.session.timeline)) == (0, max(count, 0))
+
+
+def test_a_huge_entry_is_a_part_of_its_own(person: Person) -> None:
+    gemini_json(person.folder, 1, turns("small", "large " * 2000, "small again"))
+    person.sync()
+    with Record(str(person.archive)) as record:
+        part = told_slice(record, gemini_key(1), 2, 40, room=5000)
+        assert part is not None
+        assert len(part.session.timeline) == 1
+    check(person.archive)
+
+
+def test_short_sessions_are_not_kept(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    gemini_json(person.folder, 1, turns("one"))
+    person.sync()
+    assert index_rows(person.archive, "SELECT 1 FROM stretches UNION ALL SELECT 1 FROM timelines") == []
+    check(person.archive, is_kept=False)
+
+
+def test_a_long_session_is_kept(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    gemini_json(person.folder, 1, turns(*(f"{number} " * 80_000 for number in range(8))))
+    person.sync()
+    assert len(index_rows(person.archive, "SELECT 1 FROM stretches")) > 8
+    check(person.archive)
+
+
+# What the archive alone knows --------------------------------------------------------------------------------------
+
+
+def test_what_belongs_to_another_session_is_marked(person: Person) -> None:
+    first, later = claude_records(1, turns("branching", "twice")), claude_records(1, turns("on", "and on"), 2)
+    folder = person.folder / ".claude/projects/-home-ann-dev-almanac"
+    written(folder / f"{uuid(1)}.jsonl", as_lines(first))
+    fork = [{**record, "sessionId": uuid(2)} for record in (*first, *later)]
+    written(folder / f"{uuid(2)}.jsonl", as_lines(fork))
+    person.sync()
+    owned = {one.key: {entry.own for entry in one.timeline} for one in check(person.archive)}
+    assert owned == {f"claude:{uuid(1)}": {True}, f"claude:{uuid(2)}": {True, False}}
+
+
+def test_a_subagent_with_another_key_is_named_by_it(tmp_path: Path) -> None:
+    parent = made("made:p", [user(1, "go"), agent(2, call("x", child="made:c"))])
+    children = [made("made:c", [user(3, text)]) for text in ("this one", "that one")]
+    with made_agent.known():
+        found = check(put(tmp_path, [*children, parent]).folder)
+    named = {part.child for one in found for part in calls(one)}
+    assert len(named) == 1
+    assert named != {"made:c"}
+    assert named < {one.key for one in found}
+
+
+def test_a_title_and_tags_are_told_at_once(person: Person, form: Form) -> None:
+    form.write(person.folder, 1, turns("one", "two", "three"))
+    person.sync()
+    person.run("name", form.key(1), "a title of mine")
+    person.run("tag", form.key(1), "+tidal")
+    (session,) = check(person.archive)
+    assert (session.title, session.tags) == ("a title of mine", ("tidal",))
+
+
+# However it came to be -----------------------------------------------------------------------------------------------
+
+
+def test_what_stays_is_not_written_again(person: Person, form: Form) -> None:
+    words = [f"word{number}" for number in range(12)]
+    form.write(person.folder, 1, turns(*words))
+    person.sync()
+    before = index_rows(person.archive, "SELECT id, place, seal FROM stretches ORDER BY place")
+    form.write(person.folder, 1, turns(*words, "more", "and more", "and yet more"))
+    person.sync()
+    after = index_rows(person.archive, "SELECT id, place, seal FROM stretches ORDER BY place")
+    assert len(before) > 4
+    assert after[: len(before) - 1] == before[:-1]
+    assert len(after) > len(before)
+    check(person.archive)
+
+
+def test_a_session_that_is_written_anew(person: Person, form: Form) -> None:
+    form.write(person.folder, 1, turns(*(f"word{number}" for number in range(12))))
+    person.sync()
+    form.write(person.folder, 1, turns("shorter"))
+    person.sync()
+    check(person.archive)
+
+
+def test_a_session_of_which_less_is_left(tmp_path: Path) -> None:
+    entries = [user(number, f"word{number}") for number in range(20)]
+    with made_agent.known():
+        for count in (20, 7, 8, 1, 0):
+            check(put(tmp_path, [made("made:one", entries[:count])]).folder)
+            assert len(index_rows(tmp_path / "retold", "SELECT 1 FROM stretches")) == -(-count // FEW)
+
+
+def test_two_processes(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(12):
+        form = list(FORMS.values())[number % len(FORMS)]
+        form.write(person.folder, number, turns(*(f"word{place}" for place in range(number))))
+    monkeypatch.setattr("retold.ingest.sync.crew_size", lambda _: 2)
+    person.sync()
+    check(person.archive)
+    assert {path.stem for path in holders(person)} == {"text-0", "text-1"}
+    for number in range(12):
+        form = list(FORMS.values())[number % len(FORMS)]
+        form.write(person.folder, number, turns(*(f"word{place}" for place in range(number + 3))))
+    person.sync()
+    check(person.archive)
+
+
+def holders(person: Person) -> Iterator[Path]:
+    for path in (person.archive / "index").glob("*.db"):
+        with sqlite3.connect(path) as connection:
+            if connection.execute("SELECT 1 FROM timelines").fetchone():
+                yield path
+        connection.close()
+
+
+@pytest.mark.parametrize("has_sources", [True, False])
+@pytest.mark.parametrize("code", ["", NEXT_READER], ids=["an index made anew", "a newer reader"])
+def test_all_is_made_anew(person: Person, code: str, has_sources: bool) -> None:  # noqa: FBT001 - a case
+    for number, form in enumerate(FORMS.values()):
+        form.write(person.folder, number, turns("one", "two", "three"))
+    person.sync()
+    if not has_sources:
+        for path in list(person.sources()):
+            path.unlink()
+    done = person.spawn("sync", *(() if code else ("--reindex",)), code=SHORT + code)
+    assert done.code == 0, done
+    check(person.archive)
+
+
+def test_an_index_from_before_there_were_stretches(person: Person) -> None:
+    for number, form in enumerate(FORMS.values()):
+        form.write(person.folder, number, turns("one", "two", "three"))
+    person.age()
+    person.sync()
+    for asked in ("DROP TABLE stretches", "DROP TABLE timelines", "PRAGMA user_version = 1"):
+        index_rows(person.archive, asked)
+    assert person.keys("two")  # which makes nothing anew
+    check(person.archive, is_kept=False)
+    assert person.sync()["read"] == 0
+    gemini_json(person.folder, 0, turns("one", "two", "three", "four"))
+    person.sync()
+    check(person.archive, is_kept=False)
+    assert 0 < len(index_rows(person.archive, "SELECT 1 FROM timelines")) < len(FORMS)
+    assert person.run("sync", "--reindex").code == 0
+    check(person.archive)
+
+
+def test_a_forgotten_session_takes_its_stretches_along(person: Person, form: Form) -> None:
+    strange = 0x5000  # its id begins otherwise
+    for number in (1, strange):
+        form.write(person.folder, number, turns("one", "two", "three"))
+    person.sync()
+    forget(str(person.archive), [form.key(1)])
+    assert len(index_rows(person.archive, "SELECT DISTINCT session FROM stretches")) == 1
+    check(person.archive)
+    forget(str(person.archive), [form.key(strange)])
+    assert index_rows(person.archive, "SELECT 1 FROM stretches UNION ALL SELECT 1 FROM timelines") == []
+
+
+def test_a_session_that_is_taken_out_of_the_index_takes_its_stretches_along(tmp_path: Path) -> None:
+    shard = Shard(str(tmp_path / "index/text-0.db"))
+    session = made("made:one", [user(1, "one"), agent(2, call("x"))])
+    for name in (1, 2):
+        shard.put(index_entry(session, name, b"stamp", (), is_long=True))
+    shard.remove(1)
+    shard.close()
+    assert index_rows(tmp_path, "SELECT session FROM stretches UNION ALL SELECT session FROM timelines") == [
+        (2,),
+        (2,),
+    ]
+
+
+def test_nobody_names_a_forgotten_subagent(person: Person) -> None:
+    records = claude_records(1, turns("one", "two"))
+    records[1]["message"]["content"][0] |= {"name": "Task", "input": {"prompt": "asked lookout"}}
+    side = [{**one, "isSidechain": True, "agentId": "a1"} for one in claude_records(1, turns("lookout"))]
+    file = person.folder / f".claude/projects/-home-ann-dev-almanac/{uuid(1)}.jsonl"
+    written(file, as_lines(records))
+    written(file.with_suffix("") / "subagents/agent-a1.jsonl", as_lines(side))
+    person.sync()
+    assert {part.child for one in check(person.archive) for part in calls(one)} == {
+        None,
+        f"claude:{uuid(1)}/a1",
+    }
+    forget(str(person.archive), [f"claude:{uuid(1)}/a1"])
+    for _ in range(2):
+        (parent,) = check(person.archive, is_kept=False)
+        assert {part.child for part in calls(parent)} == {None}
+        written(
+            file, as_lines([*records, *claude_records(1, turns("three"), 2)])
+        )  # with the other still there
+        person.sync()
+
+
+# Damage --------------------------------------------------------------------------------------------------------------
+
+
+def rewritten(data: bytes) -> Callable[[Path], object]:
+    told = f"UPDATE stretches SET packed = x'{packed(data).hex()}'"  # noqa: S608 - ours
+    return lambda folder: index_rows(folder, told)
+
+
+def asked(question: str) -> Callable[[Path], object]:
+    return lambda folder: index_rows(folder, question)
+
+
+def of_index(harm: Callable[[Path], object]) -> Callable[[Path], object]:
+    return lambda folder: [harm(path) for path in (folder / "index").glob("*.db")]
+
+
+HARMS: dict[str, Callable[[Path], object]] = {
+    "cut short": asked("UPDATE stretches SET packed = substr(packed, 1, length(packed) / 2)"),
+    "zeros": asked("UPDATE stretches SET packed = zeroblob(80)"),
+    "nothing": asked("UPDATE stretches SET packed = x''"),
+    "no bundle": rewritten(b"\x01"),
+    "no entries": rewritten(bundled([b"\x01"] * FEW)),
+    "empty entries": rewritten(bundled([b""] * FEW)),
+    "no JSON": rewritten(bundled([b"{"] * FEW)),
+    "too few": rewritten(bundled([])),
+    "without a beginning": asked("DELETE FROM stretches WHERE place = 0"),
+    "with a gap": asked("DELETE FROM stretches WHERE place = 4"),
+    "without an end": asked("DELETE FROM stretches WHERE place > 4"),
+    "without any": asked("DELETE FROM stretches"),
+    "not known": asked("DELETE FROM timelines"),
+    "no outline": asked("UPDATE timelines SET outline = x'00'"),
+    "half an outline": asked("UPDATE timelines SET outline = substr(outline, 1, length(outline) / 2)"),
+    "of another time": asked("UPDATE told SET stamp = x'00'"),
+    "no table of stretches": asked("DROP TABLE stretches"),
+    "no table of timelines": asked("DROP TABLE timelines"),
+    "garbage": of_index(lambda path: path.write_bytes(b"garbage" * 5000)),
+    "a half": of_index(lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])),
+    "missing": of_index(Path.unlink),
+    "no index": lambda folder: shutil.rmtree(folder / "index"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_what_is_damaged_is_read_from_the_whole(person: Person, harm: str) -> None:
+    for number, form in enumerate(FORMS.values()):
+        form.write(person.folder, number, turns(*(f"word{place}" for place in range(8))))
+    person.sync()
+    expected = check(person.archive)
+    HARMS[harm](person.archive)
+    assert check(person.archive, is_kept=False) == expected
+    if "outline" not in harm:
+        with pytest.raises(AssertionError, match="the whole is read"):
+            check(person.archive)

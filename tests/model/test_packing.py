@@ -1,0 +1,64 @@
+"""Values packed for caches of ours: what comes out is what went in, or that it is not is told."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from made_tellings import agent, call, user
+from retold.model.entries import Event, Message
+from retold.model.packing import ENTRIES, Unreadable, bundled, unbundled
+from retold.model.parts import Opaque
+
+anything = some.recursive(
+    some.none()
+    | some.booleans()
+    | some.integers(-(2**200), 2**200)
+    | some.text(some.characters(codec=None))
+    | some.floats(allow_nan=False),
+    lambda inner: (
+        some.lists(inner, max_size=3)
+        | some.dictionaries(some.text(some.characters(codec=None)), inner, max_size=3)
+    ),
+)
+moments = some.none() | some.datetimes(timezones=some.just(UTC), allow_imaginary=False).map(
+    lambda at: at.replace(fold=0)
+)
+
+
+@given(anything, moments)
+def test_what_was_packed_comes_out_again(value: Any, at: datetime | None) -> None:
+    said = user(1, "asked", Opaque(value), at=at)
+    answered = agent(2, call("x", arguments={"value": value}))
+    happened = Event(None, "info", at, "live", "", Opaque(value))
+    for entry in (said, answered, happened):
+        found = ENTRIES.unpacked(ENTRIES.packed(entry))
+        assert found == entry
+        assert repr(found) == repr(entry)
+
+
+@pytest.mark.parametrize("levels", [100, 5_000, 15_000])
+def test_what_is_too_deep_is_told(levels: int) -> None:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    data = ENTRIES.packed(user(1, "deep", Opaque(value)))
+    if levels == 100:
+        assert isinstance(ENTRIES.unpacked(data), Message)
+    else:
+        with pytest.raises(Unreadable):
+            ENTRIES.unpacked(data)
+
+
+@given(some.binary())
+def test_other_bytes_are_told(data: bytes) -> None:
+    for read in (ENTRIES.unpacked, unbundled):
+        with pytest.raises(Unreadable):
+            read(b"\xc1" + data)  # which begins nothing
+
+
+@given(some.lists(some.binary()))
+def test_a_bundle_holds_what_was_put_into_it(packed: list[bytes]) -> None:
+    assert unbundled(bundled(packed)) == packed

@@ -1,0 +1,83 @@
+"""Transcripts that want to steer the terminal, or the browser in it, are only shown."""
+
+import re
+
+import pytest
+from rich.cells import cell_len
+from textual.pilot import Pilot
+
+from browsing import HOSTILE, LARGE, SMALL, drive, lines, listed, press, shown
+from retold.tui.answers import Archive
+from retold.tui.words import plain, styled, wrapped
+
+CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+@pytest.mark.parametrize("size", [SMALL, LARGE], ids=str)
+def test_nothing_hostile_reaches_any_screen(hostile: Archive, size: tuple[int, int]) -> None:
+    async def look(pilot: Pilot[str]) -> None:
+        told = shown(pilot)
+        assert not CONTROLS.search(told), told
+        assert all(cell_len(line) <= size[0] for line in lines(pilot))
+        assert pilot.app.is_running
+
+    async def play(pilot: Pilot[str]) -> None:
+        assert len(listed(pilot)) == len(HOSTILE)
+        for number in range(len(HOSTILE)):
+            await look(pilot)
+            for keys in (("enter",), ("o",), ("i",), ("u",), ("escape",), ("v",), ("escape",)):
+                await press(pilot, *keys)
+                await look(pilot)
+            for keys in (("ctrl+e",), ("escape",), ("ctrl+r",), ("escape",), ("down",)):
+                await press(pilot, *keys)
+                await look(pilot)
+            assert number < len(listed(pilot))
+
+    drive(hostile, play, size)
+
+
+def test_markup_is_shown_as_it_was_typed(hostile: Archive) -> None:
+    async def play(pilot: Pilot[str]) -> None:
+        await press(pilot, *"alarm")
+        assert "[bold red]alarm[/bold red]" in shown(pilot)
+        await press(pilot, "enter")
+        assert (
+            "[bold red]alarm[/bold red] [link=file:///etc/passwd]x[/link] [@click=app.quit]quit[/]"
+            in shown(pilot)
+        )
+        styles = [
+            segment.style
+            for strip in pilot.app.screen._compositor.render_strips()  # noqa: SLF001 - nothing public gives them
+            for segment in strip
+        ]
+        assert not any(style and (style.link or style.meta.get("@click")) for style in styles)
+
+    drive(hostile, play, LARGE)
+
+
+def test_what_is_typed_is_not_markup_either(hostile: Archive) -> None:
+    async def play(pilot: Pilot[str]) -> None:
+        await press(pilot, *'"[bold][/')
+        assert '"[bold][/' in lines(pilot)[0]
+        assert "is not closed" in shown(pilot)
+
+    drive(hostile, play)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_wrapped_rows_fit_and_lose_nothing_but_blanks(text: str) -> None:
+    for width in (2, 7, 20, 80):
+        rows = list(wrapped(plain(text), width))
+        assert all(cell_len(row) <= width for row in rows)
+        assert "".join(rows).replace(" ", "") == plain(text).replace(" ", "")
+
+
+def test_controls_become_pictures() -> None:
+    assert plain("a\x1b[2J\x07\x7f\x9b\u202e\tb\n") == "a\u241b[2J\u2407\u2421\ufffd\ufffd    b\u240a"
+    assert styled([("plain", "[red]x[/red]")]).plain == "[red]x[/red]"
+
+
+def test_a_line_of_megabytes_is_wrapped_without_trouble() -> None:
+    rows = list(wrapped("ä" * 2_000_000, 80))
+    assert len(rows) == 25_000
+    assert list(wrapped("", 80)) == [""]
