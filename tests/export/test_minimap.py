@@ -6,7 +6,7 @@ from retold.model.entries import Fate
 
 
 def turn(place: int, fate: Fate = "live", errors: int = 0) -> Turn:
-    return Turn(place, place + 1, f"Question {place}", fate, None, True, errors, errors)
+    return Turn(place, place + 1, f"Question {place}", fate, None, own=True, calls=errors, errors=errors)
 
 
 def test_a_block_is_as_long_as_its_turn() -> None:
