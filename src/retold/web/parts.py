@@ -20,7 +20,7 @@ from retold.web.shows import shows
 
 PAGE = 40
 """Entries that are sent at a time."""
-FIRST = 24
+FIRST = 12
 """Those of the first part, which somebody waits for."""
 BEFORE = 6
 """Entries before the one that was asked for."""

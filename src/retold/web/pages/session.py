@@ -8,15 +8,15 @@ from retold.archive.record import Record
 from retold.export.formats import FORMATS
 from retold.export.html.facts import facts, problems
 from retold.export.html.page import UNTITLED
-from retold.export.minimap import LENGTH, blocks, kind_of
+from retold.export.minimap import LENGTH, kind_of, paths
 from retold.ingest.slices import Slice, turns
 from retold.query.state import state
 from retold.web.answer import Answer, Asked, Page, Shown
 from retold.web.parts import FARTHEST, part_at, part_from, part_until, told, view_of
 from retold.web.shows import TOGGLES, TOOLS
 
-MOST_TURNS = 400
-"""Lines of the outline; of a session with more, those around the place."""
+FIRST_TURNS, MOST_TURNS = 40, 2_000
+"""Lines of the outline at first, and when it is asked for; of a session with more, those around the place."""
 _ABOVE = ("Agent", "Tags")
 """Facts that stand above the title."""
 _LEDGER = ("Tokens", "Cost")
@@ -27,7 +27,10 @@ def session(asked: Asked, record: Record) -> Answer:
     """Answer with a conversation, from its beginning or from a place on."""
     at = asked.number("at", 0, FARTHEST)
     part = part_at(record, asked.get("key"), at, view_of(asked))
-    return Shown("session.html", {**told(asked, part), **_about(record, part), **_outline(record, part, at)})
+    return Shown(
+        "session.html",
+        {**told(asked, part), **_about(record, part), **_outline(record, part, at, FIRST_TURNS)},
+    )
 
 
 def part(asked: Asked, record: Record) -> Answer:
@@ -47,7 +50,7 @@ def outline(asked: Asked, record: Record) -> Answer:
     """Answer with the outline alone."""
     at = asked.number("at", 0, FARTHEST)
     found = part_from(record, asked.get("key"), at, view_of(asked), 0)
-    return Shown("session_outline.html", {**told(asked, found), **_outline(record, found, at)})
+    return Shown("session_outline.html", {**told(asked, found), **_outline(record, found, at, MOST_TURNS)})
 
 
 def _about(record: Record, part: Slice) -> dict[str, Any]:
@@ -72,15 +75,15 @@ def _about(record: Record, part: Slice) -> dict[str, Any]:
     }
 
 
-def _outline(record: Record, part: Slice, at: int) -> dict[str, Any]:
+def _outline(record: Record, part: Slice, at: int, most: int) -> dict[str, Any]:
     found = turns(record, part.session.key, part.session.view)
     here = sum(turn.place <= at for turn in found)
-    begin = max(0, min(here - MOST_TURNS // 2, len(found) - MOST_TURNS))
+    begin = max(0, min(here - most // 2, len(found) - most))
     return {
-        "turns": [(turn, kind_of(turn)) for turn in found[begin : begin + MOST_TURNS]],
+        "turns": [(turn, kind_of(turn)) for turn in found[begin : begin + most]],
         "begin": begin,
         "all_turns": len(found),
-        "strip": blocks(found, part.total),
+        "strip": paths(found, part.total),
         "strip_length": LENGTH,
     }
 

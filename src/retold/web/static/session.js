@@ -160,6 +160,14 @@ function session() {
     if (drawer && matchMedia("(max-width: 64rem)").matches) drawer.open = false;
     goTo(Number(link.dataset.place));
   });
+  page.addEventListener("click", (event) => {
+    const strip = event.target.closest(".minimap");
+    if (!strip) return;
+    const box = strip.getBoundingClientRect();
+    const number = Math.floor(((event.clientY - box.top) / box.height) * Number(page.dataset.total));
+    const links = turnLinks();
+    goTo(Number(links[turnAt(number, links)]?.dataset.place ?? number));
+  });
   const present = () => {
     const box = transcript.getBoundingClientRect();
     for (let down = 150; down < innerHeight; down += 40) {
@@ -301,6 +309,14 @@ function session() {
     isLooking = true;
     try { await grown(); } finally { isLooking = false; }
   }
+  async function outline() {
+    const lines = await piece(of("/session/outline", { at: present()?.dataset.place ?? "" }), "outline");
+    if (lines === null) return;
+    const isOpen = $(".turns", page).open;
+    fill($(".outline", page), lines);
+    $(".turns", page).open = isOpen;
+    follow();
+  }
   async function grown() {
     const answer = await piece(asked("/session/state", { key }), "state");
     if (answer === null) return;
@@ -309,12 +325,7 @@ function session() {
     const then = JSON.parse(page.dataset.fates);
     const wasWhole = !$(".slice:last-of-type .later", transcript);
     Object.assign(page.dataset, { stamp: now.stamp, total: String(now.total), fates: JSON.stringify(now.fates) });
-    const lines = await piece(of("/session/outline", { at: present()?.dataset.place ?? "" }), "outline");
-    if (lines !== null) {
-      const isOpen = $(".turns", page).open;
-      fill($(".outline", page), lines);
-      $(".turns", page).open = isOpen;
-    }
+    await outline();
     if (view || hasTurned(then, now.fates)) sayChanged();
     if (wasWhole) await renew();
     follow();
@@ -340,5 +351,6 @@ function session() {
   const start = /^#e(\d+)$/.exec(location.hash)?.[1] ?? new URLSearchParams(location.search).get("at");
   if (start && at(start)) reveal(at(start));
   follow();
+  if ($(".turns[data-all]", page)) outline();
   live(look);
 }
