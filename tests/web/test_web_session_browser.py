@@ -256,8 +256,10 @@ def test_it_grows_while_somebody_looks(browser: Browser, tmp_path: Path) -> None
     with served(str(person.archive)) as visit, visited(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit))
-        page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+        expect(page.locator("#e19")).to_be_attached()
+        page.keyboard.press("End")
         page.wait_for_timeout(700)
+        page.keyboard.press("End")
         say(user("n1", 30, "A new question"), gemini("n2", 31, "A new answer"))
         expect(page.get_by_text("A new answer")).to_be_in_viewport()
         expect(page.locator(".turns")).to_contain_text("A new question")

@@ -293,7 +293,10 @@ function session() {
   // What is new.
   const below = $(".new-below", page);
   const isAtEnd = () => scrollY + innerHeight >= document.documentElement.scrollHeight - 60;
-  const toEnd = () => scrollTo(0, document.documentElement.scrollHeight);
+  const toEnd = (times = 3) => {  // what was not drawn yet turns out longer when it is
+    scrollTo(0, document.documentElement.scrollHeight);
+    if (times) requestAnimationFrame(() => toEnd(times - 1));
+  };
   below.addEventListener("click", () => { below.hidden = true; toEnd(); });
   const sayChanged = () => {
     if ($(".changed-above", page)) return;
