@@ -66,7 +66,16 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
     calls = [
         call("read_file", {"file_path": "reeds.py"}, 2),
         call("run_shell_command", {"command": "cat marsh.txt"}, 2, resultDisplay="m" * 3_000)
-        | {"result": [{"functionResponse": {"name": "x", "response": {"output": "bittern " * 12_500}}}]},
+        | {
+            "result": [
+                {
+                    "functionResponse": {
+                        "name": "x",
+                        "response": {"output": "bittern " * 12_500 + "booms at dusk"},
+                    }
+                }
+            ]
+        },
     ]
     home.lines(
         "den",
@@ -292,6 +301,11 @@ def test_hits_are_in_the_order_of_the_session_with_what_became_of_them(visit: Vi
     assert "taken back" in found.text
     output = page(visit, address("/session/find", q="bittern", piece=1))
     assert "run_shell_command" in output.text
+
+
+def test_a_phrase_is_found_in_output_only_where_it_stands(visit: Visit) -> None:
+    assert "1 place" in page(visit, address("/session/find", q="%22booms%20at%20dusk%22", piece=1)).text
+    assert "is not said" in page(visit, address("/session/find", q="%22dusk%20booms%22", piece=1)).text
 
 
 @pytest.mark.parametrize("query", ["%22", "%3Cscript%3Ehit()", "OR", "is:nonsense", "%00", ""])
