@@ -35,6 +35,7 @@ from retold.archive.texts import Shard
 from retold.demo.home import make_home
 from retold.ingest import slices, stretches
 from retold.ingest.forgetting import forget
+from retold.ingest.held import Held
 from retold.ingest.reader import index_entry
 from retold.ingest.retell import retold
 from retold.ingest.slices import ROOM, Turn, told_slice
@@ -60,6 +61,12 @@ def all_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every session be long enough to be kept in stretches, and these be short."""
     monkeypatch.setattr(stretches, "LONG", 0)
     monkeypatch.setattr(stretches, "_MOST", FEW)
+
+
+@pytest.fixture(autouse=True)
+def none_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing that was read whole answer for what is kept."""
+    monkeypatch.setattr(slices, "_HELD", Held(-1))
 
 
 @pytest.fixture

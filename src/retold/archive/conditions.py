@@ -67,6 +67,11 @@ def of_kinds(kinds: Iterable[str]) -> Condition:
     return Condition(f"sessions.kind IN ({', '.join('?' * len(chosen))})", *chosen)
 
 
+def of_key(key: str) -> Condition:
+    """Return the condition that it is one session."""
+    return Condition("sessions.key = ?", key)
+
+
 def clause(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
     """Return conditions as one, with all their values; true if there are none."""
     found = list(conditions)

@@ -51,6 +51,9 @@ WHERE {table} MATCH ? AND docs.session = ? AND {table}.rowid BETWEEN
 """  # noqa: S608 - ours
     for table in TABLES
 }
+_WITHIN = {
+    table: asked.replace("LIMIT 1", "ORDER BY docs.seq, docs.id LIMIT ?") for table, asked in _HELD.items()
+}
 _FREQUENCY = "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"
 _SESSIONS = """
 SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)
@@ -114,6 +117,7 @@ class IndexFile:
             raise IndexDamaged(f"{path} cannot be read ({error})") from error
         self._originals = Originals(self.connection, is_still=True)  # of the archive, as of the same moment
         self._known: dict[int, list[int]] = {}
+        self._opened: tuple[int, int, bytes] = (-1, -1, b"")
 
     def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield what a question gives."""
@@ -151,6 +155,12 @@ class IndexFile:
         """Return a document of a session that holds something."""
         return next(self._found(_HELD[table], wanted, (match, told_id, told_id, told_id), ()), None)
 
+    def within(self, table: str, match: str, key: str, wanted: Conditions, most: int) -> Iterator[Found]:
+        """Yield the documents of one session that hold something, in its order."""
+        asked = "SELECT told.id FROM told JOIN archive.sessions ON sessions.name = told.name WHERE sessions.key = ?"
+        for (told,) in list(self.rows(asked, (key,))):
+            yield from self._found(_WITHIN[table], wanted, (match, told, told, told), (most,))
+
     def beginnings(self, without: tuple[str, str] | None, wanted: Conditions, most: int) -> Iterator[Found]:
         """Yield the first document of each session that is meant, the newest first; but of those that hold something."""
         unwanted = [] if without is None else [Condition(_WITHOUT, *without)]
@@ -182,8 +192,7 @@ class IndexFile:
         where, *place = region.split(".")
         start, size = (int(number, 16) for number in place)
         if where.startswith("-"):
-            page = self._page(told_id, int(where[1:], 16))
-            raw = self._originals.unpacked(page)[start : start + size] if page else b""
+            raw = self._page(told_id, int(where[1:], 16))[start : start + size]
         else:
             if told_id not in self._known:
                 self._known[told_id] = self._originals_of(told_id)
@@ -207,10 +216,12 @@ class IndexFile:
         return ids
 
     def _page(self, told_id: int, place: int) -> bytes:
-        row = next(
-            self.rows("SELECT packed FROM pages WHERE session = ? AND place = ?", (told_id, place)), (b"",)
-        )
-        return bytes(row[0])
+        """Return a page; the next text often stands on the same."""
+        if self._opened[:2] != (told_id, place):
+            asked = "SELECT packed FROM pages WHERE session = ? AND place = ?"
+            packed = next(self.rows(asked, (told_id, place)), (b"",))[0]
+            self._opened = (told_id, place, self._originals.unpacked(bytes(packed)) if packed else b"")
+        return self._opened[2]
 
 
 class Index:

@@ -14,6 +14,7 @@ from retold.archive.sources import size_of_cluster
 from retold.archive.stretches import KeptTimeline, Stretch, kept_timeline
 from retold.ingest import stretches
 from retold.ingest.belonging import Belonging
+from retold.ingest.held import Held
 from retold.ingest.retell import unmarked
 from retold.ingest.turns import OPENINGS, Opening, Turn, openings, told_turns
 from retold.model.entries import Entry, Message
@@ -25,6 +26,8 @@ __all__ = ["ROOM", "Slice", "Turn", "told_slice", "turns"]
 
 ROOM = 1 << 20
 """Bytes of entries in a slice: forty huge outputs are no page."""
+_HELD = Held(8 << 20)
+"""What is not kept in stretches: short sessions, and those that the agent would load now."""
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -85,9 +88,15 @@ class _Part(msgspec.Struct, frozen=True):
 
 def _told(record: Record, row: Sequence[Any], part: _Part, view: View) -> Slice:
     found = _of_stretches(record, row, part) if view == "full" else None
-    found = found or _of_whole(unmarked(record, row, view), part)
+    found = found or _of_whole(_whole(record, row, view), part)
     marked = Belonging(record, row[0]).marked(found.session.timeline)
     return replace(found, session=replace(found.session, timeline=tuple(marked)))
+
+
+def _whole(record: Record, row: Sequence[Any], view: View) -> Session:
+    number, name, *_, packed = row
+    key = (record.path, name, view, stamp_of_session(record, number), packed)
+    return _HELD.session(key, lambda: unmarked(record, row, view))
 
 
 def _of_whole(session: Session, part: _Part) -> Slice:
@@ -154,7 +163,7 @@ def _openings(record: Record, row: Sequence[Any], view: View) -> Sequence[Openin
                 return [OPENINGS.unpacked(data) for data in unbundled(kept.outline())]
             except (Damaged, Unreadable):
                 pass  # it is read anew
-    return list(openings(unmarked(record, row, view).timeline))
+    return list(openings(_whole(record, row, view).timeline))
 
 
 def _messages(entries: Iterable[Entry]) -> int:

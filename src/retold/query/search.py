@@ -146,6 +146,24 @@ class Search:
                 return held
         return None
 
+    def within(self, key: str, most: int) -> Iterator[tuple[int, Hit]]:
+        """Yield where in one session it is said or went by, in its order, each with the place in its timeline."""
+        found = self._held_in(key, most, NO_NAMES) or self._held_in(key, most, self._names())
+        ordered = sorted(found, key=lambda one: (one.seq, one.place or 0))[:most]
+        for one, hit in zip(ordered, self._hits(ordered), strict=True):
+            yield one.seq, hit
+
+    def _held_in(self, key: str, most: int, names: Names) -> list[Found]:
+        """Return the documents of one session; what is said of it as a whole has no place in it."""
+        found: list[Found] = []
+        for table, has_positions in zip(TABLES, (True, False), strict=True):
+            match = expression(self.query, has_positions=has_positions, names=names)
+            for file in self._index.files if match else ():
+                held = file.within(table, match or "", key, self._conditions, most)
+                is_sure = has_positions or not needs_verifying(self.query)
+                found += held if is_sure else filter(self._is_right, held)
+        return [one for one in found if one.seq >= 0]
+
     def _names(self) -> dict[str, list[str]]:
         """Return the names of which the words of the query are parts."""
         words = lone_words(self.query)

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from threading import local
 from typing import TypeVar
 
 from retold.archive.record import Record
 
 T = TypeVar("T")
+_ARENAS = -8
+"""`M_ARENA_MAX`: how many stores of memory there may be."""
 THREADS = 3
 """More would only take the interpreter from each other: all but SQLite and zstd runs one at a time."""
+
+
+def _share_memory() -> None:
+    """Let threads take memory from one store: else each keeps as much as its largest session took."""
+    with suppress(OSError, TypeError, AttributeError):  # only the C library of GNU has it
+        ctypes.CDLL(None).mallopt(_ARENAS, 1)
 
 
 class Readers:
@@ -20,6 +30,7 @@ class Readers:
 
     def __init__(self, folder: str) -> None:
         self._folder, self._own = folder, local()
+        _share_memory()
         self._threads = ThreadPoolExecutor(THREADS, "reader")
 
     async def asked(self, ask: Callable[[Record], T]) -> T:

@@ -11,7 +11,7 @@ from retold.export.html.colours import language_of
 from retold.export.html.diffs import changes, diff_box
 from retold.export.html.frame import Frame
 from retold.export.html.signs import visible
-from retold.export.transcript import MARKS, key_argument_of, one_line
+from retold.export.transcript import MARKS, as_json, key_argument_of, one_line
 from retold.model.display import AgentDisplay, FilesDisplay, TextDisplay, TodosDisplay
 from retold.model.parts import ToolCall
 
@@ -40,10 +40,16 @@ class CallView(msgspec.Struct, frozen=True):
     is_folded: bool
     """Whether there is a body."""
     subagent: Frame | None
+    child: str | None
+    """The session of the subagent that it started, whether or not that is told here."""
+    number: int
+    """Among the calls of its message, from 1."""
+    size: int
+    """Characters of what was given and what came back."""
 
 
-def call_view(call: ToolCall, frame: Frame, anchor: str) -> CallView:
-    """Return a call to be shown."""
+def call_view(call: ToolCall, frame: Frame, anchor: str, number: int) -> CallView:
+    """Return a call to be shown, the so manieth of its message."""
     words = [_STATUS[call.status]] if call.status != "success" or not call.exit_code else []
     words += [f"exit code {call.exit_code}"] if call.exit_code else []
     is_full = frame.choice.tools == "full"
@@ -55,8 +61,18 @@ def call_view(call: ToolCall, frame: Frame, anchor: str) -> CallView:
         told=_line(call),
         body=_body(call, frame) if is_full else iter(()),
         is_folded=is_full,
-        subagent=frame.inside(call.child, anchor) if is_full else None,
+        subagent=frame.inside(call.child, f"{anchor}-{number}") if is_full else None,
+        child=call.child,
+        number=number,
+        size=_size(call),
     )
+
+
+def _size(call: ToolCall) -> int:
+    given = sum(len(value if type(value) is str else as_json(value)) for value in call.arguments.values())
+    came = (call.full_result or call.result, call.error, *call.other_results)
+    attachments = sum(len(one.data or "") for one in call.attachments)
+    return given + attachments + sum(len(text) for text in came if text)
 
 
 def _line(call: ToolCall) -> str:
@@ -73,10 +89,6 @@ def _body(call: ToolCall, frame: Frame) -> Iterator[Markup]:
     yield from _results(call, frame)
     if call.attachments:
         yield attached(call.attachments)
-    if call.child and call.child not in frame.telling.subagents:
-        yield Markup('<p class="note">Its subagent is the session <code>{}</code>.</p>').format(
-            visible(call.child)
-        )
 
 
 def _arguments(call: ToolCall, told_already: frozenset[str], key: str) -> Iterator[Markup]:

@@ -29,6 +29,8 @@ _FOLDS = {
     "tool_result": "The result of a tool",
 }
 
+_ALL = Choice(thoughts=True, notices=True)
+
 Block = Markup | CallView
 
 
@@ -38,7 +40,7 @@ class EntryView(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """`prompt`, `answer`, `context`, `system`; of events `compaction`, `error`, `info`, `warning`, `notice`."""
     anchor: str | None
-    """The id in the page; events have none."""
+    """The id in the page; events have none, unless places are told."""
     name: str
     level: int
     """The level of its heading."""
@@ -47,6 +49,12 @@ class EntryView(msgspec.Struct, frozen=True, kw_only=True):
     """The time of day, with the day where it is not the first."""
     goes_on: bool
     """Whether the same one goes on speaking."""
+    number: int
+    """Of the message; or the place of the entry, where those are told."""
+    holds: tuple[str, ...]
+    """What there is in it: `words`, `thoughts`, `calls`, `notices`."""
+    size: int
+    """Characters of its texts."""
     blocks: Iterator[Block]
     tokens: str
 
@@ -79,15 +87,19 @@ def entry_view(entry: Entry, number: int, frame: Frame, *, goes_on: bool) -> Ent
     """Return an entry to be shown; messages are counted, whatever is shown of them."""
     kind, name = _headed(entry, frame.telling.session.agent)
     level = frame.level + (kind != "prompt" and frame.depth == 0)
-    anchor = f"{frame.prefix}{number}" if isinstance(entry, Message) else None
+    has_anchor = isinstance(entry, Message) or frame.first is not None
+    anchor = f"{frame.prefix}{number}" if has_anchor else None
     return EntryView(
         kind=kind,
         anchor=anchor,
         name=name,
         level=level,
         at=entry.at,
-        when=_when(entry.at, frame.telling.session.started_at),
+        when=_when(entry.at, frame),
         goes_on=goes_on,
+        number=number,
+        holds=held(entry),
+        size=_size(entry),
         blocks=_event(entry, frame)
         if isinstance(entry, Event)
         else _blocks(entry, frame, anchor or "", level + 1),
@@ -95,9 +107,37 @@ def entry_view(entry: Entry, number: int, frame: Frame, *, goes_on: bool) -> Ent
     )
 
 
-def _when(at: datetime | None, started_at: datetime | None) -> str:
+def held(entry: Entry) -> tuple[str, ...]:
+    """Return what kinds of things an entry holds, each of which may be shown or not."""
+    if isinstance(entry, Event):
+        return ("words",) if is_shown(entry, Choice()) else ("notices",)
+    kinds = {_kind(part) for part in entry.parts if is_part_shown(part, _ALL)}
+    return tuple(sorted(kinds | ({"words"} if entry.prompt is not None else set())))
+
+
+def _kind(part: Part) -> str:
+    match part:
+        case Thinking():
+            return "thoughts"
+        case ToolCall():
+            return "calls"
+        case _:
+            return "words" if is_part_shown(part, Choice()) else "notices"
+
+
+def _size(entry: Entry) -> int:
+    if isinstance(entry, Event):
+        return len(entry.text)
+    texts = (getattr(part, "text", None) for part in entry.parts)
+    return sum(len(text) for text in texts if text)
+
+
+def _when(at: datetime | None, frame: Frame) -> str:
     if at is None:
         return ""
+    started_at = frame.telling.session.started_at
+    if frame.is_local:
+        at, started_at = at.astimezone(), started_at and started_at.astimezone()
     is_first_day = started_at is not None and at.date() == started_at.date()
     return f"{at:%H:%M}" if is_first_day else f"{at:%Y-%m-%d %H:%M}"
 
@@ -146,7 +186,7 @@ def _blocks(message: Message, frame: Frame, anchor: str, level: int) -> Iterator
             is_told = True
         elif isinstance(part, ToolCall) and is_part_shown(part, frame.choice):
             calls += 1
-            yield call_view(part, frame, f"{anchor}-{calls}")
+            yield call_view(part, frame, anchor, calls)
         elif is_part_shown(part, frame.choice):
             yield _part(part, message, frame.key, level)
     if message.prompt is not None and not is_told:
@@ -164,7 +204,7 @@ def _part(part: Part, message: Message, key: str, level: int) -> Markup:
         case Context():
             return _context(part, key)
         case Opaque(value):
-            return fold("Something that retold does not understand", as_tree(value, key))
+            return fold("Something that retold does not understand", as_tree(value, key), "aside notice")
     raise AssertionError(part)
 
 
@@ -175,7 +215,8 @@ def _context(part: Context, key: str) -> Markup:
         content = show(part.text, key) + content
     if part.kind in _NAMES:
         return content
-    return fold(_FOLDS.get(part.kind, f"Added by the agent: {part.kind}"), content)
+    kind = "aside notice" if part.kind in QUIET else "aside"
+    return fold(_FOLDS.get(part.kind, f"Added by the agent: {part.kind}"), content, kind)
 
 
 def _event(event: Event, frame: Frame) -> Iterator[Markup]:
@@ -184,7 +225,7 @@ def _event(event: Event, frame: Frame) -> Iterator[Markup]:
     elif event.text:
         yield box(event.text, frame.key)
     if event.opaque is not None and frame.choice.notices:
-        yield fold("All that was recorded of it", as_tree(event.opaque.value, frame.key))
+        yield fold("All that was recorded of it", as_tree(event.opaque.value, frame.key), "aside notice")
 
 
 def _tokens(entry: Entry) -> str:

@@ -30,15 +30,15 @@ class Fact(NamedTuple):
     value: str
 
 
-def facts(session: Session) -> Iterator[Fact]:
-    """Yield what is known about a session; what is not known is not told."""
+def facts(session: Session, *, is_local: bool = False) -> Iterator[Fact]:
+    """Yield what is known about a session; what is not known is not told. Times are UTC, or this machine's."""
     counts, usage = session.counts, session.usage
     failed = f", {counts.tool_errors:,} failed" if counts.tool_errors else ""
     told = {
         "Agent": session.agent,
         "Model": ", ".join(session.models),
         "Project": _project(session),
-        "When": when(session.started_at, session.ended_at),
+        "When": _local_when(session) if is_local else when(session.started_at, session.ended_at),
         "Took": _took(session),
         "Prompts": count(counts.prompts),
         "Tool calls": f"{counts.tool_calls:,}{failed}",
@@ -66,6 +66,12 @@ def when(started_at: datetime | None, ended_at: datetime | None) -> str:
         return f"{started_at:%Y-%m-%d %H:%M} UTC"
     end = f"{ended_at:%H:%M}" if ended_at.date() == started_at.date() else f"{ended_at:%Y-%m-%d %H:%M}"
     return f"{started_at:%Y-%m-%d %H:%M} to {end} UTC"
+
+
+def _local_when(session: Session) -> str:
+    at = (session.started_at, session.ended_at)
+    started_at, ended_at = (one and one.astimezone() for one in at)
+    return when(started_at, ended_at).removesuffix(" UTC")
 
 
 def _took(session: Session) -> str:

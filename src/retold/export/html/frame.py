@@ -20,6 +20,10 @@ class Frame(msgspec.Struct, frozen=True):
     level: int = 2
     """The level of its prompts' headings; answers are a level below, in subagents on the same."""
     depth: int = 0
+    first: int | None = None
+    """The place of the first entry in the timeline that this is a part of: anchors are places then, else numbers of messages."""
+    is_local: bool = False
+    """Whether times are those of this machine; else they are UTC."""
 
     @property
     def key(self) -> str:

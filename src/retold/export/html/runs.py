@@ -64,7 +64,10 @@ def contents(frame: Frame) -> Iterator[Prompt]:
 
 
 def _numbered(frame: Frame) -> Iterator[Numbered]:
-    """Number the messages from 1: the same ones have the same numbers, whatever else is shown."""
+    """Number the messages from 1: the same ones have the same numbers, whatever else is shown; or all by their places."""
+    if frame.first is not None:
+        yield from enumerate(frame.telling.session.timeline, frame.first)
+        return
     number = 0
     for entry in frame.telling.session.timeline:
         number += isinstance(entry, Message)

@@ -1,5 +1,14 @@
 """The pages: each file has those of one thing, and names what answers where."""
 
-from retold.web.pages import files, projects, sessions, spend, tools
+from retold.web.pages import files, projects, session, session_pieces, session_ways, sessions, spend, tools
 
-PAGES = (*sessions.PAGES, *projects.PAGES, *files.PAGES, *spend.PAGES, *tools.PAGES)
+PAGES = (
+    *sessions.PAGES,
+    *session.PAGES,
+    *session_pieces.PAGES,
+    *session_ways.PAGES,
+    *projects.PAGES,
+    *files.PAGES,
+    *spend.PAGES,
+    *tools.PAGES,
+)

@@ -1,0 +1,23 @@
+"""The ledger of one session: every request that its tokens and its cost are the sum of."""
+
+from __future__ import annotations
+
+from retold.archive.conditions import of_key
+from retold.archive.reports import Span
+from retold.query.arithmetic import explained
+from retold.query.question import Question
+from retold.query.wanted import Wanted
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from retold.archive.record import Record
+    from retold.model.report import Request
+
+
+def requests_of(record: Record, key: str) -> Iterator[Request]:
+    """Yield the requests that a session made itself, in their order, each with what was multiplied."""
+    wanted = Wanted()
+    wanted.sessions.append(of_key(key))
+    return (request for _, request in explained(Question(record, wanted, Span()), "session"))
