@@ -8,8 +8,7 @@ from playwright.sync_api import Browser
 
 from browser import chromium
 from conftest import available
-from made_home import MadeHome, gemini, user
-from persons import Person
+from herons import heron_person
 from served import Visit, served
 from web_browser import visited
 
@@ -22,13 +21,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(tmp_path: Path) -> Iterator[Visit]:
-    home = MadeHome(tmp_path / "ann")
-    home.lines(
-        "den", 1, 1, [user("u1", 1, "Where do herons nest?"), gemini("g1", 2, "In reeds.")], kind="main"
-    )
-    person = Person(home.folder)
-    person.sync()
-    with served(str(person.archive)) as visit:
+    with served(str(heron_person(tmp_path).archive)) as visit:
         yield visit
 
 
