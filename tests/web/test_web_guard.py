@@ -150,6 +150,19 @@ def test_what_a_browser_says_is_from_elsewhere_is_refused(visit: Visit, site: st
     assert shown(visit.get("/", {"Sec-Fetch-Site": "same-origin"}))
 
 
+def test_a_form_of_a_page_without_referrer_is_known_by_its_site(visit: Visit) -> None:
+    """Browsers call the origin of such a form null."""
+    token = visit.form_token()
+    own = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}
+    assert visit.post("/change", {"token": token, "what": "all"}, own).text == "all"
+    for site in ("none", "same-site", "cross-site", ""):
+        assert visit.post("/change", {"token": token}, own | {"Sec-Fetch-Site": site}).status == 403
+    assert (
+        visit.post("/change", {"token": token}, own | {"Host": f"rebound.example:{visit.web.port}"}).status
+        == 421
+    )
+
+
 def test_what_changes_something_needs_an_origin_a_cookie_and_the_token_of_the_page(visit: Visit) -> None:
     token = visit.form_token()
     assert visit.post("/change", {"token": token, "what": "all"}).text == "all"

@@ -104,11 +104,14 @@ def _key(scope: Scope) -> str | None:
 
 def _is_own(scope: Scope, headers: Headers) -> bool:
     """Tell whether a request comes from one of our pages, or from no page at all; one that changes something must say so."""
-    origin = headers.get("origin")
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site")
+    if origin == "null":
+        # What a browser says of a form of a page that is not to be told as its referrer; only the site tells then.
+        return site == "same-origin"
     if scope["method"] == "POST" and origin is None:
         return False
     is_same = origin is None or origin == f"{scope['scheme']}://{headers.get('host')}"
-    return is_same and headers.get("sec-fetch-site", "none") in _OWN
+    return is_same and ("none" if site is None else site) in _OWN
 
 
 def _is_opened(scope: Scope, headers: Headers) -> bool:
