@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from demo_person import DemoPerson
+from retold.care.doctor.survey import survey
 from retold.web import checkups
 from served import Visit, served
 
@@ -30,7 +31,7 @@ def a_key(ann: DemoPerson, agent: str) -> str:
     """Return a conversation of an agent that lies in one file of its own."""
     rows = [row for row in ann.rows().values() if row["agent"] == agent and row["kind"] == "main"]
     return next(
-        row["key"] for row in rows if sum(row["key"][-8:] in path.name for path in ann.sources()) == 1
+        str(row["key"]) for row in rows if sum(row["key"][-8:] in path.name for path in ann.sources()) == 1
     )
 
 
@@ -158,7 +159,6 @@ def test_a_look_is_good_for_a_moment_and_renewed_when_asked(
     ann: DemoPerson, visit: Visit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looks: list[int] = []
-    survey = checkups.survey
 
     def look(env: dict[str, str]) -> object:
         looks.append(1)
