@@ -15,7 +15,6 @@ from herons import QUESTION, heron_person
 from persons import Person, is_root
 from retold.web import browser, peers
 from retold.web.entrance import LASTS, MOST, Entrance
-from retold.web.guard import STRANGERS
 from retold.web.names import Names
 from served import PATIENCE, Visit, served
 
@@ -104,8 +103,9 @@ def test_no_key_but_that_of_a_link_leads_in(visit: Visit) -> None:
 
 def test_a_link_leads_in_also_when_strangers_crowd_the_door(visit: Visit) -> None:
     link = link_of(visit)
-    for _ in range(STRANGERS[0] + 5):
-        last = visit.get("/enter?key=guess").status
+    for _ in range(1000):  # the allowance fills again meanwhile, and a machine may be slow
+        if (last := visit.get("/enter?key=guess").status) == 429:
+            break
     assert last == 429
     assert "set-cookie" in visit.get(link).headers
 

@@ -3,7 +3,7 @@
 import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -13,10 +13,10 @@ import pytest
 
 from herons import QUESTION, heron_person
 from retold.archive.record import Record
-from retold.web import app, connection
+from retold.web import app, connection, guard
 from retold.web import request as web_request
 from retold.web.answer import Answer, Asked, Moved, Page, Sent
-from retold.web.guard import KNOWN, STRANGERS
+from retold.web.guard import STRANGERS
 from retold.web.pages import PAGES
 from served import PATIENCE, Answered, Visit, served
 
@@ -257,25 +257,41 @@ def test_those_who_wait_longest_make_room(visit: Visit) -> None:
     place = ("127.0.0.1", visit.web.port)
     idle = [socket.create_connection(place, timeout=PATIENCE) for _ in range(connection.MOST + 40)]
     assert shown(visit.get("/"))
+    idle[0].settimeout(connection.PATIENCE / 2)  # by itself it would be let go later
     assert idle[0].recv(1) == b""
     for link in idle:
         link.close()
 
 
+def until_refused(visit: Visit, path: str, headers: Mapping[str, str] | None = None) -> list[int]:
+    """Ask until it is too much; that takes longer on a slow machine, on which the allowance fills meanwhile."""
+    found: list[int] = []
+    while 429 not in found and len(found) < 1000:
+        found.append(visit.get(path, headers).status)
+    return found
+
+
 def test_strangers_are_limited_without_shutting_out_others(visit: Visit) -> None:
     other = stranger(visit)
-    found = [other.get("/").status for _ in range(STRANGERS[0] + 20)]
-    assert found[: STRANGERS[0] - 5] == [403] * (STRANGERS[0] - 5)
+    found = until_refused(other, "/")
     assert found[-1] == 429
-    assert other.get("/static/0/base.css").status == 429
-    assert other.get("/enter").status == 429
-    assert shown(visit.get("/"))
-    # What another site asks in the visitor's name is not at the visitor's expense.
-    for _ in range(KNOWN[0] // 4):
-        assert visit.get("/", {"Sec-Fetch-Site": "same-site"}).status in (403, 429)
+    assert set(found[:-1]) == {403}
+    assert len(found) > STRANGERS[0] - 5
+    assert until_refused(other, "/static/0/base.css")[-1] == 429
     assert shown(visit.get("/"))
     other.enter()
     assert shown(other.get("/"))
+
+
+def test_what_others_ask_in_the_name_of_a_visitor_is_not_at_their_expense(
+    archive: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guard, "KNOWN", (10, 0.001))
+    with served(archive) as visit:
+        visit.enter()
+        assert until_refused(visit, "/", {"Sec-Fetch-Site": "same-site"})[-1] == 429
+        assert shown(visit.get("/"))
+        assert until_refused(visit, "/")[-1] == 429
 
 
 # What is answered ------------------------------------------------------------------------------------------------
