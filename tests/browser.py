@@ -51,14 +51,14 @@ class Seen(NamedTuple):
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*arguments: str) -> Iterator[Browser]:
     """Start the browser; raises UnavailableError where there is none."""
     program = next(filter(None, map(shutil.which, _NAMES)), None)
     if program is None:
         raise UnavailableError("no Chromium on PATH")
     with sync_playwright() as playwright:
         try:
-            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", *arguments])
         except Error as error:
             raise UnavailableError(f"Chromium does not start: {error.message.splitlines()[0]}") from None
         yield browser

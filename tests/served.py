@@ -2,7 +2,7 @@
 
 import http.client
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from threading import Event, Thread
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -56,10 +56,10 @@ class Visit:
     ) -> Answered:
         connection = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=PATIENCE)
         given = ({"Cookie": self.cookie} if self.cookie else {}) | dict(headers or {})
-        connection.request(method, path, body, given)
-        response = connection.getresponse()
-        text = response.read().decode()
-        connection.close()
+        with closing(connection):
+            connection.request(method, path, body, given)
+            response = connection.getresponse()
+            text = response.read().decode()
         return Answered(response.status, {name.lower(): value for name, value in response.getheaders()}, text)
 
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import pytest
 from playwright.sync_api import Browser
-from test_html_hostile import SHORT, TEXTS
 
 from browser import NARROW, WIDE, Seen, chromium, installed_axe, opened, violations
 from conftest import available, unavailable
+from hostile_texts import SHORT, TEXTS
 from made_pages import answered, asked, call, everything, filled, telling
 from real_cli import cache_folder
 from retold.demo.home import make_home

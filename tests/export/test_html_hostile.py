@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markupsafe import escape
 
+from hostile_texts import SHORT, TEXTS
 from made_pages import answered, asked, call, filled, telling
 from retold.agents.registry import NotASession, read
 from retold.export.html import index_pieces, pieces
@@ -37,34 +38,6 @@ ATTRIBUTES = {
 LINKS = re.compile(r"#[\w-]+|https?://|mailto:|\./")
 BOXES = {("div", "prose"), ("pre", None), ("pre", "code"), ("pre", "diff"), ("style", None)}
 """In these a text decides what is in them."""
-TEXTS = [
-    "<script>hit()</script>",
-    '"><img src=x onerror=hit()>',
-    "' onmouseover='hit()",
-    "</style><script>hit()</script>",
-    "</details></article></main></body></html><h1>Mine</h1>",
-    "</pre></code></p></div><iframe src=//example.org></iframe>",
-    "</title><svg onload=hit()>",
-    "<!-- <![CDATA[ <?xml <!doctype html><base href=//example.org>",
-    "[click](javascript:hit()) [click](JaVaScRiPt&colon;hit()) [x](data:text/html,<script>hit()</script>) [y](vbscript:hit)",
-    "![x](https://example.org/track.png) ![y](data:image/svg+xml;base64,PHN2Zy8+) ![z](file:///etc/passwd)",
-    "<a href=\"javascript:hit()\" id=m1 name=conversation style='position:fixed'>x</a>",
-    '```"><script>hit()</script>\nunclosed',
-    "~~~html onload=hit()\n<script>hit()</script>\n~~~\n```\n</code></pre>",
-    "[ref]: javascript:hit()\n\n[ref] [a][ref]",
-    "[x](https://example.org/\"onmouseover=hit() 't')",
-    "<https://example.org/?<script>> <javascript:hit()>",
-    "\u202egnp.exe \u2066\u2067\u200f\u200b\ufeff\u2028\x00\x1b]0;title\x07",
-    "{{ 7 * 7 }} {% raw %} {{ page.__class__ }} %s %(x)s {0} {title}",
-    "body { background: url(https://example.org) } @import 'x';",
-    "&lt;script&gt; &#60;script&#62; &amp;lt; &bogus;",
-    "| a | b |\n|---|---|\n| <td onclick=hit()> | </table> |",
-    "> " * 500 + "deep",
-    "".join("  " * depth + "- a\n" for depth in range(200)),
-    "*** Begin Patch\n</span></pre><script>",
-    "\r\n\r \t\v\f\x85",
-]
-SHORT = [text for text in TEXTS if len(text) < 1000]
 
 
 class Skeleton(HTMLParser):

@@ -5,20 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from made_home import MadeHome, gemini, user
-from persons import Person
+from herons import heron_person
 from served import Visit, served
 
 
 @pytest.fixture
 def visit(tmp_path: Path) -> Iterator[Visit]:
-    home = MadeHome(tmp_path / "ann")
-    home.lines(
-        "den", 1, 1, [user("u1", 1, "Where do herons nest?"), gemini("g1", 2, "In reeds.")], kind="main"
-    )
-    person = Person(home.folder)
-    person.sync()
-    with served(str(person.archive)) as visit:
+    with served(str(heron_person(tmp_path).archive)) as visit:
         yield visit
 
 

@@ -19,7 +19,7 @@ SELECT path, home, size, modified_ns, refusal, EXISTS (SELECT 1 FROM originals W
 FROM sources WHERE agent = ? AND NOT is_beside
 """
 _OWNED = """
-SELECT key, sessions.agent, native_id, kind, title, path, sources.home
+SELECT key, sessions.agent, native_id, kind, title, path, sources.home, sources.cluster IS NULL
 FROM sessions JOIN session_sources ON session = sessions.id JOIN sources ON sources.id = source
 WHERE NOT is_beside ORDER BY sessions.ended_at DESC, key, path
 """
@@ -41,9 +41,12 @@ def held_files(record: Record, agent: str) -> Iterator[tuple[Any, ...]]:
 
 
 def owned_files(record: Record) -> Iterator[tuple[Any, ...]]:
-    """Yield key, agent, native id, kind and title of each session, once with path and home of each file."""
-    for *session, path, home in record.rows(_OWNED):
-        yield (*session, as_path(path), as_path(home))
+    """Yield key, agent, native id, kind and title of each session, once with path and home of each file.
+
+    Last is whether the file may hold something of many sessions, as a log of prompts does.
+    """
+    for *session, path, home, is_of_many in record.rows(_OWNED):
+        yield (*session, as_path(path), as_path(home), bool(is_of_many))
 
 
 def lone_subagents(record: Record) -> Iterator[tuple[str, str, str | None]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import asynccontextmanager
 from functools import partial
+from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
@@ -20,7 +23,7 @@ from retold.web.answer import Answer, Asked, Missing, Moved, Page, Sent, Shown
 from retold.web.entrance import Entrance
 from retold.web.entry import entered
 from retold.web.following import Following
-from retold.web.guard import ENTER, STATIC, Guard
+from retold.web.guard import ENTER, STATIC, Guard, Refusal, refused
 from retold.web.looks import address, rendered, static
 from retold.web.pages import PAGES
 from retold.web.readers import Readers
@@ -31,7 +34,7 @@ _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
-def application(folder: str, entrance: Entrance, hosts: Collection[str]) -> ASGIApp:
+def application(folder: str, entrance: Entrance, hosts: Container[str]) -> ASGIApp:
     """Return all pages over the archive in a folder, behind their guard."""
     readers, following = Readers(folder), Following(folder)
 
@@ -47,20 +50,27 @@ def application(folder: str, entrance: Entrance, hosts: Collection[str]) -> ASGI
         Route("/live", following.stream),
         *(_route(page, readers, entrance) for page in PAGES),
     ]
-    return Guard(Starlette(routes=routes, lifespan=open_for_requests), entrance, hosts)
+    handlers: dict[Any, Any] = {
+        404: partial(_lost, entrance),
+        405: partial(_lost, entrance),
+        Exception: _failed,
+    }
+    app = Starlette(routes=routes, lifespan=open_for_requests, exception_handlers=handlers)
+    app.router.redirect_slashes = False
+    return Guard(app, entrance, hosts)
 
 
 def _route(page: Page, readers: Readers, entrance: Entrance) -> Route:
     async def endpoint(request: Request) -> Response:
         began = time.perf_counter()
+        visitor = request.state.visitor
         try:
             form = await form_of(request) if page.is_post else {}
+            asked = asked_of(request, form, entrance.form_token(visitor))
         except (ValueError, ClientDisconnect):
-            return PlainTextResponse("This form cannot be understood\n", 400)
-        visitor = request.state.visitor
+            return refused(Refusal(400, "This cannot be understood"))
         if page.is_post and not entrance.is_form_token(visitor, form.get("token")):
-            return PlainTextResponse("This form is of another visit: load the page again\n", 403)
-        asked = asked_of(request, form, entrance.form_token(visitor))
+            return refused(Refusal(403, "This form is of another visit: load the page again"))
         answer = await readers.asked(partial(_answered, page, asked))
         answer.headers["server-timing"] = f"all;dur={(time.perf_counter() - began) * 1000:.1f}"
         return answer
@@ -90,10 +100,27 @@ def _response(answer: Answer, asked: Asked) -> Response:
             }
             return HTMLResponse(rendered(template, given | dict(values)), status)
         case Sent(name, media_type, pieces):
-            told = {"content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
+            told = {
+                "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
+            }
             return StreamingResponse(iter(pieces), media_type=media_type, headers=told)
         case Moved(path, query):
             return RedirectResponse(address(path, **query), 303)
+
+
+async def _lost(entrance: Entrance, request: Request, _: Exception) -> Response:
+    """Answer where there is no page; strangers are told no more than that."""
+    if not entrance.knows(request.state.visitor):
+        return PlainTextResponse("Not found\n", 404)
+    asked = asked_of(request, {}, entrance.form_token(request.state.visitor))
+    return _response(Shown("missing.html", {"text": "There is no such page."}, 404), asked)
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    """Tell of a bug of ours where the server runs; what a transcript put into its words stays out of the terminal."""
+    where = "".join(traceback.format_tb(error.__traceback__))
+    sys.stderr.write(f"{where}retold: a bug of ours: {type(error).__name__}\n")
+    return PlainTextResponse("A bug of ours: the terminal tells where\n", 500)
 
 
 async def _file(request: Request) -> Response:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
+from threading import current_thread, main_thread
 
 import msgspec
 import uvicorn
 
 from retold.web.app import application
+from retold.web.connection import Connection
 from retold.web.entrance import Entrance
-from retold.web.guard import ENTER
+from retold.web.guard import ENTER, MOST
 from retold.web.looks import address
+from retold.web.names import LOOPBACK, Names
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _CLOSING = 1
 """Seconds for which open connections are waited for at the end."""
 
@@ -47,16 +50,18 @@ class Web:
         self._socket = _bound(place)
         self.port: int = self._socket.getsockname()[1]
         self.entrance = Entrance(self.port, place.token)
-        app = application(place.folder, self.entrance, [f"{name}:{self.port}" for name in _names(place)])
+        app = application(place.folder, self.entrance, Names(self.port, place.names, place.is_open))
         self._server = _Server(
             uvicorn.Config(
                 app,
+                http=Connection,
                 access_log=False,
                 log_config=None,
+                log_level="critical",  # what strangers send is not worth a line; our own bugs are told by the pages
                 server_header=False,
                 proxy_headers=False,
                 ws="none",
-                h11_max_incomplete_event_size=32_768,
+                h11_max_incomplete_event_size=2 * MOST,
                 timeout_graceful_shutdown=_CLOSING,
             )
         )
@@ -67,11 +72,14 @@ class Web:
 
     def front(self) -> str:
         """Return the address without a key, for those who know the token."""
-        return f"http://{_named(self._place.host)}:{self.port}{ENTER}"
+        return f"http://{_named(_reached(self._place.host))}:{self.port}{ENTER}"
 
     def run(self, begun: Callable[[], None]) -> None:
         """Serve until the process is told to end; `begun` is called once the port answers."""
         self._server.begun = begun
+        if current_thread() is main_thread():
+            # To be terminated is to end as with Ctrl-C: what has to be cleared away is.
+            signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
             asyncio.run(self._server.serve(sockets=[self._socket]))
 
@@ -104,19 +112,14 @@ def _bound(place: Place) -> socket.socket:
     return made
 
 
-def _names(place: Place) -> Iterator[str]:
-    """Yield what browsers may call this server; an address of numbers cannot be made to lead elsewhere."""
-    yield from map(_named, LOOPBACK)
-    if place.is_open:
-        yield _named(place.host)
-        yield from map(_named, _addresses())
-        yield from (name.lower() for name in (socket.gethostname(), *place.names))
-
-
-def _addresses() -> Iterator[str]:
+def _reached(host: str) -> str:
+    """Return an address under which others reach what listens at all of them."""
+    if host not in ("0.0.0.0", "::", ""):  # noqa: S104 - what the person gave
+        return host
     with suppress(OSError):
-        for *_, found in socket.getaddrinfo(socket.gethostname(), None):
-            yield str(found[0])
+        found = [str(place[0]) for *_, place in socket.getaddrinfo(socket.gethostname(), None)]
+        return next((one for one in found if not one.startswith(("127.", "::1", "fe80"))), host)
+    return host
 
 
 def _named(host: str) -> str:

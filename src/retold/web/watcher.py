@@ -17,7 +17,7 @@ _PATIENCE = 5
 def watching(env: Mapping[str, str]) -> Iterator[None]:
     """Let it run meanwhile."""
     child = subprocess.Popen(  # noqa: S603 - ourselves
-        [sys.executable, "-m", __name__],
+        [sys.executable, "-P", "-m", __name__],  # -P: the folder it is started in is nothing to import from
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

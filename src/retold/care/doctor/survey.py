@@ -44,7 +44,7 @@ class Archived(msgspec.Struct, frozen=True):
     kind: str
     title: str | None
     files: tuple[tuple[str, str], ...]
-    """Path and home of each."""
+    """Path and home of each that is its own; of logs in which many sessions are, only where it has no other."""
 
     @property
     def is_main(self) -> bool:
@@ -165,7 +165,12 @@ def _place(agent: Agent, home: Home, *, is_kept: bool) -> Place:
 
 
 def _sessions(record: Record) -> list[Archived]:
-    files: dict[tuple[str, str, str | None, str, str | None], list[tuple[str, str]]] = {}
-    for key, agent, native_id, kind, title, path, home in owned_files(record):
-        files.setdefault((key, agent, native_id, kind, title), []).append((path, home))
-    return [Archived(*session, tuple(same)) for session, same in files.items()]
+    files: dict[tuple[str, str, str | None, str, str | None], list[tuple[str, str, bool]]] = {}
+    for key, agent, native_id, kind, title, *file in owned_files(record):
+        files.setdefault((key, agent, native_id, kind, title), []).append((file[0], file[1], file[2]))
+    return [Archived(*session, _own(same)) for session, same in files.items()]
+
+
+def _own(files: Sequence[tuple[str, str, bool]]) -> tuple[tuple[str, str], ...]:
+    own = tuple((path, home) for path, home, is_of_many in files if not is_of_many)
+    return own or tuple((path, home) for path, home, _ in files)

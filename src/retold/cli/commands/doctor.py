@@ -40,12 +40,9 @@ def run(options: Namespace, console: Console) -> int:
 
 def _well(seen: Survey) -> str:
     """Return what is said where nothing is at risk."""
-    import shutil
+    from retold.care.doctor.standing import room
 
-    from retold.archive.health import own_files
-
-    size = sum(os.path.getsize(path) for path in own_files(seen.folder))
-    free = shutil.disk_usage(seen.folder).free
+    found = room(seen.folder)
     count = len(seen.sessions)
     sessions = f"{count:,} session{'' if count == 1 else 's'}"
-    return f"Nothing is at risk: {sessions} archived, {size / 1e6:,.1f} MB; {free / 1e9:,.0f} GB are free."
+    return f"Nothing is at risk: {sessions} archived, {found.size / 1e6:,.1f} MB; {found.free / 1e9:,.0f} GB are free."

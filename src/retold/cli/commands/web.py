@@ -71,8 +71,10 @@ def _begin(web: Web, console: Console, *, has_browser: bool, is_open: bool) -> N
     _tell_link(web, console)
     if has_browser:
         from retold.web.browser import open_link
+        from retold.web.peers import is_told
 
-        Thread(target=open_link, args=(web.link(),), daemon=True).start()
+        safe = {"is_safe_to_tell": is_told(web.port)}
+        Thread(target=open_link, args=(web.link(),), kwargs=safe, daemon=True).start()
     if sys.stdin.isatty():
         Thread(target=_answer_enter, args=(web, console), daemon=True).start()
 

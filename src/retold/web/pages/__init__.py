@@ -1,6 +1,17 @@
 """The pages: each file has those of one thing, and names what answers where."""
 
-from retold.web.pages import files, projects, session, session_pieces, session_ways, sessions, spend, tools
+from retold.web.pages import (
+    files,
+    health,
+    projects,
+    restore,
+    session,
+    session_pieces,
+    session_ways,
+    sessions,
+    spend,
+    tools,
+)
 
 PAGES = (
     *sessions.PAGES,
@@ -11,4 +22,6 @@ PAGES = (
     *files.PAGES,
     *spend.PAGES,
     *tools.PAGES,
+    *health.PAGES,
+    *restore.PAGES,
 )

@@ -1,0 +1,107 @@
+"""What is at risk, what is lost, and the buttons that mend it."""
+
+import os
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from retold.archive.record import Record
+from retold.care.doctor.finding import KEEP
+from retold.export.sums import THREATS, Gathered
+from retold.ingest.home import retold_home
+from retold.model.finding import Finding
+from retold.web.answer import Answer, Asked, Moved, Page, Shown
+from retold.web.checkups import Checked, Checkups
+from retold.web.syncing import Outcome, sync
+
+MOST = 200
+"""Sessions of a kind that are shown one by one."""
+SHOWN = {"": "Everything", "lost": "Lost sessions", "soon": "Going soon"}
+"""What may be looked at, in words."""
+
+
+class Home(msgspec.Struct, frozen=True):
+    """What is told of a home; of everything that is about no home, if it has no name."""
+
+    name: str | None
+    standing: Any
+    gathered: Sequence[Gathered]
+
+
+class Desk:
+    """What is remembered from one request to the next."""
+
+    def __init__(self) -> None:
+        self.checkups = Checkups()
+        self.outcome: Outcome | None = None
+
+
+@cache
+def desk(folder: str) -> Desk:
+    """Return the desk of an archive."""
+    del folder  # each has its own
+    return Desk()
+
+
+def health(asked: Asked, _: Record) -> Answer:
+    """Answer with all that was found, or with one sort of it."""
+    own = desk(retold_home(os.environ))
+    if asked.get("again"):
+        own.checkups.latest(os.environ, is_new=True)
+        return Moved("/health", {"show": _show(asked)})
+    checked = own.checkups.latest(os.environ)
+    return Shown("health.html", _values(checked, _show(asked), own.outcome if asked.get("synced") else None))
+
+
+def archive_now(_asked: Asked, _: Record) -> Answer:
+    """Bring the archive up to date; the page tells what that came to."""
+    own = desk(retold_home(os.environ))
+    own.outcome = sync(os.environ)
+    own.checkups.forget()
+    return Moved("/health", {"synced": "1"})
+
+
+def _show(asked: Asked) -> str:
+    show = asked.get("show")
+    return show if show in SHOWN else ""
+
+
+def _values(checked: Checked, show: str, outcome: Outcome | None) -> Mapping[str, Any]:
+    findings = [finding for same in checked.findings for finding in same.findings]
+    sorts = {name: sum(_is_meant(one, name) for one in findings) for name in SHOWN}
+    return {
+        "checked": checked,
+        "homes": _homes(checked, show),
+        "lost": sorts["lost"],
+        "unarchived": sum(one.code in THREATS and one.severity == "loss" for one in findings),
+        "risks": [one for one in checked.findings if one.findings[0].is_risk],
+        "files": sum(one.files for one in checked.standings),
+        "known": sum(one.known for one in checked.standings),
+        "sorts": [(name, words, sorts[name]) for name, words in SHOWN.items()],
+        "show": show,
+        "outcome": outcome,
+        "keep": KEEP,
+        "most": MOST,
+    }
+
+
+def _is_meant(finding: Finding, show: str) -> bool:
+    return show == "" or (finding.code == "lost" if show == "lost" else finding.code in THREATS)
+
+
+def _homes(checked: Checked, show: str) -> list[Home]:
+    """Return the homes, first those of which the worst was found; then the others, that are well."""
+    standing = {one.home: one for one in checked.standings}
+    found: dict[str | None, list[Gathered]] = {}
+    for same in checked.findings:
+        if _is_meant(same.findings[0], show):
+            found.setdefault(same.home, []).append(same)
+    homes = [Home(name, standing.get(name or ""), gathered) for name, gathered in found.items()]
+    well = [] if show else [Home(name, one, ()) for name, one in standing.items() if name not in found]
+    order = ("loss", "warning", "note")
+    return sorted(homes, key=lambda home: order.index(home.gathered[0].severity)) + well
+
+
+PAGES = (Page("/health", health), Page("/health/sync", archive_now, is_post=True))

@@ -1,0 +1,30 @@
+"""Texts that were written to do harm where they are shown as a page."""
+
+TEXTS = [
+    "<script>hit()</script>",
+    '"><img src=x onerror=hit()>',
+    "' onmouseover='hit()",
+    "</style><script>hit()</script>",
+    "</details></article></main></body></html><h1>Mine</h1>",
+    "</pre></code></p></div><iframe src=//example.org></iframe>",
+    "</title><svg onload=hit()>",
+    "<!-- <![CDATA[ <?xml <!doctype html><base href=//example.org>",
+    "[click](javascript:hit()) [click](JaVaScRiPt&colon;hit()) [x](data:text/html,<script>hit()</script>) [y](vbscript:hit)",
+    "![x](https://example.org/track.png) ![y](data:image/svg+xml;base64,PHN2Zy8+) ![z](file:///etc/passwd)",
+    "<a href=\"javascript:hit()\" id=m1 name=conversation style='position:fixed'>x</a>",
+    '```"><script>hit()</script>\nunclosed',
+    "~~~html onload=hit()\n<script>hit()</script>\n~~~\n```\n</code></pre>",
+    "[ref]: javascript:hit()\n\n[ref] [a][ref]",
+    "[x](https://example.org/\"onmouseover=hit() 't')",
+    "<https://example.org/?<script>> <javascript:hit()>",
+    "\u202egnp.exe \u2066\u2067\u200f\u200b\ufeff\u2028\x00\x1b]0;title\x07",
+    "{{ 7 * 7 }} {% raw %} {{ page.__class__ }} %s %(x)s {0} {title}",
+    "body { background: url(https://example.org) } @import 'x';",
+    "&lt;script&gt; &#60;script&#62; &amp;lt; &bogus;",
+    "| a | b |\n|---|---|\n| <td onclick=hit()> | </table> |",
+    "> " * 500 + "deep",
+    "".join("  " * depth + "- a\n" for depth in range(200)),
+    "*** Begin Patch\n</span></pre><script>",
+    "\r\n\r \t\v\f\x85",
+]
+SHORT = [text for text in TEXTS if len(text) < 1000]
