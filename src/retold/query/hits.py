@@ -24,9 +24,11 @@ HITS = 3
 class Hit:
     """A place where it is said."""
 
-    __slots__ = ("at", "fate", "matches", "message", "role", "snippet", "tool")
+    __slots__ = ("at", "fate", "matches", "message", "role", "seq", "snippet", "tool")
 
-    def __init__(self, message: Sequence[Any], tool: str | None, shown: Shown) -> None:
+    def __init__(self, message: Sequence[Any], tool: str | None, shown: Shown, seq: int) -> None:
+        self.seq = seq
+        """Its place in the timeline of the full view."""
         self.message, self.role, self.fate, self.at = message
         self.tool = tool
         self.snippet, self.matches = shown
@@ -35,10 +37,10 @@ class Hit:
 class Conversation:
     """A session with its hits."""
 
-    __slots__ = ("ended_at", "hits", "key", "project", "score", "title")
+    __slots__ = ("ended_at", "hits", "key", "project", "score", "session", "title")
 
-    def __init__(self, row: Sequence[Any], score: float, hits: list[Hit]) -> None:
-        self.score, self.hits = score, hits
+    def __init__(self, session: int, row: Sequence[Any], score: float, hits: list[Hit]) -> None:
+        self.session, self.score, self.hits = session, score, hits
         self.key, self.title, root, native_key, project_hash, evidence, self.ended_at = row
         self.project = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
 
@@ -46,7 +48,7 @@ class Conversation:
 def conversation_of(record: Record, session: int, score: float, hits: list[Hit]) -> Conversation | None:
     """Return a session with its hits; None if it has gone meanwhile."""
     row = heading_row(record, session)
-    return None if row is None else Conversation(row, score, hits)
+    return None if row is None else Conversation(session, row, score, hits)
 
 
 def hit_of(record: Record, found: Found, shown: Shown) -> Hit:
@@ -54,7 +56,7 @@ def hit_of(record: Record, found: Found, shown: Shown) -> Hit:
     row = message_row(record, found.session, found.seq)
     message = (None, None, "live", None) if row is None else (*row[:3], as_time(row[3]))
     tool = None if found.place is None else tool_of(record, found.session, found.seq, found.place)
-    return Hit(message, tool, shown)
+    return Hit(message, tool, shown, found.seq)
 
 
 def as_time(micros: int | None) -> str | None:
