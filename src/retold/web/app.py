@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from urllib.parse import quote
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
@@ -25,6 +26,7 @@ from retold.web.looks import address, rendered, static
 from retold.web.pages import PAGES
 from retold.web.readers import Readers
 from retold.web.request import asked_of, form_of
+from retold.web.scans import Scans
 
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
@@ -33,7 +35,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def application(folder: str, entrance: Entrance, hosts: Collection[str]) -> ASGIApp:
     """Return all pages over the archive in a folder, behind their guard."""
-    readers, following = Readers(folder), Following(folder)
+    readers, following, scans = Readers(folder), Following(folder), Scans(folder)
 
     @asynccontextmanager
     async def open_for_requests(_: Starlette) -> AsyncIterator[None]:
@@ -45,12 +47,12 @@ def application(folder: str, entrance: Entrance, hosts: Collection[str]) -> ASGI
         Route(STATIC + "{edition}/{name}", _file),
         Route(ENTER, partial(entered, entrance=entrance), methods=["GET", "POST"]),
         Route("/live", following.stream),
-        *(_route(page, readers, entrance) for page in PAGES),
+        *(_route(page, readers, scans, entrance) for page in PAGES),
     ]
     return Guard(Starlette(routes=routes, lifespan=open_for_requests), entrance, hosts)
 
 
-def _route(page: Page, readers: Readers, entrance: Entrance) -> Route:
+def _route(page: Page, readers: Readers, scans: Scans, entrance: Entrance) -> Route:
     async def endpoint(request: Request) -> Response:
         began = time.perf_counter()
         try:
@@ -61,6 +63,9 @@ def _route(page: Page, readers: Readers, entrance: Entrance) -> Route:
         if page.is_post and not entrance.is_form_token(visitor, form.get("token")):
             return PlainTextResponse("This form is of another visit: load the page again\n", 403)
         asked = asked_of(request, form, entrance.form_token(visitor))
+        if page.scan is not None and (job := page.scan(asked)) is not None:
+            scanned = await scans.scanned(job, request.is_disconnected)
+            asked = msgspec.structs.replace(asked, scanned=scanned)
         answer = await readers.asked(partial(_answered, page, asked))
         answer.headers["server-timing"] = f"all;dur={(time.perf_counter() - began) * 1000:.1f}"
         return answer
