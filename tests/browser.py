@@ -17,7 +17,7 @@ from real_cli import UnavailableError, install_once
 AXE_VERSION = "4.14.0"
 WIDE, NARROW = 1280, 360
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
-_WATCH = "window.hits = 0; window.hit = () => { window.hits += 1; };"
+WATCH = "window.hits = 0; window.hit = () => { window.hits += 1; };"
 _AXE = "axe.run(document, {resultTypes: ['violations']}).then(found => found.violations)"
 
 
@@ -82,7 +82,7 @@ def opened(browser: Browser, file: Path, width: int = WIDE, **options: Any) -> I
             route.abort()
 
     context = browser.new_context(viewport={"width": width, "height": 800}, **options)
-    context.add_init_script(_WATCH)
+    context.add_init_script(WATCH)
     page = context.new_page()
     page.on("console", lambda message: deeds.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: deeds.append(f"error: {error}"))

@@ -1,5 +1,5 @@
 """The pages: each file has those of one thing, and names what answers where."""
 
-from retold.web.pages import sessions
+from retold.web.pages import palette, sessions
 
-PAGES = (*sessions.PAGES,)
+PAGES = (*sessions.PAGES, *palette.PAGES)
