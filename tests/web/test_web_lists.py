@@ -127,7 +127,8 @@ def test_nothing_of_a_transcript_or_an_address_is_taken_for_markup(tmp_path: Pat
             assert "{{7*7}}" in answered.text or "palette" in page, page
             assert len(rows(answered.text)) == ("/?q=weasel" in page) or "/?q=weasel" not in page, page
         assert visit.get("/?q=%00&mode=letters").status == 200
-        assert visit.get("/?q=" + "a+" * 199).status == 200
+        assert "These are more than 24 words: write fewer." in visit.get("/?q=" + "a+" * 199).text
+        assert visit.get("/palette?q=" + "a+" * 199).status == 200
 
 
 def test_many_values_of_a_facet_are_folded(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from retold.archive.record import Record
 from retold.projects.matching import is_meant
 from retold.query.facets import conditions_of
 from retold.query.holding import Holding, holding_of
-from retold.query.language import Query, parse
+from retold.query.language import Query, Unclear, parse
 from retold.query.search import FAR, MOST, Search
 from retold.query.wanted import Wanted
 
@@ -19,6 +19,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from retold.query.ranking import Ranked
 
+MOST_TERMS = 24
 COUNTED = 200
 """So many conversations are looked for even where fewer are shown: what is counted is then true, until there are more."""
 
@@ -52,13 +53,22 @@ def finding(record: Record, sought: Sought, first: int, most: int) -> Finding:
 
     A word that nobody said may be one that somebody is typing: then all that begin so are found.
     """
-    query = parse(sought.text)
+    query = short_query(sought.text)
     found = _Finder(record, query, sought).finding(first, most)
     last = query.terms[-1] if query.terms else None
     if found.sessions or last is None or last.kind != "word" or not sought.text.endswith(last.text):
         return found
     begun = _Finder(record, parse(f"{sought.text}*"), sought).finding(first, most)
     return msgspec.structs.replace(begun, begun=last.text)
+
+
+def short_query(text: str) -> Query:
+    """Return the query that a text means, if it has not so many words that others would have to wait for it."""
+    query = parse(text)
+    terms = [term for clause in query.clauses for term in clause.alternatives]
+    if len(terms) > MOST_TERMS:
+        raise Unclear(f"these are more than {MOST_TERMS} words: write fewer", terms[MOST_TERMS].place)
+    return query
 
 
 def everything_found(record: Record, sought: Sought, found: Finding) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from retold.archive.record import Record
 from retold.projects.matching import is_meant
 from retold.query.cards import Card, cards
 from retold.query.expression import expression
+from retold.query.finding import short_query
 from retold.query.holding import Holding, holding_of
 from retold.query.language import Query, Unclear, parse
 from retold.query.places import Place as Project
@@ -65,7 +66,7 @@ def leap(record: Record, text: str) -> Leap:
 def _said(record: Record, text: str) -> list[Holding]:
     """Return the best conversations that say it in one message, or else, newest first, those that say what begins so."""
     index = Index(record, is_meant, is_mapped=False)
-    query = parse(text)
+    query = short_query(text)
     search = Search(record, query, Wanted(query.fields, is_local=True), index)
     if not query.terms:
         return []
