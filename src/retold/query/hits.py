@@ -27,10 +27,10 @@ class Hit:
     __slots__ = ("at", "fate", "matches", "message", "role", "seq", "snippet", "tool")
 
     def __init__(self, message: Sequence[Any], tool: str | None, shown: Shown, seq: int) -> None:
-        self.seq = seq
-        """Its place in the timeline of the full view."""
         self.message, self.role, self.fate, self.at = message
         self.tool = tool
+        self.seq = seq
+        """The place in the timeline of the full view."""
         self.snippet, self.matches = shown
 
 

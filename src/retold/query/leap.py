@@ -10,9 +10,9 @@ from retold.archive.cards import titled_like
 from retold.archive.index import Found, Index
 from retold.archive.record import Record
 from retold.projects.matching import is_meant
-from retold.query.cards import Card, cards
 from retold.query.expression import expression
 from retold.query.finding import short_query
+from retold.query.glances import Glance, glances
 from retold.query.holding import Holding, holding_of
 from retold.query.language import Query, Unclear, parse
 from retold.query.places import Place as Project
@@ -38,24 +38,24 @@ class Leap(msgspec.Struct, frozen=True):
 
     said: Sequence[Row] = ()
     """Conversations in which it was said, each with one place."""
-    titled: Sequence[Card] = ()
+    titled: Sequence[Glance] = ()
     """Others that are called so."""
     projects: Sequence[Project] = ()
-    newest: Sequence[Card] = ()
+    newest: Sequence[Glance] = ()
     """Where nothing was typed yet."""
 
 
 def leap(record: Record, text: str) -> Leap:
     """Return what is offered for what was typed so far; a query that means nothing yet finds no words, only titles."""
     if not text:
-        return Leap(newest=cards(record, BASE, NEWEST))
+        return Leap(newest=glances(record, BASE, NEWEST))
     try:
         said = held_rows(record, _said(record, text)) if len(text) >= SHORTEST else []
     except Unclear:
         said = []
     known = {row.card.session for row in said}
     is_long = len(text) >= SHORTEST
-    named = cards(record, [*BASE, titled_like(text)], SAID + TITLED) if is_long else []
+    named = glances(record, [*BASE, titled_like(text)], SAID + TITLED) if is_long else []
     return Leap(
         said,
         [card for card in named if card.session not in known][:TITLED],

@@ -1,4 +1,4 @@
-"""A page of conversations, listed or found: their cards, how many there are, and by what they can be narrowed down."""
+"""A page of conversations, listed or found: each at a glance, how many there are, and by what they can be narrowed down."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from retold.archive.cards import among
 from retold.archive.conditions import of_kinds
 from retold.archive.listing import NOT_BELOW_OTHERS
 from retold.archive.record import Record
-from retold.query.cards import Card, cards, cards_of
 from retold.query.facets import Facet, Narrowing
 from retold.query.finding import Sought, everything_found, finding
+from retold.query.glances import Glance, glances, glances_of
 from retold.query.holding import Holding, Place
 from retold.query.wanted import LISTED
 
@@ -24,7 +24,7 @@ BASE = (of_kinds((*LISTED, "subagent")), NOT_BELOW_OTHERS)
 class Row(msgspec.Struct, frozen=True):
     """A conversation, and where in it it stands that was looked for."""
 
-    card: Card
+    card: Glance
     places: tuple[Place, ...] = ()
 
 
@@ -68,7 +68,7 @@ def usual_spans(today: datetime) -> dict[str, dict[str, str]]:
 def listed_shelf(record: Record, filters: Mapping[str, str], cut: Cut) -> Shelf:
     """Return the newest conversations; raises ValueError for a date that is none."""
     narrowing = Narrowing(record, BASE, filters)
-    found = cards(record, narrowing.all, cut.most, cut.first)
+    found = glances(record, narrowing.all, cut.most, cut.first)
     is_all = narrowing.count <= cut.first + cut.most
     shelf = Shelf(tuple(map(Row, found)), narrowing.count, is_all)
     return shelf if cut.is_bare else _faceted(shelf, narrowing)
@@ -96,7 +96,7 @@ def scanned_shelf(record: Record, holdings: Sequence[Holding], cut: Cut, *, is_e
 def held_rows(record: Record, holdings: Sequence[Holding]) -> list[Row]:
     """Return the rows of conversations that hold something, in their order."""
     places = {one.session: one.places for one in holdings}
-    return [Row(card, places[card.session]) for card in cards_of(record, list(places))]
+    return [Row(card, places[card.session]) for card in glances_of(record, list(places))]
 
 
 def _faceted(shelf: Shelf, narrowing: Narrowing) -> Shelf:

@@ -1,4 +1,4 @@
-"""Conversations as a page shows them: one card each."""
+"""Conversations at a glance, as a page of many shows them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retold.archive.record import Record, summary_of
 from retold.model.report import PICOS
 
 
-class Card(msgspec.Struct, frozen=True):
+class Glance(msgspec.Struct, frozen=True):
     """What is told of a conversation where there are many."""
 
     session: int
@@ -58,22 +58,22 @@ class _Summary(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Summary)
 
 
-def cards(record: Record, conditions: Iterable[Condition], limit: int, offset: int = 0) -> list[Card]:
-    """Return the cards of sessions, the newest first."""
-    return [_card(row) for row in card_rows(record, conditions, limit, offset)]
+def glances(record: Record, conditions: Iterable[Condition], limit: int, offset: int = 0) -> list[Glance]:
+    """Return at a glance sessions, the newest first."""
+    return [_glance(row) for row in card_rows(record, conditions, limit, offset)]
 
 
-def cards_of(record: Record, sessions: Sequence[int]) -> list[Card]:
-    """Return the cards of some sessions in their order, but for those that have gone meanwhile."""
-    found = {card.session: card for card in cards(record, [among(sessions)], len(sessions))}
+def glances_of(record: Record, sessions: Sequence[int]) -> list[Glance]:
+    """Return at a glance some sessions in their order, but for those that have gone meanwhile."""
+    found = {card.session: card for card in glances(record, [among(sessions)], len(sessions))}
     return [found[session] for session in sessions if session in found]
 
 
-def _card(row: Sequence[Any]) -> Card:
+def _glance(row: Sequence[Any]) -> Glance:
     number, key, agent, kind, parent, root, native_key, project_hash, title, ended_at, status, *rest = row
     messages, tokens, estimated, packed, subagents, is_there = rest
     told = _DECODER.decode(summary_of(packed))
-    return Card(
+    return Glance(
         session=number,
         key=key,
         agent=agent,
