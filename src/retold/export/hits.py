@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from retold.query.hits import Conversation, Hit
+    from retold.query.holding import Place
+
+FATES = {"rewound": "taken back", "compacted": "before the compression", "superseded": "written anew"}
+"""What became of what is not live any more."""
+_SPEAKERS = {"user": "you", "assistant": "agent", "system": "notice"}
 
 
 def conversation_lines(conversation: Conversation) -> Iterator[list[tuple[str, str]]]:
@@ -26,16 +31,22 @@ def conversation_lines(conversation: Conversation) -> Iterator[list[tuple[str, s
 
 def hit_pieces(hit: Hit) -> list[tuple[str, str]]:
     """Return a place where it is said, in pieces: who said it, and the words with what was looked for apart."""
-    return [("faint", f"{_place(hit)}: "), *_marked(hit)]
+    return [("faint", f"{_place(hit)}: "), *marked(hit)]
 
 
 def _place(hit: Hit) -> str:
     """Return who said it or which tool gave it, and what became of it."""
-    who = hit.tool or {"user": "you", "assistant": "agent", "system": "notice"}.get(hit.role or "", "summary")
+    who = speaker(hit)
     return who if hit.fate == "live" else f"{who} ({hit.fate})"
 
 
-def _marked(hit: Hit) -> Iterator[tuple[str, str]]:
+def speaker(hit: Hit | Place) -> str:
+    """Return who said it, or which tool gave it."""
+    return hit.tool or _SPEAKERS.get(hit.role or "", "summary")
+
+
+def marked(hit: Hit | Place) -> Iterator[tuple[str, str]]:
+    """Yield a snippet in pieces with their styles."""
     place = 0
     for start, end in hit.matches:
         yield "plain", hit.snippet[place:start]

@@ -37,10 +37,10 @@ class Hit:
 class Conversation:
     """A session with its hits."""
 
-    __slots__ = ("ended_at", "hits", "key", "project", "score", "title")
+    __slots__ = ("ended_at", "hits", "key", "project", "score", "session", "title")
 
-    def __init__(self, row: Sequence[Any], score: float, hits: list[Hit]) -> None:
-        self.score, self.hits = score, hits
+    def __init__(self, session: int, row: Sequence[Any], score: float, hits: list[Hit]) -> None:
+        self.session, self.score, self.hits = session, score, hits
         self.key, self.title, root, native_key, project_hash, evidence, self.ended_at = row
         self.project = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
 
@@ -48,7 +48,7 @@ class Conversation:
 def conversation_of(record: Record, session: int, score: float, hits: list[Hit]) -> Conversation | None:
     """Return a session with its hits; None if it has gone meanwhile."""
     row = heading_row(record, session)
-    return None if row is None else Conversation(row, score, hits)
+    return None if row is None else Conversation(session, row, score, hits)
 
 
 def hit_of(record: Record, found: Found, shown: Shown) -> Hit:

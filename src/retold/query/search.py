@@ -51,20 +51,27 @@ class Search:
 
     def conversations(self, limit: int) -> Iterator[Conversation]:
         """Yield the best conversations, the best first: those whose id was typed before all others."""
-        found = self._ranked(limit)
+        return self.told(self.found(limit)[:limit])
+
+    def told(self, found: Ranked) -> Iterator[Conversation]:
+        """Yield conversations that were found, with the places where it is said."""
         best = max([score for _, score, _ in found], default=1.0) or 1.0
-        for place, (session, score, docs) in enumerate(found[:limit]):
+        for place, (session, score, docs) in enumerate(found):
             hits = list(self._hits(docs[: HITS if place < SHOWN_AT_LENGTH else 1]))
             conversation = conversation_of(self._record, session, score / best, hits)
             if conversation is not None:
                 yield conversation
 
-    def _ranked(self, limit: int) -> Ranked:
-        """Return those whose id it is, those that say it in one message, those where it went by, and so on."""
+    def found(self, limit: int, most: int = MOST) -> Ranked:
+        """Return those whose id it is, those that say it in one message, those where it went by, and so on.
+
+        There may be more than asked for; if there are fewer, there are no more.
+        """
         if not self.query.terms:
             return ranked(self._unasked(limit))
-        found: Ranked = [(session, 1.0, []) for session in self._named()]
-        found = followed(found, ranked(self.said())) if found else ranked(self.said())
+        found: Ranked = [(session, 1.0, []) for session in self.named()]
+        said = ranked(self.said(most=most))
+        found = followed(found, said) if found else said
         for further in (self._shown, self._by_names, self._scattered):
             if len(found) < limit:
                 known = {session for session, *_ in found}
@@ -78,7 +85,7 @@ class Search:
         for file in self._index.files:
             yield from file.beginnings(without, self._conditions, limit)
 
-    def _named(self) -> Iterator[int]:
+    def named(self) -> Iterator[int]:
         """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so."""
         terms = self.query.terms
         if len(terms) == 1 and not self.query.fields and len(terms[0].text) >= SHORTEST_ID:

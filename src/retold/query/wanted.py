@@ -25,7 +25,9 @@ _DATES = ("after", "before")
 class Wanted:
     """What must hold: of sessions, and of the messages in them that a search finds."""
 
-    def __init__(self, fields: Iterable[Field] = ()) -> None:
+    def __init__(self, fields: Iterable[Field] = (), *, is_local: bool = False) -> None:
+        """Take the fields of a query; days are those of UTC, or of where we are."""
+        self._is_local = is_local
         self.sessions: list[Condition] = []
         self.messages: list[Condition] = []
         for field in fields:
@@ -35,7 +37,7 @@ class Wanted:
         """Add a condition; a list, which has no messages, asks of a whole session what a search asks of a message."""
         name = ALIASES.get(name, name)
         of_message = self._of_message(name, value) if in_messages else None
-        found = of_message or Condition(OF_SESSIONS[_name(name)], _value(name, value))
+        found = of_message or Condition(OF_SESSIONS[_name(name)], self._value(name, value))
         conditions = self.sessions if of_message is None else self.messages
         conditions.append(found.negated() if is_negated else found)
 
@@ -51,22 +53,21 @@ class Wanted:
             return Condition(FAILED) if value == "error" else Condition(OF_MESSAGES["fate"], value)
         return Condition(OF_MESSAGES[name], value) if name in OF_MESSAGES else None
 
+    def _value(self, name: str, value: str) -> str:
+        if name in _DATES:
+            return moment(name, value, is_local=self._is_local)
+        return _KINDS[value] if name == "is" else value
+
 
 def _name(name: str) -> str:
     return "kind" if name == "is" else name
 
 
-def _value(name: str, value: str) -> str:
-    if name in _DATES:
-        return moment(name, value)
-    return _KINDS[value] if name == "is" else value
-
-
-def moment(name: str, value: str) -> str:
+def moment(name: str, value: str, *, is_local: bool = False) -> str:
     """Return the moment that a date means, as text that sorts as times do; raises ValueError for what is no date."""
     from datetime import UTC, datetime  # few lists are asked for by date
 
     from retold.query.dates import parse_since, parse_until
 
-    at = (parse_since if name == "after" else parse_until)(value, datetime.now(UTC))
+    at = (parse_since if name == "after" else parse_until)(value, datetime.now(UTC), is_local=is_local)
     return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

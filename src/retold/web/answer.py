@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from retold.archive.record import Record
+from retold.web.scanned import Job, Scanned
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -17,6 +18,8 @@ class Asked(msgspec.Struct, frozen=True):
     cookies: Mapping[str, str]
     form_token: str
     """What the forms of the answer must carry."""
+    scanned: Scanned | None = None
+    """What a page asked to be looked for ahead of its answer."""
 
     def get(self, name: str, default: str = "") -> str:
         """Return the first value of a name in the address."""
@@ -66,3 +69,5 @@ class Page(msgspec.Struct, frozen=True):
     path: str
     answer: Handler
     is_post: bool = False
+    scan: Callable[[Asked], Job | None] | None = None
+    """What has to be looked for in all text, ahead of the answer, by another process."""

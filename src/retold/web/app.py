@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
@@ -28,6 +29,7 @@ from retold.web.looks import address, rendered, static
 from retold.web.pages import PAGES
 from retold.web.readers import Readers
 from retold.web.request import asked_of, form_of
+from retold.web.scans import Scans
 
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
@@ -36,7 +38,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 def application(folder: str, entrance: Entrance, hosts: Container[str]) -> ASGIApp:
     """Return all pages over the archive in a folder, behind their guard."""
-    readers, following = Readers(folder), Following(folder)
+    readers, following, scans = Readers(folder), Following(folder), Scans(folder)
 
     @asynccontextmanager
     async def open_for_requests(_: Starlette) -> AsyncIterator[None]:
@@ -48,7 +50,7 @@ def application(folder: str, entrance: Entrance, hosts: Container[str]) -> ASGIA
         Route(STATIC + "{edition}/{name}", _file),
         Route(ENTER, partial(entered, entrance=entrance), methods=["GET", "POST"]),
         Route("/live", following.stream),
-        *(_route(page, readers, entrance) for page in PAGES),
+        *(_route(page, readers, scans, entrance) for page in PAGES),
     ]
     handlers: dict[Any, Any] = {
         404: partial(_lost, entrance),
@@ -60,7 +62,7 @@ def application(folder: str, entrance: Entrance, hosts: Container[str]) -> ASGIA
     return Guard(app, entrance, hosts)
 
 
-def _route(page: Page, readers: Readers, entrance: Entrance) -> Route:
+def _route(page: Page, readers: Readers, scans: Scans, entrance: Entrance) -> Route:
     async def endpoint(request: Request) -> Response:
         began = time.perf_counter()
         visitor = request.state.visitor
@@ -71,6 +73,9 @@ def _route(page: Page, readers: Readers, entrance: Entrance) -> Route:
             return refused(Refusal(400, "This cannot be understood"))
         if page.is_post and not entrance.is_form_token(visitor, form.get("token")):
             return refused(Refusal(403, "This form is of another visit: load the page again"))
+        if page.scan is not None and (job := page.scan(asked)) is not None:
+            scanned = await scans.scanned(job, request.is_disconnected)
+            asked = msgspec.structs.replace(asked, scanned=scanned)
         answer = await readers.asked(partial(_answered, page, asked))
         answer.headers["server-timing"] = f"all;dur={(time.perf_counter() - began) * 1000:.1f}"
         return answer

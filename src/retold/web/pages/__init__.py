@@ -3,6 +3,7 @@
 from retold.web.pages import (
     files,
     health,
+    palette,
     projects,
     restore,
     session,
@@ -15,6 +16,7 @@ from retold.web.pages import (
 
 PAGES = (
     *sessions.PAGES,
+    *palette.PAGES,
     *session.PAGES,
     *session_pieces.PAGES,
     *session_ways.PAGES,

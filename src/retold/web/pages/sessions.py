@@ -1,16 +1,107 @@
-"""All conversations, the newest first."""
+"""All conversations, the newest first, or those in which something was said."""
 
+from __future__ import annotations
+
+from retold.archive.database import IndexDamaged
+from retold.archive.listing import count_sessions
 from retold.archive.record import Record
-from retold.query.listing import listed
-from retold.query.wanted import Wanted
+from retold.export.hits import FATES, marked, speaker
+from retold.export.table import project_name, short_number
+from retold.query.finding import Sought
+from retold.query.language import Unclear
+from retold.query.shelf import Cut, Shelf, found_shelf, listed_shelf, scanned_shelf
 from retold.web.answer import Answer, Asked, Page, Shown
+from retold.web.looking import MODES, ORDERS, Looking, looking_of, session_address
+from retold.web.scanned import BOUND, Job, Scanned
 
-PAGE = 50
+LISTED, FOUND = 50, 12
+"""Rows of a page: to show where something was said takes a millisecond each."""
+MOST_LISTED, MOST_FOUND, COUNTED = 500, 100, 100
+"""Rows that are shown at once to whoever comes back to a long list."""
+FEW = 8
+"""Values of a facet that are shown before the rest is asked for."""
+_PIECES = {"found": "sessions_found.html", "rows": "sessions_rows.html"}
+_EMPTY = Shelf((), 0, is_all=True)
+_ENDS = {
+    "stopped": f"This took longer than {BOUND:.0f} seconds and was stopped: below is what was found until then."
+    " Choose a project or a time, or write it more plainly.",
+    "broken": "The search broke off: below is what was found until then. Try `retold search` in a terminal.",
+    "busy": "Two others are being looked for right now: try again in a moment.",
+}
 
 
-def sessions(_asked: Asked, record: Record) -> Answer:
-    """Answer with the list."""
-    return Shown("sessions.html", {"rows": listed(record, Wanted(), PAGE)})
+def scan(asked: Asked) -> Job | None:
+    """Return what has to be looked for in all text."""
+    looking = looking_of(asked)
+    if not looking.is_scan:
+        return None
+    cut = _cut(asked, looking)
+    return Job(looking.text, looking.mode == "regex", looking.filters, _limit(cut))
 
 
-PAGES = (Page("/", sessions),)
+def sessions(asked: Asked, record: Record) -> Answer:
+    """Answer with the list, or a piece of it."""
+    looking = looking_of(asked)
+    cut = _cut(asked, looking)
+    shelf, notes = _shelf(record, looking, cut, asked.scanned)
+    further = {"from": cut.first + cut.most}
+    values = {
+        "looking": looking,
+        "shelf": shelf,
+        "notes": [*looking.notes, *notes],
+        "more": None if shelf.is_all else looking.address(**further),
+        "is_first": cut.first == 0,
+        "is_new": not shelf.count and not count_sessions(record),
+        "modes": MODES,
+        "orders": ORDERS,
+        "few": FEW,
+        "fates": FATES,
+        "marked": marked,
+        "speaker": speaker,
+        "project_name": project_name,
+        "session_address": session_address,
+        "short": short_number,
+    }
+    return Shown(_PIECES.get(asked.get("piece"), "sessions.html"), values)
+
+
+def _limit(cut: Cut) -> int:
+    """Return for how many conversations is looked: more than are shown, so that they can be counted."""
+    return max(cut.first + cut.most + 1, COUNTED)
+
+
+def _cut(asked: Asked, looking: Looking) -> Cut:
+    usual, most = (FOUND, MOST_FOUND) if looking.text else (LISTED, MOST_LISTED)
+    many = max(usual, asked.number("many", usual, most))
+    return Cut(looking.first, many, is_bare=asked.get("piece") == "rows")
+
+
+def _shelf(record: Record, looking: Looking, cut: Cut, scanned: Scanned | None) -> tuple[Shelf, list[str]]:
+    """Return what is shown, and what has to be said about it."""
+    if not looking.text:
+        return listed_shelf(record, looking.filters, cut), []
+    if scanned is not None:
+        notes = [_ENDS[scanned.end]] if scanned.end in _ENDS else []
+        if scanned.end == "unclear":
+            notes = [_sentence(scanned.message.partition(";")[0])]
+        is_exact = scanned.end == "done" and len(scanned.holdings) < _limit(cut)
+        return scanned_shelf(record, scanned.holdings, cut, is_exact=is_exact), notes
+    sought = Sought(looking.text, looking.filters, is_newest=looking.order == "newest")
+    try:
+        shelf = found_shelf(record, sought, cut)
+    except Unclear as unclear:
+        return _EMPTY, [_sentence(unclear.message)]
+    except IndexDamaged:
+        told = (
+            "The text index is missing or damaged: `retold sync --reindex` makes it anew, from the archive."
+        )
+        return _EMPTY, [told]
+    begun = f"Nobody said “{shelf.begun}” as a word: these begin so."
+    return shelf, [begun] if shelf.begun and shelf.rows else []
+
+
+def _sentence(message: str) -> str:
+    return f"{message[:1].upper()}{message[1:]}."
+
+
+PAGES = (Page("/", sessions, scan=scan),)

@@ -58,9 +58,11 @@ const palette = $("dialog.palette");
 if (palette) {
   const field = $("input", palette);
   const found = $("#palette-found");
+  let shown = null;
   const look = async () => {
-    const html = await piece(`/palette?q=${encodeURIComponent(field.value)}`, "palette");
-    if (html !== null) fill(found, html);
+    const text = field.value;
+    const html = await piece(`/palette?q=${encodeURIComponent(text)}`, "palette");
+    if (html !== null) { fill(found, html); shown = text; }
   };
   const open = (event) => { event?.preventDefault(); palette.showModal(); field.select(); look(); };
   $("[data-palette]")?.addEventListener("click", open);
@@ -69,6 +71,15 @@ if (palette) {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       step(event.key === "ArrowDown" ? 1 : -1, $$("[data-row]", palette));
+    } else if (event.key === "Escape") {
+      event.preventDefault(); // a search field would only be emptied
+      palette.close();
+    } else if (event.key === "Enter" && event.ctrlKey) {
+      event.preventDefault();
+      $("form", palette).requestSubmit();
+    } else if (event.key === "Enter" && event.target === field && shown === field.value && $("[data-row] a", palette)) {
+      event.preventDefault(); // what is shown for other letters is not what was meant
+      $("[data-row] a", palette).click();
     } else if (event.key.length === 1 && !event.ctrlKey && !event.metaKey && document.activeElement !== field) field.focus();
   });
   addEventListener("keydown", (event) => {

@@ -1,0 +1,105 @@
+"""A search for a page: as many conversations as it shows, and all that were found, to be narrowed down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from retold.archive.index import Index
+from retold.archive.record import Record
+from retold.projects.matching import is_meant
+from retold.query.facets import conditions_of
+from retold.query.holding import Holding, holding_of
+from retold.query.language import Query, Unclear, parse
+from retold.query.search import FAR, MOST, Search
+from retold.query.wanted import Wanted
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.query.ranking import Ranked
+
+MOST_TERMS = 24
+COUNTED = 200
+"""So many conversations are looked for even where fewer are shown: what is counted is then true, until there are more."""
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What a search came to."""
+
+    holdings: tuple[Holding, ...]
+    """Those that are shown."""
+    sessions: tuple[int, ...]
+    """All that were found, under all filters."""
+    is_all: bool
+    """Whether there are none behind those that are shown."""
+    is_exact: bool
+    """Whether no more could have been found."""
+    begun: str | None = None
+    """The word of which only the beginning was looked for, because nobody said it as it is."""
+
+
+class Sought(msgspec.Struct, frozen=True):
+    """What somebody looks for."""
+
+    text: str
+    filters: Mapping[str, str] = {}
+    is_newest: bool = False
+    """Whether the newest comes first, not the best."""
+
+
+def finding(record: Record, sought: Sought, first: int, most: int) -> Finding:
+    """Return so many conversations from one on; raises Unclear for a query that means nothing.
+
+    A word that nobody said may be one that somebody is typing: then all that begin so are found.
+    """
+    query = short_query(sought.text)
+    found = _Finder(record, query, sought).finding(first, most)
+    last = query.terms[-1] if query.terms else None
+    if found.sessions or last is None or last.kind != "word" or not sought.text.endswith(last.text):
+        return found
+    begun = _Finder(record, parse(f"{sought.text}*"), sought).finding(first, most)
+    return msgspec.structs.replace(begun, begun=last.text)
+
+
+def short_query(text: str) -> Query:
+    """Return the query that a text means, if it has not so many words that others would have to wait for it."""
+    query = parse(text)
+    terms = [term for clause in query.clauses for term in clause.alternatives]
+    if len(terms) > MOST_TERMS:
+        raise Unclear(f"these are more than {MOST_TERMS} words: write fewer", terms[MOST_TERMS].place)
+    return query
+
+
+def everything_found(record: Record, sought: Sought, found: Finding) -> tuple[int, ...]:
+    """Return what the same search finds without its filters."""
+    query = parse(sought.text if found.begun is None else f"{sought.text}*")
+    _, every = _Finder(record, query, sought).found(max(len(found.sessions), COUNTED), {})
+    return tuple(session for session, *_ in every)
+
+
+class _Finder:
+    """A search with the index open."""
+
+    def __init__(self, record: Record, query: Query, sought: Sought) -> None:
+        self._record, self._query, self._sought = record, query, sought
+        self._index = Index(record, is_meant, is_mapped=False)
+
+    def finding(self, first: int, most: int) -> Finding:
+        limit = max(first + most + 1, COUNTED)
+        search, found = self.found(limit, self._sought.filters)
+        if self._sought.is_newest:
+            found.sort(key=lambda one: one[2][0].ended_at or 0 if one[2] else 0, reverse=True)
+        return Finding(
+            tuple(map(holding_of, search.told(found[first : first + most]))),
+            tuple(session for session, *_ in found),
+            is_all=len(found) <= first + most,
+            is_exact=len(found) < limit,
+        )
+
+    def found(self, limit: int, filters: Mapping[str, str]) -> tuple[Search, Ranked]:
+        """Return all that were found, and what tells of them."""
+        wanted = Wanted(self._query.fields, is_local=True)
+        wanted.sessions += conditions_of(filters)
+        search = Search(self._record, self._query, wanted, self._index)
+        return search, search.found(limit, FAR if self._sought.is_newest else MOST)

@@ -1,0 +1,106 @@
+"""A page of conversations, listed or found: each at a glance, how many there are, and by what they can be narrowed down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from retold.archive.cards import among
+from retold.archive.conditions import of_kinds
+from retold.archive.listing import NOT_BELOW_OTHERS
+from retold.archive.record import Record
+from retold.query.facets import Facet, Narrowing
+from retold.query.finding import Sought, everything_found, finding
+from retold.query.glances import Glance, glances, glances_of
+from retold.query.holding import Holding, Place
+from retold.query.wanted import LISTED
+
+BASE = (of_kinds((*LISTED, "subagent")), NOT_BELOW_OTHERS)
+"""What a list shows unless it is asked for more."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A conversation, and where in it it stands that was looked for."""
+
+    card: Glance
+    places: tuple[Place, ...] = ()
+
+
+class Cut(msgspec.Struct, frozen=True):
+    """Which of many rows are shown."""
+
+    first: int
+    most: int
+    is_bare: bool = False
+    """Whether only rows are wanted, and not by what they could be narrowed down."""
+
+
+class Shelf(msgspec.Struct, frozen=True):
+    """A page of conversations."""
+
+    rows: tuple[Row, ...]
+    count: int
+    """Of all that there are, or were found."""
+    is_all: bool
+    """Whether there are none behind these rows."""
+    facets: tuple[Facet, ...] = ()
+    spans: tuple[tuple[str, Mapping[str, str], int], ...] = ()
+    """The usual times: what they are called, as filters mean them, and how many conversations there are in them."""
+    is_exact: bool = True
+    """Whether there are no more than were counted."""
+    begun: str | None = None
+    """A word of which only the beginning was looked for."""
+
+
+def usual_spans(today: datetime) -> dict[str, dict[str, str]]:
+    """Return the times that people mean most, as filters mean them."""
+    return {
+        "Today": {"since": "today"},
+        "Yesterday": {"since": "yesterday", "until": "yesterday"},
+        "7 days": {"since": "7d"},
+        "30 days": {"since": "30d"},
+        "This year": {"since": f"{today.year:04}-01-01"},
+    }
+
+
+def listed_shelf(record: Record, filters: Mapping[str, str], cut: Cut) -> Shelf:
+    """Return the newest conversations; raises ValueError for a date that is none."""
+    narrowing = Narrowing(record, BASE, filters)
+    found = glances(record, narrowing.all, cut.most, cut.first)
+    is_all = narrowing.count <= cut.first + cut.most
+    shelf = Shelf(tuple(map(Row, found)), narrowing.count, is_all)
+    return shelf if cut.is_bare else _faceted(shelf, narrowing)
+
+
+def found_shelf(record: Record, sought: Sought, cut: Cut) -> Shelf:
+    """Return conversations that hold words; raises Unclear for a query that means nothing, ValueError for no date."""
+    found = finding(record, sought, cut.first, cut.most)
+    rows = held_rows(record, found.holdings)
+    count, is_exact = len(found.sessions), found.is_exact
+    shelf = Shelf(tuple(rows), count, found.is_all, is_exact=is_exact, begun=found.begun)
+    if cut.is_bare:
+        return shelf
+    every = everything_found(record, sought, found) if sought.filters else found.sessions
+    return _faceted(shelf, Narrowing(record, [among(every)], sought.filters))
+
+
+def scanned_shelf(record: Record, holdings: Sequence[Holding], cut: Cut, *, is_exact: bool) -> Shelf:
+    """Return conversations that somebody else has looked through."""
+    rows = held_rows(record, holdings[cut.first : cut.first + cut.most])
+    shelf = Shelf(tuple(rows), len(holdings), len(holdings) <= cut.first + cut.most, is_exact=is_exact)
+    return _faceted(shelf, Narrowing(record, [among([one.session for one in holdings])], {}))
+
+
+def held_rows(record: Record, holdings: Sequence[Holding]) -> list[Row]:
+    """Return the rows of conversations that hold something, in their order."""
+    places = {one.session: one.places for one in holdings}
+    return [Row(card, places[card.session]) for card in glances_of(record, list(places))]
+
+
+def _faceted(shelf: Shelf, narrowing: Narrowing) -> Shelf:
+    spans = usual_spans(datetime.now().astimezone())
+    counts = narrowing.spans(list(spans.values()))
+    told = [(name, span, number) for (name, span), number in zip(spans.items(), counts, strict=True)]
+    return msgspec.structs.replace(shelf, facets=tuple(narrowing.facets()), spans=tuple(told))

@@ -1,0 +1,46 @@
+"""What the palette offers: a piece that every page can show above itself."""
+
+from __future__ import annotations
+
+from retold.archive.database import IndexDamaged
+from retold.archive.record import Record
+from retold.export.hits import marked, speaker
+from retold.export.table import project_name
+from retold.query.leap import Leap, leap
+from retold.web.answer import Answer, Asked, Page, Shown
+from retold.web.looking import LONGEST, session_address
+
+PLACES = (
+    ("/", "Sessions", "all conversations list"),
+    ("/projects", "Projects", "folders roots"),
+    ("/files", "Files", "files touched changed"),
+    ("/spend", "Spend", "money cost tokens usage price"),
+    ("/tools", "Tools", "tools errors"),
+    ("/health", "Health", "doctor lost restore archive problems"),
+)
+"""The pages: address, name, and by what else they are found."""
+
+
+def palette(asked: Asked, record: Record) -> Answer:
+    """Answer with what is offered for what was typed so far."""
+    text = asked.get("q").strip()[:LONGEST]
+    try:
+        offered = leap(record, text)
+    except IndexDamaged:
+        offered = Leap()
+    words = text.casefold()
+    values = {
+        "text": text,
+        "offered": offered,
+        "places": [
+            (path, name) for path, name, also in PLACES if words and words in f"{name.casefold()} {also}"
+        ],
+        "marked": marked,
+        "speaker": speaker,
+        "project_name": project_name,
+        "session_address": session_address,
+    }
+    return Shown("palette.html", values)
+
+
+PAGES = (Page("/palette", palette),)

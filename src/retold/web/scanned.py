@@ -1,0 +1,42 @@
+"""A scan of all text, as it is asked for and as it is told: values between the pages and a process of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from retold.query.holding import Holding
+
+BOUND = 5.0
+"""Seconds after which a scan is ended: a pattern can take longer than anybody lives."""
+
+End = Literal["done", "stopped", "broken", "busy", "unclear"]
+"""How a scan ended: broken is one that ended by itself before it was done."""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """What to look for. It is told on the input: every user of a machine sees what a process was started with."""
+
+    text: str
+    is_regex: bool
+    filters: Mapping[str, str]
+    limit: int
+    folder: str = ""
+    """Of the archive."""
+
+
+class Trouble(msgspec.Struct, frozen=True, tag=True):
+    """Why there is nothing to look for."""
+
+    message: str
+
+
+class Scanned(msgspec.Struct, frozen=True):
+    """What a scan came to."""
+
+    holdings: tuple[Holding, ...] = ()
+    end: End = "done"
+    message: str = ""
+    """Why there is nothing to look for."""

@@ -1,0 +1,50 @@
+"""The process that looks for letters or a pattern in all text: what it finds is told line by line, and it can be ended."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import sys
+
+import msgspec
+
+from retold.web.scanned import BOUND, Job, Trouble
+
+_LATER = 2.0
+
+
+def scan(job: Job) -> None:
+    """Write a line for each conversation that is found, as soon as it is, and an empty one at the end."""
+    from retold.archive.record import Record
+    from retold.query.facets import conditions_of
+    from retold.query.holding import holding_of
+    from retold.query.language import Unclear
+    from retold.query.scan import scanned
+    from retold.query.wanted import Wanted
+
+    wanted = Wanted()
+    wanted.sessions += conditions_of(job.filters)
+    with Record(job.folder) as record:
+        try:
+            for conversation in scanned(record, job.text, wanted, job.limit, is_regex=job.is_regex):
+                _write(msgspec.json.encode(holding_of(conversation)))
+        except Unclear as unclear:
+            _write(msgspec.json.encode(Trouble(unclear.message)))
+    _write(b"")
+
+
+def _write(line: bytes) -> None:
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def main() -> None:
+    """Do one job, and end in time even if nobody is left to end it: matching a pattern hears nothing, not even a signal's handler."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        faulthandler.dump_traceback_later(BOUND + _LATER, exit=True, file=nowhere)
+        scan(msgspec.json.decode(sys.stdin.buffer.readline(), type=Job))
+        faulthandler.cancel_dump_traceback_later()
+
+
+if __name__ == "__main__":
+    main()

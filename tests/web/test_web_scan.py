@@ -1,0 +1,120 @@
+"""Letters and patterns that are looked for in all text: by other processes, a few at a time, and not for ever."""
+
+import http.client
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from subprocess import run
+
+import pytest
+
+from made_home import MadeHome, gemini, user
+from persons import Person
+from retold.web import app
+from retold.web.scans import MOST, Scans
+from served import Visit, served
+
+NEVER_ENDING = "/?q=" + "%28a%2B%29%2B%24" + "&mode=regex"
+"""`(a+)+$`: it takes twice as long for each further letter."""
+PATIENCE = 5
+"""Seconds; left to itself, a scanner goes on for longer."""
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = MadeHome(tmp_path_factory.mktemp("scans") / "ann")
+    home.lines(
+        "den", 1, 1, [user("u1", 1, "a" * 60 + "b"), gemini("g1", 2, "That is a long word.")], kind="main"
+    )
+    home.lines("den", 2, 2, [user("u2", 1, "baa"), gemini("g2", 2, "So say sheep.")], kind="main")
+    person = Person(home.folder)
+    person.sync()
+    return person.archive
+
+
+@pytest.fixture
+def visit(archive: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    monkeypatch.setattr(app, "Scans", partial(Scans, bound=request.param))
+    with served(str(archive)) as visit:
+        visit.enter()
+        yield visit
+
+
+def scanners() -> list[str]:
+    """The command lines of the processes that scan for this one."""
+    listed = run(["ps", "-eo", "ppid=,args="], capture_output=True, text=True, check=True).stdout.splitlines()
+    own = [line.strip().partition(" ") for line in listed]
+    return [args for parent, _, args in own if parent == str(os.getpid()) and "scanner" in args]
+
+
+def wait_until_scanning(number: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while len(scanners()) != number:
+        assert time.monotonic() < end, scanners()
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("visit", [1.5], indirect=True)
+def test_a_pattern_that_never_ends_is_stopped_and_what_was_found_is_shown(visit: Visit) -> None:
+    began = time.monotonic()
+    text = visit.get(NEVER_ENDING).text
+    assert 1.4 < time.monotonic() - began < PATIENCE
+    assert "was stopped: below is what was found until then" in text
+    assert "<mark>aa</mark>" in text
+    assert scanners() == []
+
+
+@pytest.mark.parametrize("visit", [3.0], indirect=True)
+def test_other_pages_answer_while_patterns_are_looked_for(visit: Visit) -> None:
+    with ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(visit.get, NEVER_ENDING) for _ in range(4)]
+        wait_until_scanning(MOST)
+        began = time.monotonic()
+        assert all(visit.get(path).status == 200 for path in ("/", "/?q=sheep", "/palette?q=she") * 3)
+        assert time.monotonic() - began < 2
+        assert len(scanners()) <= MOST
+        texts = [one.result().text for one in asked]
+    stopped = ["was stopped" in text for text in texts]
+    assert sum(stopped) >= MOST
+    assert all("was stopped" in text or "try again in a moment" in text for text in texts)
+    assert scanners() == []
+
+
+@pytest.mark.parametrize("visit", [60.0], indirect=True)
+def test_a_scan_ends_when_nobody_waits_for_it_any_more(visit: Visit) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", visit.web.port)
+    connection.request("GET", NEVER_ENDING, headers={"Cookie": visit.cookie or ""})
+    wait_until_scanning(1)
+    connection.close()
+    wait_until_scanning(0)
+
+
+@pytest.mark.parametrize("visit", [60.0], indirect=True)
+def test_what_is_looked_for_is_not_in_the_list_of_processes(visit: Visit) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", visit.web.port)
+    connection.request("GET", NEVER_ENDING, headers={"Cookie": visit.cookie or ""})
+    wait_until_scanning(1)
+    (command,) = scanners()
+    connection.close()
+    assert "a+" not in command
+    assert command.endswith("-m retold.web.scanner")
+
+
+def test_a_scanner_whose_server_died_ends_by_itself(archive: Path) -> None:
+    code = "from retold.web import scanner; scanner.BOUND, scanner._LATER = 0.5, 0.5; scanner.main()"
+    job = {"text": "(a+)+$", "is_regex": True, "filters": {}, "limit": 9, "folder": str(archive)}
+    done = run(
+        [sys.executable, "-c", code],
+        input=json.dumps(job).encode(),
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == b""
+    assert b"baa" in done.stdout
