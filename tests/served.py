@@ -57,7 +57,9 @@ class Visit:
         connection = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=PATIENCE)
         given = ({"Cookie": self.cookie} if self.cookie else {}) | dict(headers or {})
         with closing(connection):
-            connection.request(method, path, body, given)
+            connection.request(
+                method, path.partition("#")[0], body, given
+            )  # a browser keeps the place to itself
             response = connection.getresponse()
             text = response.read().decode()
         return Answered(response.status, {name.lower(): value for name, value in response.getheaders()}, text)
