@@ -29,14 +29,23 @@ ROUNDS, DRAWN, READERS, CROWD = 7, 20, 8, 50
 SMALL, LONG = 20_000, 20_000_000
 """Bytes of a usual and of a long session."""
 MEMORY = 150
+KINDS = {
+    "a rare term": rare_terms,
+    "a phrase": phrases,
+    "three words": three_words,
+    "a common term": common_terms,
+}
 
 
 def measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
     """Compare the page's answers with the peer's, and with each other."""
     retold = synced(corpus)
+    kinds = {kind: draw(corpus)[:DRAWN] for kind, draw in KINDS.items()}
     with agentsview(corpus) as peer, served(retold.env) as page:
         peer.sync()
-        yield from _paints(corpus, page.visitor(), Visitor(THEIR_PORT))
+        yield _list_paint(corpus, page.visitor(), Visitor(THEIR_PORT))
+        for kind, queries in kinds.items():
+            yield _search_paint(kind, queries, page.visitor(), Visitor(THEIR_PORT))
     with served(retold.env) as page:
         small, long = _session(retold, SMALL), _session(retold, LONG)
         yield _first_page(page.visitor(), small, long)
@@ -46,21 +55,17 @@ def measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
             yield at_most("peak memory of the server, in 150 MB", peak / MEMORY, 1, f"{peak:.0f} MB")
 
 
-def _paints(corpus: Corpus, ours: Visitor, theirs: Visitor) -> Iterator[Measure]:
+def _list_paint(corpus: Corpus, ours: Visitor, theirs: Visitor) -> Measure:
     first, their_first = ours.best("/", ROUNDS), sum(theirs.best(path, ROUNDS) for path in LIST)
     detail = f"{corpus}: retold {told(first)}, agentsview {told(their_first)} in {len(LIST)} calls"
-    yield at_most("the list's first paint, in agentsview's calls", first / their_first, 1, detail)
-    kinds = {
-        "a rare term": rare_terms(corpus),
-        "a phrase": phrases(corpus),
-        "three words": three_words(corpus),
-        "a common term": common_terms(corpus),
-    }
-    for kind, queries in kinds.items():
-        pairs = [_searched(ours, theirs, query) for query in queries[:DRAWN]]
-        mine, their = (sum(times) for times in zip(*pairs, strict=True))
-        detail = f"{len(pairs)} searches: retold {told(mine)}, agentsview {told(their)}"
-        yield at_most(f"a search's first paint, {kind}, in agentsview's", mine / their, 1, detail)
+    return at_most("the list's first paint, in agentsview's calls", first / their_first, 1, detail)
+
+
+def _search_paint(kind: str, queries: Sequence[str], ours: Visitor, theirs: Visitor) -> Measure:
+    pairs = [_searched(ours, theirs, query) for query in queries]
+    mine, their = (sum(times) for times in zip(*pairs, strict=True))
+    detail = f"{len(pairs)} searches: retold {told(mine)}, agentsview {told(their)}"
+    return at_most(f"a search's first paint, {kind}, in agentsview's", mine / their, 1, detail)
 
 
 def _searched(ours: Visitor, theirs: Visitor, query: str) -> tuple[float, float]:

@@ -116,12 +116,33 @@ class IndexFile:
             self.connection.execute("ATTACH ? AS archive", (archive,))
             self.connection.execute(f"PRAGMA mmap_size = {MAPPED if is_mapped else 0}")
             self.connection.execute("PRAGMA query_only = 1")
-            self.connection.execute("BEGIN")  # all that is asked is answered as of one moment
+            self._number = os.stat(path).st_ino
+            self._begin()
         except apsw.Error as error:
             raise IndexDamaged(f"{path} cannot be read ({error})") from error
+
+    def _begin(self) -> None:
+        """Answer all that is asked from now on as of one moment."""
+        self.connection.execute("BEGIN")
         self._originals = Originals(self.connection, is_still=True)  # of the archive, as of the same moment
         self._known: dict[int, list[int]] = {}
         self._opened: tuple[int, int, bytes] = (-1, -1, b"")
+
+    def rest(self) -> None:
+        """Hold on to no moment: what others write could not be tidied up meanwhile."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def is_renewed(self) -> bool:
+        """Go on at the present moment; tell whether this is still the file that lies there."""
+        try:
+            if os.stat(self.path).st_ino != self._number:
+                return False
+            self.rest()
+            self._begin()
+        except (OSError, apsw.Error):
+            return False
+        return True
 
     def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield what a question gives."""
@@ -247,11 +268,28 @@ class Index:
         for file in self.files:
             teach(file.connection, is_meant)
 
+    def rest(self) -> None:
+        """Stay open, and hold on to no moment."""
+        for file in self.files:
+            file.rest()
+
+    def is_renewed(self) -> bool:
+        """Go on at the present moment; tell whether these are still the files that lie there."""
+        return all([file.is_renewed() for file in self.files])
+
     def at_once(self, ask: Callable[[IndexFile], Iterable[T]]) -> list[T]:
         """Return what a question to each file gives, asked of all of them at the same time."""
         first, *others = self.files
         asked = [_Asked(file, ask) for file in others]
         return [*ask(first), *(found for one in asked for found in one.answer())]
+
+
+def kept_index(record: Record, is_meant: Callable[..., bool]) -> Index:
+    """Return the index, which stays open with the archive: whoever asks often finds what was read before still there."""
+    kept = record.index
+    if kept is None or not kept.is_renewed():
+        kept = record.index = Index(record, is_meant, is_mapped=False)
+    return kept
 
 
 class _Asked:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self
 
+    from retold.archive.index import Index
+
 NAME = "archive.db"
 _WRITING = ("synchronous = NORMAL", "cache_size = -32000", "wal_autocheckpoint = 8000")
 """8,000 pages are 32 MB: each checkpoint costs a wait for the disk."""
@@ -31,6 +33,8 @@ class Record:
             for setting in _WRITING:
                 self.row(f"PRAGMA {setting}")
         self.originals = Originals(self.connection)
+        self.index: Index | None = None
+        """Where it is asked often: see `kept_index`."""
 
     def __enter__(self) -> Self:
         return self
@@ -57,6 +61,11 @@ class Record:
         """Return something that the archive knows about itself."""
         found = self.row("SELECT value FROM facts WHERE name = ?", (name,))
         return None if found is None else found[0]
+
+    def rest(self) -> None:
+        """Hold on to no moment until something is asked again."""
+        if self.index is not None:
+            self.index.rest()
 
     def version(self) -> int:
         """Return a number that changes when others have written; it is of this connection only."""

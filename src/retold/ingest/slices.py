@@ -1,7 +1,9 @@
 """A part of a session, and its outline: of a long one, no more is read than has to be."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, islice
+from threading import Lock
 from typing import Any
 
 import msgspec
@@ -28,6 +30,10 @@ ROOM = 1 << 20
 """Bytes of entries in a slice: forty huge outputs are no page."""
 _HELD = Held(8 << 20)
 """What is not kept in stretches: short sessions, and those that the agent would load now."""
+
+
+_ALONE = Lock()
+"""One long session is read whole at a time: while it is, it takes several times the size of its files."""
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -88,7 +94,9 @@ class _Part(msgspec.Struct, frozen=True):
 
 def _told(record: Record, row: Sequence[Any], part: _Part, view: View) -> Slice:
     found = _of_stretches(record, row, part) if view == "full" else None
-    found = found or _of_whole(_whole(record, row, view), part)
+    if found is None:
+        with _turn(record, row):
+            found = _of_whole(_whole(record, row, view), part)
     marked = Belonging(record, row[0]).marked(found.session.timeline)
     return replace(found, session=replace(found.session, timeline=tuple(marked)))
 
@@ -123,10 +131,20 @@ def _of_stretches(record: Record, row: Sequence[Any], part: _Part) -> Slice | No
 
 
 def _kept(record: Record, row: Sequence[Any]) -> KeptTimeline | None:
-    number, name, agent, cluster, _ = row
-    if size_of_cluster(record, agent, cluster) < stretches.LONG:  # two more files need not be opened
+    number, name, *_ = row
+    if not _is_long(record, row):  # two more files need not be opened
         return None
     return kept_timeline(record.folder, name, stamp_of_session(record, number))
+
+
+def _is_long(record: Record, row: Sequence[Any]) -> bool:
+    _, _, agent, cluster, _ = row
+    return size_of_cluster(record, agent, cluster) >= stretches.LONG
+
+
+def _turn(record: Record, row: Sequence[Any]) -> AbstractContextManager[object]:
+    """Return what a long session has to wait for before it is read whole."""
+    return _ALONE if _is_long(record, row) else nullcontext()
 
 
 def _entries(kept: KeptTimeline, first: int, part: _Part) -> tuple[int, tuple[Entry, ...]]:
@@ -163,7 +181,8 @@ def _openings(record: Record, row: Sequence[Any], view: View) -> Sequence[Openin
                 return [OPENINGS.unpacked(data) for data in unbundled(kept.outline())]
             except (Damaged, Unreadable):
                 pass  # it is read anew
-    return list(openings(_whole(record, row, view).timeline))
+    with _turn(record, row):
+        return list(openings(_whole(record, row, view).timeline))
 
 
 def _messages(entries: Iterable[Entry]) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from retold.archive.index import Index
+from retold.archive.index import kept_index
 from retold.archive.record import Record
 from retold.projects.matching import is_meant
 from retold.query.facets import conditions_of
@@ -83,7 +83,7 @@ class _Finder:
 
     def __init__(self, record: Record, query: Query, sought: Sought) -> None:
         self._record, self._query, self._sought = record, query, sought
-        self._index = Index(record, is_meant, is_mapped=False)
+        self._index = kept_index(record, is_meant)
 
     def finding(self, first: int, most: int) -> Finding:
         limit = max(first + most + 1, COUNTED)

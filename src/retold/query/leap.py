@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from retold.archive.cards import titled_like
-from retold.archive.index import Found, Index
+from retold.archive.index import Found, Index, kept_index
 from retold.archive.record import Record
 from retold.projects.matching import is_meant
 from retold.query.expression import expression
@@ -65,7 +65,7 @@ def leap(record: Record, text: str) -> Leap:
 
 def _said(record: Record, text: str) -> list[Holding]:
     """Return the best conversations that say it in one message, or else, newest first, those that say what begins so."""
-    index = Index(record, is_meant, is_mapped=False)
+    index = kept_index(record, is_meant)
     query = short_query(text)
     search = Search(record, query, Wanted(query.fields, is_local=True), index)
     if not query.terms:

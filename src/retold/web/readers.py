@@ -48,6 +48,8 @@ class Readers:
             self._own.record = None
             record.connection.close()
             raise
+        finally:
+            record.rest()
 
     def close(self) -> None:
         """Let go; what is being asked is still answered."""

@@ -14,7 +14,7 @@ from retold.web.answer import Answer, Asked, Page, Shown
 from retold.web.looking import MODES, ORDERS, Looking, looking_of, session_address
 from retold.web.scanned import BOUND, Job, Scanned
 
-LISTED, FOUND = 50, 12
+LISTED, FOUND = 50, 8
 """Rows of a page: to show where something was said takes a millisecond each."""
 MOST_LISTED, MOST_FOUND, COUNTED = 500, 100, 100
 """Rows that are shown at once to whoever comes back to a long list."""
