@@ -15,6 +15,7 @@ from listed import count, facets, rows
 from made_home import MadeHome, session_id, user
 from persons import Person
 from retold.demo.home import make_home
+from retold.web.pages.sessions import FOUND
 from served import served
 from synced import synced
 
@@ -60,7 +61,7 @@ def test_fifty_at_a_time_and_each_once(tmp_path: Path) -> None:
         assert len(rows(visit.get("/?many=60").text)) == 60
         found = visit.get("/?q=otter").text
         assert count(found) == 60
-        assert len(rows(found)) == 12
+        assert len(rows(found)) == FOUND
 
 
 @pytest.fixture(params=["UTC", "Pacific/Kiritimati", "America/Los_Angeles"])

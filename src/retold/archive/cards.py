@@ -24,8 +24,9 @@ _AGENTS = (
 )
 _IS_THERE = (
     "EXISTS (SELECT 1 FROM session_sources JOIN sources ON sources.id = source"
-    " WHERE session_sources.session = sessions.id AND is_there AND NOT is_beside)"
+    " WHERE session_sources.session = sessions.id AND is_there AND NOT is_beside AND sources.cluster IS NOT NULL)"
 )
+"""Whether a file of its own is left: a log of the prompts of many sessions is none."""
 _CARDS = f"SELECT {_COLUMNS}, packed, {_AGENTS}, {_IS_THERE} FROM sessions JOIN summaries ON session = id"  # noqa: S608 - ours
 _ORDER = "ORDER BY ended_at DESC, key DESC LIMIT ? OFFSET ?"
 

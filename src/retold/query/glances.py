@@ -40,7 +40,7 @@ class Glance(msgspec.Struct, frozen=True):
     picos: int | None
     subagents: int
     is_gone: bool
-    """Whether the archive has it, and its agent has not."""
+    """Whether the agent has nothing of it any more: the archive alone does."""
 
 
 class _Counts(msgspec.Struct):

@@ -7,11 +7,12 @@ import os
 from retold.archive.database import Stopped
 from retold.archive.record import Record
 from retold.care.resume import command_line, endangered, quoted, way_on
-from retold.export.document import document
 from retold.export.formats import FORMATS
-from retold.export.telling import Choice
+from retold.export.naming import file_name
+from retold.redaction import Redactor
 from retold.web.answer import Answer, Asked, Missing, Page, Sent
-from retold.web.parts import piece, view_of
+from retold.web.exporting import exported
+from retold.web.parts import part_from, piece, view_of
 
 _BINARY = "application/octet-stream"
 _TYPES = {
@@ -41,15 +42,21 @@ def resume(asked: Asked, record: Record) -> Answer:
 
 def export(asked: Asked, record: Record) -> Answer:
     """Answer with a session as a file: without its secrets, unless they are to stay."""
-    form = FORMATS.get(asked.get("format", "md"))
+    name = asked.get("format", "md")
+    form = FORMATS.get(name)
     if form is None:
         raise Missing("There is no such form of a document.")
-    is_redacted = asked.get("secrets") != "keep"
-    choice = Choice(thoughts=bool(asked.get("thoughts")), is_redacted=is_redacted)
-    made = document(record, asked.get("key"), asked.get("format", "md"), choice, view_of(asked))
-    if made is None:
-        raise Missing("There is no such session in the archive.")
-    return Sent(made.name, _TYPES.get(form.suffix, _BINARY), made.pieces)
+    session = part_from(record, asked.get("key"), 0, "full", 0).session
+    options = ["--format", name, "--view", view_of(asked)]
+    options += ["--thoughts"] if asked.get("thoughts") else []
+    if asked.get("secrets") == "keep":
+        options.append("--no-redact")
+    else:
+        session = Redactor(home=os.path.expanduser("~")).redacted(
+            session
+        )  # a title goes into the file's name
+    pieces = exported(record.folder, asked.get("key"), options)
+    return Sent(file_name(session, form.suffix), _TYPES.get(form.suffix, _BINARY), pieces)
 
 
 PAGES = (Page("/session/resume", resume), Page("/session/export", export))

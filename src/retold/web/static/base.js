@@ -37,10 +37,19 @@ export function post(path, fields) {
 
 /** Be told of what is written into the archive while the page is open. */
 export function live(callback) {
-  const source = new EventSource("/live");
-  source.addEventListener("changed", () => callback());
-  addEventListener("pagehide", () => source.close());
-  return source;
+  // A browser has few connections to one server: a page that nobody looks at gives its own back.
+  let source = null;
+  const close = () => { source?.close(); source = null; };
+  const open = () => {
+    source = new EventSource("/live");
+    source.addEventListener("changed", () => callback());
+  };
+  document.addEventListener("visibilitychange", () => {
+    close();
+    if (!document.hidden) { open(); callback(); }
+  });
+  addEventListener("pagehide", close);
+  open();
 }
 
 /** Move through things with the keyboard: those are links or have one. */

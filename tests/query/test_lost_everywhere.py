@@ -1,0 +1,32 @@
+"""What is gone from its home is so for everybody who asks: the doctor, the page and the terminal browser."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+from persons import Person
+from retold.archive.record import Record
+from retold.demo.home import make_home
+from retold.query.cards import cards
+from retold.query.shelf import Cut, listed_shelf
+from retold.query.wanted import Wanted
+
+OWN_FILES = (
+    ".gemini/tmp/*/chats/session-*.jsonl",
+    ".claude/projects/*/*.jsonl",
+    ".codex/sessions/*/*/*/*.jsonl",
+)
+
+
+def test_a_session_whose_files_are_gone_is_lost_for_everybody(tmp_path: Path) -> None:
+    home = make_home(tmp_path / "demo", datetime.now(UTC)).folder / "home"
+    ann = Person(home)
+    ann.sync()
+    for pattern in OWN_FILES:
+        min(home.glob(pattern)).unlink()
+    ann.sync()
+    with Record(str(ann.archive)) as record:
+        told = {one.card.key for one in cards(record, Wanted()) if one.card.is_lost}
+        shown = {row.card.key for row in listed_shelf(record, {}, Cut(0, 500)).rows if row.card.is_gone}
+    found = {one["session"] for one in ann.run("doctor", "--json").objects if one["finding"] == "lost"}
+    assert {key.partition(":")[0] for key in found} == {"gemini", "claude", "codex"}
+    assert told == shown == found
