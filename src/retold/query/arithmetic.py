@@ -8,6 +8,7 @@ from retold.archive.rates import kept_rates
 from retold.archive.reports import request_rows
 from retold.model.rates import rates_from
 from retold.model.report import FIGURES, Request
+from retold.query.dates import local
 from retold.query.question import UNKNOWN
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -45,7 +46,4 @@ def explained(question: Question, by: str, page: tuple[int, int] = (-1, 0)) -> I
 
 
 def _moment(at: datetime, span: Span) -> datetime:
-    try:
-        return at if span.is_utc else at.astimezone()
-    except (OverflowError, OSError):  # the first and the last day that there are
-        return at
+    return at if span.is_utc else local(at)

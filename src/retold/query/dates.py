@@ -49,3 +49,11 @@ def moment_of(text: str | None) -> datetime | None:
     """Return a time as the archive tells it; None for one that not every zone can tell."""
     at = None if text is None else datetime.fromisoformat(text)
     return at if at is None or date.min.year < at.year < date.max.year else None
+
+
+def local(at: datetime) -> datetime:
+    """Return a time in this machine's zone; one at the edge of all time, which files may claim, stays as it is."""
+    try:
+        return at.astimezone()
+    except (OverflowError, OSError, ValueError):
+        return at

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime
 
+from retold.query.dates import local
+
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _DAYS = 14
 """For so long it is told how many days ago something was; then the day itself."""
@@ -12,7 +14,7 @@ def ago(at: datetime | None, now: datetime | None = None) -> str:
     if at is None:
         return ""
     here = (now or datetime.now(UTC)).astimezone()
-    then = at.astimezone()
+    then = local(at)
     seconds = (here - then).total_seconds()
     if 0 <= seconds < _HOUR:
         return f"{int(seconds // _MINUTE)} min ago" if seconds >= _MINUTE else "just now"
@@ -26,9 +28,9 @@ def ago(at: datetime | None, now: datetime | None = None) -> str:
 
 def local_time(at: datetime | None) -> str:
     """Return day and time in the machine's zone."""
-    return "" if at is None else f"{at.astimezone():%Y-%m-%d %H:%M}"
+    return "" if at is None else f"{local(at):%Y-%m-%d %H:%M}"
 
 
 def local_day(at: datetime | None) -> str:
     """Return the day in the machine's zone."""
-    return "" if at is None else f"{at.astimezone():%Y-%m-%d}"
+    return "" if at is None else f"{local(at):%Y-%m-%d}"

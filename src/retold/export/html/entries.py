@@ -12,6 +12,7 @@ from retold.export.html.frame import Frame
 from retold.export.telling import Choice
 from retold.model.entries import Entry, Event, Message, is_copied_prompt
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
+from retold.query.dates import local
 
 _NAMES = {"shell": "The user's shell", "task": "Task"}
 """What an agent put into a message and is read as part of the conversation."""
@@ -137,7 +138,7 @@ def _when(at: datetime | None, frame: Frame) -> str:
         return ""
     started_at = frame.telling.session.started_at
     if frame.is_local:
-        at, started_at = at.astimezone(), started_at and started_at.astimezone()
+        at, started_at = local(at), started_at and local(started_at)
     is_first_day = started_at is not None and at.date() == started_at.date()
     return f"{at:%H:%M}" if is_first_day else f"{at:%Y-%m-%d %H:%M}"
 

@@ -15,6 +15,7 @@ from retold.model.entries import Message
 from retold.model.parts import Opaque, Thinking, ToolCall
 from retold.model.report import PICOS
 from retold.model.session import Session
+from retold.query.dates import local
 
 _ENDS = {
     "success": "with an answer",
@@ -70,7 +71,7 @@ def when(started_at: datetime | None, ended_at: datetime | None) -> str:
 
 def _local_when(session: Session) -> str:
     at = (session.started_at, session.ended_at)
-    started_at, ended_at = (one and one.astimezone() for one in at)
+    started_at, ended_at = (one and local(one) for one in at)
     return when(started_at, ended_at).removesuffix(" UTC")
 
 
