@@ -3,13 +3,14 @@
 #   make run     set up, archive what your agents have kept, and show the newest sessions
 #   make test    set up, then check everything (the same as `make check`)
 #   make docs    write the generated pages again
+#   make pictures  take the pictures of the README anew
 #   make bench   measure speed and memory, against peers, and write docs/benchmarks.md (BENCH="sync list": only these)
 #   make clean   remove what the other targets made, .venv included
 
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test check lint types contracts fresh tests bench docs clean
+.PHONY: run test check lint types contracts fresh tests bench docs pictures clean
 
 run: .venv/retold.stamp
 	@$(BIN)/retold
@@ -41,6 +42,10 @@ tests: .venv/dev.stamp
 
 docs: .venv/dev.stamp
 	$(BIN)/python scripts/generate_docs.py
+
+pictures: .venv/dev.stamp
+	@sh scripts/browser.sh
+	RETOLD_PICTURES=write $(BIN)/python -m pytest -q -p no:cacheprovider tests/test_pictures.py
 
 bench: .venv/bench.stamp
 	$(BIN)/python benchmarks/run.py $(BENCH)

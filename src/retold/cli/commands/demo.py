@@ -15,7 +15,9 @@ STRONGER = ("GEMINI_SESSIONS_DIR", "CLAUDE_PROJECTS_DIR", "CODEX_SESSIONS_DIR")
 WORTH_TRYING = (
     ("retold list", "a month of work, whatever the agent"),
     ('retold search "time zone bug"', "what was said about it, and where"),
-    ("retold projects", "where it took place, and how that is known"),
+    ("retold stats", "what it cost, and how it went"),
+    ("retold web", "all of it in your browser"),
+    ("retold browse", "all of it in this terminal"),
     ("retold list --agent gemini --json", "the same for programs, with what is special about each"),
 )
 
