@@ -1,9 +1,10 @@
-"""Fixtures that every test may ask for: the shared folder, the real CLI and its loader, ccusage.
+"""Fixtures that every test may ask for: the shared folder, the real CLI and its loader, ccusage, a real browser.
 
 Where one of them cannot be had a test is skipped, with one line that says why; where `CI` is set it fails instead.
 """
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,8 +12,10 @@ from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
+from playwright.sync_api import Browser
 
 from archives import demo, demo_env, hostile, small, small_env  # noqa: F401 - fixtures
+from browser import chromium, installed_axe
 from ccusage import Ccusage, installed_ccusage
 from real_cli import (
     Driver,
@@ -54,6 +57,22 @@ def available() -> Iterator[None]:
         yield
     except UnavailableError as error:
         unavailable(str(error))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A real browser."""
+    with available(), chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    """What looks for that which shuts people out, to be run in a page."""
+    if shutil.which("npm") is None:
+        unavailable("not on PATH: npm")
+    with available():
+        return installed_axe(cache_folder(os.environ))
 
 
 @pytest.fixture(scope="session")

@@ -3,10 +3,8 @@
 import os
 from pathlib import Path
 
-import pytest
-
+from conftest import available
 from pictures import FOLDER, MADE_FROM, ROOT, digest, pictures
-from real_cli import UnavailableError
 
 IS_WRITING = os.environ.get("RETOLD_PICTURES") == "write"
 DULL = 15_000
@@ -14,10 +12,8 @@ DULL = 15_000
 
 
 def test_pictures_are_of_what_there_is(tmp_path: Path) -> None:
-    try:
+    with available():
         taken = dict(pictures(tmp_path / "mira"))
-    except UnavailableError as reason:
-        pytest.skip(str(reason))
     assert all(len(picture) > DULL for picture in taken.values())
     if IS_WRITING:
         FOLDER.mkdir(exist_ok=True)

@@ -2,8 +2,6 @@
 
 import os
 import re
-import shutil
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +9,9 @@ from typing import NamedTuple
 import pytest
 from playwright.sync_api import Browser
 
-from browser import NARROW, WIDE, Seen, chromium, installed_axe, opened, violations
-from conftest import available, unavailable
+from browser import NARROW, WIDE, Seen, opened, violations
 from hostile_texts import SHORT, TEXTS
 from made_pages import answered, asked, call, everything, filled, telling
-from real_cli import cache_folder
 from retold.demo.home import make_home
 from retold.export.html import index_pieces, pieces
 from retold.export.telling import Choice, Telling
@@ -46,20 +42,6 @@ def write(file: Path, told: Telling, choice: Choice = ALL) -> Path:
     with file.open("wb") as stream:
         stream.writelines(pieces([told], choice))
     return file
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with available(), chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    if shutil.which("npm") is None:
-        unavailable("not on PATH: npm")
-    with available():
-        return installed_axe(cache_folder(os.environ))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """The pages of figures in a real browser: for everybody, on a desk and a phone, with a mouse, with keys, without script."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -9,30 +8,14 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browser import NARROW, WIDE, Seen, chromium, installed_axe, violations
-from conftest import available, unavailable
+from browser import NARROW, WIDE, Seen, violations
 from figured import demo_person, links
 from persons import Person
-from real_cli import cache_folder
 from served import Visit, served
 from web_browser import visited
 
 LOOKS = ((WIDE, "light"), (NARROW, "dark"))
 SCREENSHOTS = "RETOLD_TEST_SCREENSHOTS"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with available(), chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    if shutil.which("npm") is None:
-        unavailable("not on PATH: npm")
-    with available():
-        return installed_axe(cache_folder(os.environ))
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """Health in a real browser: a lost session is found and restored without a mouse, and nobody is shut out."""
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
@@ -9,29 +8,13 @@ from unittest.mock import patch
 import pytest
 from playwright.sync_api import Browser
 
-from browser import NARROW, WIDE, Seen, chromium, installed_axe, violations
-from conftest import available, unavailable
+from browser import NARROW, WIDE, Seen, violations
 from demo_person import DemoPerson
-from real_cli import cache_folder
 from served import Visit, served
 from web_browser import visited
 
 SCREENSHOTS = "RETOLD_TEST_SCREENSHOTS"
 PATIENCE = 40_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with available(), chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    if shutil.which("npm") is None:
-        unavailable("not on PATH: npm")
-    with available():
-        return installed_axe(cache_folder(os.environ))
 
 
 @pytest.fixture

@@ -8,8 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser
 
-from browser import NARROW, chromium
-from conftest import available
+from browser import NARROW
 from hostile_texts import SHORT
 from made_home import MadeHome, call, gemini, user
 from persons import Person
@@ -22,12 +21,6 @@ from web_browser import visited
 
 ALL = "\n\n".join(SHORT)
 ROOT = "/home/ann/</script><img src=x onerror=hit()>"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with available(), chromium() as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,6 @@
 """The page of one conversation in a real browser: scrolled, opened, searched, and growing."""
 
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,11 +10,9 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser import NARROW, WIDE, Seen, chromium, installed_axe, violations
-from conftest import available, unavailable
+from browser import NARROW, WIDE, Seen, violations
 from made_home import MadeHome, call, gemini, user
 from persons import Person
-from real_cli import cache_folder
 from retold.demo.home import make_home
 from served import Visit, served
 from synced import synced
@@ -39,20 +35,6 @@ class Demo(NamedTuple):
 
 def session(visit: Visit, key: str = KEY, more: str = "") -> str:
     return f"http://{visit.host}/session?key={quote(key, safe='')}{more}"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with available(), chromium() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    if shutil.which("npm") is None:
-        unavailable("not on PATH: npm")
-    with available():
-        return installed_axe(cache_folder(os.environ))
 
 
 @pytest.fixture(scope="module")

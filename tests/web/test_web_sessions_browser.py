@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser import NARROW, WIDE, Seen, chromium, installed_axe, violations
+from browser import NARROW, WIDE, Seen, installed_axe, violations
 from conftest import available
 from made_home import ROOT, MadeHome, gemini, user
 from persons import Person
@@ -38,12 +38,6 @@ class Den:
         said = [user(f"u{number}", minute, words), gemini(f"g{number}", minute, "It flies.")]
         project, root = ("almanac", ROOT) if number % 2 else ("den", DEN)
         self.home.lines(project, number, minute % 50, said, root=root, kind="main")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with available(), chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -6,17 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from browser import chromium
-from conftest import available
 from herons import heron_person
 from served import Visit, served
 from web_browser import visited
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with available(), chromium() as started:
-        yield started
 
 
 @pytest.fixture
