@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Container
+from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -32,8 +32,6 @@ from retold.web.request import asked_of, form_of
 from retold.web.scans import Scans
 
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
-
-Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def application(folder: str, entrance: Entrance, hosts: Container[str]) -> ASGIApp:
