@@ -4,6 +4,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -99,6 +100,8 @@ def check(folder: Path | str, *, is_kept: bool = True) -> list[Session]:
                 for count, room in SIZES:
                     same(put_together(record, expected, count, room), expected)
                 assert slices.turns(record, key) == tuple(outline(expected.timeline))
+                parts = [part.session.timeline for part in slices.slices(record, key, 7)]
+                assert tuple(chain.from_iterable(parts)) == expected.timeline
             active = told(retold(record, key, "active"))
             same(put_together(record, active, 5, ROOM), active)
             assert slices.turns(record, key, "active") == tuple(outline(active.timeline))

@@ -118,3 +118,18 @@ def test_a_scanner_whose_server_died_ends_by_itself(archive: Path) -> None:
     assert done.returncode == 1
     assert done.stderr == b""
     assert b"baa" in done.stdout
+
+
+@pytest.mark.parametrize("visit", [PATIENCE], indirect=True)
+def test_nothing_is_imported_from_the_folder_that_it_is_started_in(
+    visit: Visit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "retold").mkdir()
+    (tmp_path / "retold" / "__init__.py").write_text("open('sprung', 'w').close()\n")
+    source = str(Path(sys.modules["retold"].__path__[0]).parent)
+    monkeypatch.setenv("PYTHONPATH", source)
+    monkeypatch.chdir(tmp_path)
+    assert "So say sheep" in visit.get("/?q=say+sheep&mode=letters").text.replace("<mark>", "").replace(
+        "</mark>", ""
+    )
+    assert not (tmp_path / "sprung").exists()

@@ -24,7 +24,7 @@ from retold.model.packing import ENTRIES, Unreadable, unbundled
 from retold.model.session import Session, View
 from retold.model.wire import decode_summary
 
-__all__ = ["ROOM", "Slice", "Turn", "told_slice", "turns"]
+__all__ = ["ROOM", "Slice", "Turn", "slices", "told_slice", "turns"]
 
 ROOM = 1 << 20
 """Bytes of entries in a slice: forty huge outputs are no page."""
@@ -63,6 +63,17 @@ def told_slice(  # noqa: PLR0913 - what a page can be asked for
         part = _Part(max(first, 0), max(count, 0), room)
         found = [None if row is None else _told(record, row, part, view)]
     return found[0]
+
+
+def slices(record: Record, key: str, count: int = 200) -> Iterator[Slice]:
+    """Yield a session in slices, one after the other: however long it is, little of it is in memory at a time."""
+    first, total = 0, 1
+    while first < total:
+        part = told_slice(record, key, first, count)
+        if part is None or not part.session.timeline:
+            return
+        yield part
+        first, total = part.first + len(part.session.timeline), part.total
 
 
 def turns(record: Record, key: str, view: View = "full") -> tuple[Turn, ...]:

@@ -53,7 +53,12 @@ class Scans:
 
     async def _run(self, job: Job, is_gone: IsGone) -> Scanned:
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", scanner.__name__),
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                scanner.__name__,
+            ),  # -P: nothing is imported from where it is started
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,

@@ -1,6 +1,6 @@
 """What a session changed in one file: the diffs of the calls that were at work on it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -9,9 +9,9 @@ from markupsafe import Markup
 from retold.archive.rows import CHANGING, calls_of
 from retold.export.html.clip import HEAD
 from retold.export.html.diffs import Change, changes, compared, diff_box
+from retold.ingest.slices import Slice
 from retold.model.files import touched
 from retold.model.parts import ToolCall
-from retold.model.session import Session
 from retold.projects.matching import whole_path
 
 MOST = 40
@@ -31,20 +31,26 @@ class Edit(NamedTuple):
     diffs: tuple[Markup, ...]
 
 
-def edits(session: Session, path: str) -> tuple[list[Edit], int]:
-    """Return the calls that were to change a file, by its whole path; of very many the first, and how many are left."""
-    calls = [(seq, call) for seq, _, call in calls_of(session) if _is_at(call, path, session.project.root)]
+def edits(parts: Iterable[Slice], path: str) -> tuple[list[Edit], int]:
+    """Return the calls of a session that were to change a file, by its whole path; of very many the first, and how many are left."""
     shown: list[Edit] = []
-    size = 0
-    for seq, call in calls[:MOST]:
-        found = tuple(_changes(call))
-        size += sum(len(change.diff) for change in found)
-        if shown and size > _MOST_TEXT:
-            break
-        at = call.at or session.timeline[seq].at
-        boxes = tuple(diff_box(change, session.key) for change in found)
-        shown.append(Edit(seq, call.name, call.status, at, boxes))
-    return shown, len(calls) - len(shown)
+    size = left = 0
+    for part in parts:
+        for seq, call in _calls(part, path):
+            found = tuple(_changes(call))
+            size += sum(len(change.diff) for change in found)
+            if left or len(shown) == MOST or (shown and size > _MOST_TEXT):
+                left += 1
+                continue
+            at = call.at or part.session.timeline[seq].at
+            boxes = tuple(diff_box(change, part.session.key) for change in found)
+            shown.append(Edit(part.first + seq, call.name, call.status, at, boxes))
+    return shown, left
+
+
+def _calls(part: Slice, path: str) -> Iterator[tuple[int, ToolCall]]:
+    root = part.session.project.root
+    return ((seq, call) for seq, _, call in calls_of(part.session) if _is_at(call, path, root))
 
 
 def _is_at(call: ToolCall, path: str, root: str | None) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from retold.archive.record import Record
 from retold.export.html.edits import edits
 from retold.export.svg import length
-from retold.ingest.retell import retold
+from retold.ingest.slices import slices
 from retold.projects.matching import in_project
 from retold.query.changed import changed, changers
 from retold.web.answer import Answer, Asked, Missing, Page, Shown
 from retold.web.chosen import PAGE, chosen_in, page_of
 from retold.web.looks import address
+from retold.web.parts import part_from
 
 
 def files(asked: Asked, record: Record) -> Answer:
@@ -52,10 +53,8 @@ def _file(asked: Asked, record: Record) -> Answer:
 def changes(asked: Asked, record: Record) -> Answer:
     """Answer with what one session changed in a file: a piece of that file's page, and a page of its own."""
     path, key = asked.get("path"), asked.get("key")
-    session = retold(record, key)
-    if session is None:
-        raise Missing("There is no such session.")
-    found, left = edits(session, path)
+    session = part_from(record, key, 0, "full", 0).session
+    found, left = edits(slices(record, key), path)
     values = {
         "path": path,
         "key": key,
