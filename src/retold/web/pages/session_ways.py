@@ -6,7 +6,7 @@ import os
 
 from retold.archive.database import Stopped
 from retold.archive.record import Record
-from retold.care.resume import command_line, endangered, quoted, way_on
+from retold.care.resume import endangered, way_on, whole_line
 from retold.export.formats import FORMATS
 from retold.export.naming import file_name
 from retold.redaction import Redactor
@@ -33,8 +33,7 @@ def resume(asked: Asked, record: Record) -> Answer:
     except Stopped as stopped:
         values["why"] = str(stopped)
     else:
-        restored = f"{quoted(('retold', 'restore', key, '--clean'))} && " if plan.additions else ""
-        values["line"] = restored + command_line(plan)
+        values["line"] = whole_line(plan, key)
         values["is_missing"] = bool(plan.additions)
         values["is_endangered"] = not plan.additions and endangered(plan)
     return piece(asked, "session_resume.html", values)
