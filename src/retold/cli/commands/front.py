@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from retold.cli.console import Console
 
 NEWEST = 20
-HINTS = "Next: retold search WORDS, retold show ID, retold list --json; all commands: retold --help"
+HINTS = "Next: retold search WORDS, retold show ID, retold web, retold browse; all commands: retold --help"
 
 
 def run(options: object, console: Console) -> int:  # noqa: ARG001 - as every command has it
