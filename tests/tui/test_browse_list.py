@@ -13,6 +13,7 @@ from browsing import OTHER, drive, lines, press, seen, settled, shown, titles
 from retold.query.hits import Conversation
 from retold.tui import answers
 from retold.tui.answers import Archive
+from retold.tui.app import Browser
 from retold.tui.rows import Rows
 from retold.tui.transcript import Transcript
 
@@ -235,3 +236,27 @@ def test_an_archive_that_cannot_be_read_is_told(small: Archive, tmp_path: Any) -
 
 def test_what_goes_soon_is_told_first(demo: Archive) -> None:
     assert "soon deleted, archived: Claude Code" in seen(demo)
+
+
+def test_what_goes_soon_is_not_told_over_what_was_found_meanwhile(
+    small: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_asked, may_answer = threading.Event(), threading.Event()
+
+    def late(_: Archive) -> str:
+        is_asked.set()
+        may_answer.wait(30)
+        return "soon deleted"
+
+    monkeypatch.setattr("retold.tui.home.warning", late)
+
+    async def run() -> None:
+        async with Browser(small).run_test(size=(80, 24)) as pilot:
+            await asyncio.to_thread(is_asked.wait, 30)
+            await pilot.press(*"walrus")
+            may_answer.set()
+            await settled(pilot)
+            assert "1 more in the text" in shown(pilot)
+            assert "soon deleted" not in shown(pilot)
+
+    asyncio.run(run())

@@ -115,7 +115,9 @@ class Home(Deeds[None]):
             for limit in (FIRST, None):
                 await self.finder.load(limit)
                 self._fill()
-            self._said = self._said or await answer(lambda: warning(self.archive))
+            told = await answer(lambda: warning(self.archive))
+            if not self.finder.typed:  # else somebody has gone on meanwhile, and what was found is told
+                self._said = self._said or told
         except (Stopped, OSError) as error:
             self._said = str(error)
         self.search()
