@@ -3,9 +3,12 @@
 import json
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -38,7 +41,7 @@ from retold.ingest import slices, stretches
 from retold.ingest.forgetting import forget
 from retold.ingest.held import Held
 from retold.ingest.reader import index_entry
-from retold.ingest.retell import retold
+from retold.ingest.retell import retold, unmarked
 from retold.ingest.slices import ROOM, Turn, told_slice
 from retold.ingest.turns import LINE
 from retold.model.assemble import Draft, assembled
@@ -522,3 +525,30 @@ def test_what_is_damaged_is_read_from_the_whole(person: Person, harm: str) -> No
     if "outline" not in harm:
         with pytest.raises(AssertionError, match="the whole is read"):
             check(person.archive)
+
+
+def test_one_long_session_is_read_whole_at_a_time(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    next(iter(FORMS.values())).write(person.folder, 0, turns(*(f"word{place}" for place in range(8))))
+    person.sync()
+    at_work: list[int] = []
+    read = unmarked
+
+    def watched(*given: Any) -> Session:
+        at_work.append(len(at_work))
+        assert len(at_work) == 1, "another is being read"
+        time.sleep(0.05)
+        found = read(*given)
+        at_work.pop()
+        return found
+
+    monkeypatch.setattr(slices, "unmarked", watched)
+
+    def ask(_: int) -> int:
+        with Record(str(person.archive)) as record:
+            key = keys(record)[0][0]
+            part = slices.told_slice(record, key, 0, 3, "active")
+            assert part is not None
+            return len(slices.turns(record, key, "active"))
+
+    with ThreadPoolExecutor(3) as threads:
+        assert set(threads.map(ask, range(6))) == {8}

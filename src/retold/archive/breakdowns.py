@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retold.archive.conditions import Condition, clause
-from retold.archive.reports import QUARTER
+from retold.archive.reports import PROJECT, QUARTER
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -15,18 +15,10 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
 
-PROJECT = "coalesce(sessions.root, sessions.hash, sessions.native_key)"
-"""What a project is known by, as reports name it."""
-
 
 def of_project(key: str | None) -> Condition:
     """Return the condition that a session is of one project, by what it is known by; None is that of none."""
     return Condition(f"{PROJECT} IS ?", key)
-
-
-def of_session(key: str) -> Condition:
-    """Return the condition that it is one session."""
-    return Condition("sessions.key = ?", key)
 
 
 def named_model(table: str, model: str | None) -> Condition:

@@ -103,15 +103,6 @@ def message_row(record: Record, session: int, seq: int) -> tuple[Any, ...] | Non
     return record.row(asked, (session, seq))
 
 
-def fate_counts(record: Record, key: str) -> dict[str, int]:
-    """Return how many entries of a session are no longer what its agent holds, by what became of them."""
-    asked = (
-        "SELECT fate, count(*) FROM messages WHERE session = (SELECT sessions.id FROM sessions WHERE key = ?)"
-        " AND fate <> 'live' GROUP BY fate ORDER BY fate"
-    )
-    return dict(record.rows(asked, (key,)))
-
-
 def tool_of(record: Record, session: int, seq: int, place: int) -> str | None:
     """Return the name of the tool that was called at a place."""
     asked = "SELECT tool FROM tool_calls WHERE session = ? AND seq = ? AND place = ?"

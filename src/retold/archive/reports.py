@@ -21,11 +21,13 @@ CONVERSATION = (
     "iif(sessions.kind = 'subagent' AND sessions.parent IS NOT NULL, sessions.parent, sessions.key)"
 )
 """Whose work it is: a subagent's belongs to the conversation that called it."""
+PROJECT = "coalesce(sessions.root, sessions.hash, sessions.native_key)"
+"""What a project is known by."""
 _MONEY = "sum(micros), sum(spent.picos)"
 _OF_SESSIONS = {
     "all": "''",
     "agent": "sessions.agent",
-    "project": "coalesce(sessions.root, sessions.hash, sessions.native_key)",
+    "project": PROJECT,
     "session": "sessions.key",
 }
 

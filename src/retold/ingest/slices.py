@@ -65,15 +65,19 @@ def told_slice(  # noqa: PLR0913 - what a page can be asked for
     return found[0]
 
 
-def slices(record: Record, key: str, count: int = 200) -> Iterator[Slice]:
-    """Yield a session in slices, one after the other: however long it is, little of it is in memory at a time."""
-    first, total = 0, 1
-    while first < total:
-        part = told_slice(record, key, first, count)
-        if part is None or not part.session.timeline:
-            return
+def slices(
+    record: Record, key: str, count: int = 200, first: int = 0, view: View = "full"
+) -> Iterator[Slice]:
+    """Yield a session from a place on, one slice after the other: however long it is, little is in memory at a time.
+
+    Each may hold fewer entries than were asked for, where they are large; of nothing, one slice tells that.
+    """
+    part = told_slice(record, key, first, count, view)
+    while part is not None:
         yield part
-        first, total = part.first + len(part.session.timeline), part.total
+        end = part.first + len(part.session.timeline)
+        is_last = end >= part.total or not part.session.timeline
+        part = None if is_last else told_slice(record, key, end, count, view)
 
 
 def turns(record: Record, key: str, view: View = "full") -> tuple[Turn, ...]:

@@ -9,11 +9,13 @@ from functools import cached_property
 
 import msgspec
 
+from retold.archive.breakdowns import of_project
 from retold.archive.cards import among, count_of, session_ids
 from retold.archive.conditions import Condition, teach
 from retold.archive.facets import joined_rows, model_rows, own_rows, span_counts, tool_rows
 from retold.archive.record import Record
 from retold.projects.matching import is_meant
+from retold.query.question import UNKNOWN
 from retold.query.wanted import FILTERS, Wanted, moment
 
 MOST = 40
@@ -42,7 +44,7 @@ class Facet(msgspec.Struct, frozen=True):
     values: tuple[Value, ...]
 
 
-class Narrowing:
+class Facets:
     """Conversations, and filters that narrow them down, each by one value."""
 
     def __init__(self, record: Record, base: Sequence[Condition], filters: Mapping[str, str]) -> None:
@@ -99,17 +101,23 @@ class Narrowing:
         ):
             counts["agent"][agent, None] += count
             counts["status"][status, None] += count
-            counts["project"][root or project_hash or native_key or "", root] += count
+            counts["project"][root or project_hash or native_key or UNKNOWN, root] += count
         return {
-            name: [Value(value, count, root) for (value, root), count in told.items() if value]
+            name: [Value(value, count, root) for (value, root), count in told.items()]
             for name, told in counts.items()
         }
 
 
 def conditions_of(filters: Mapping[str, str]) -> list[Condition]:
-    """Return what filters ask of sessions, in days as they are where we are; raises ValueError for a date that is none."""
+    """Return what filters ask of sessions, in days as they are where we are; raises ValueError for a date that is none.
+
+    A project that is called unknown here is that of sessions of which nothing tells where they were.
+    """
     wanted = Wanted(is_local=True)
     for name, value in filters.items():
+        if (name, value) == ("project", UNKNOWN):
+            wanted.sessions.append(of_project(None))
+            continue
         try:
             wanted.add(name, value, in_messages=False)
         except OverflowError as error:

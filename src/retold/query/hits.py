@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from retold.archive.index import Found
+    from retold.archive.index_file import Found
     from retold.archive.record import Record
 
     Shown = tuple[str, list[tuple[int, int]]]

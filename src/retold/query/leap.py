@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from retold.archive.cards import titled_like
-from retold.archive.index import Found, Index, kept_index
+from retold.archive.index import Index, kept_index
+from retold.archive.index_file import Found
 from retold.archive.record import Record
 from retold.projects.matching import is_meant
 from retold.query.expression import expression
@@ -49,17 +50,18 @@ def leap(record: Record, text: str) -> Leap:
     """Return what is offered for what was typed so far; a query that means nothing yet finds no words, only titles."""
     if not text:
         return Leap(newest=glances(record, BASE, NEWEST))
+    if len(text) < SHORTEST:
+        return Leap()
     try:
-        said = held_rows(record, _said(record, text)) if len(text) >= SHORTEST else []
+        said = held_rows(record, _said(record, text))
     except Unclear:
         said = []
     known = {row.card.session for row in said}
-    is_long = len(text) >= SHORTEST
-    named = glances(record, [*BASE, titled_like(text)], SAID + TITLED) if is_long else []
+    named = glances(record, [*BASE, titled_like(text)], SAID + TITLED)
     return Leap(
         said,
         [card for card in named if card.session not in known][:TITLED],
-        called(places(record), text)[:PROJECTS] if is_long else (),
+        called(places(record), text)[:PROJECTS],
     )
 
 

@@ -11,11 +11,10 @@ from retold.archive.breakdowns import (
     model_rows,
     named_model,
     of_project,
-    of_session,
     project_rows,
     with_model,
 )
-from retold.archive.conditions import Condition
+from retold.archive.conditions import Condition, of_key
 from retold.archive.record import Record
 from retold.query.places import Place
 from retold.query.question import UNKNOWN, Question
@@ -82,7 +81,7 @@ def narrowed(record: Record, choice: Narrowing, known: Choices, span: Span) -> Q
     if choice.model and choice.model != UNKNOWN:
         wanted.sessions.append(with_model(choice.model))
     if choice.session:
-        wanted.sessions.append(of_session(choice.session))
+        wanted.sessions.append(of_key(choice.session))
     return _Exact(record, wanted, span, choice.model or None, choice.tool or None)
 
 

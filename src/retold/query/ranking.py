@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from retold.archive.index import Found
+    from retold.archive.index_file import Found
 
     Ranked = list[tuple[int, float, list[Found]]]
     """Sessions with their score and their documents, the best first."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from retold.archive.index import Conditions, Index
+from retold.archive.index import Index
+from retold.archive.index_file import Conditions
 from retold.projects.matching import is_meant
 from retold.query.hits import HITS, conversation_of, hit_of
 from retold.query.language import Unclear
@@ -16,7 +17,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from retold.archive.index import IndexFile
+    from retold.archive.index_file import IndexFile
     from retold.archive.record import Record
     from retold.query.hits import Conversation, Hit
     from retold.query.wanted import Wanted

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
-from retold.archive.index import TABLES, Conditions, Found, Index
+from retold.archive.index import Index
+from retold.archive.index_file import TABLES, Conditions, Found
 from retold.archive.words import part_spans
 from retold.projects.matching import is_meant
 from retold.query.expression import exclusion, expression, lone_words, needs_verifying

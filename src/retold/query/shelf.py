@@ -11,7 +11,7 @@ from retold.archive.cards import among
 from retold.archive.conditions import of_kinds
 from retold.archive.listing import NOT_BELOW_OTHERS
 from retold.archive.record import Record
-from retold.query.facets import Facet, Narrowing
+from retold.query.facets import Facet, Facets
 from retold.query.finding import Sought, everything_found, finding
 from retold.query.glances import Glance, glances, glances_of
 from retold.query.holding import Holding, Place
@@ -67,11 +67,10 @@ def usual_spans(today: datetime) -> dict[str, dict[str, str]]:
 
 def listed_shelf(record: Record, filters: Mapping[str, str], cut: Cut) -> Shelf:
     """Return the newest conversations; raises ValueError for a date that is none."""
-    narrowing = Narrowing(record, BASE, filters)
-    found = glances(record, narrowing.all, cut.most, cut.first)
-    is_all = narrowing.count <= cut.first + cut.most
-    shelf = Shelf(tuple(map(Row, found)), narrowing.count, is_all)
-    return shelf if cut.is_bare else _faceted(shelf, narrowing)
+    facets = Facets(record, BASE, filters)
+    found = glances(record, facets.all, cut.most, cut.first)
+    shelf = Shelf(tuple(map(Row, found)), facets.count, is_all=facets.count <= cut.first + cut.most)
+    return shelf if cut.is_bare else _faceted(shelf, facets)
 
 
 def found_shelf(record: Record, sought: Sought, cut: Cut) -> Shelf:
@@ -83,14 +82,14 @@ def found_shelf(record: Record, sought: Sought, cut: Cut) -> Shelf:
     if cut.is_bare:
         return shelf
     every = everything_found(record, sought, found) if sought.filters else found.sessions
-    return _faceted(shelf, Narrowing(record, [among(every)], sought.filters))
+    return _faceted(shelf, Facets(record, [among(every)], sought.filters))
 
 
 def scanned_shelf(record: Record, holdings: Sequence[Holding], cut: Cut, *, is_exact: bool) -> Shelf:
     """Return conversations that somebody else has looked through."""
     rows = held_rows(record, holdings[cut.first : cut.first + cut.most])
     shelf = Shelf(tuple(rows), len(holdings), len(holdings) <= cut.first + cut.most, is_exact=is_exact)
-    return _faceted(shelf, Narrowing(record, [among([one.session for one in holdings])], {}))
+    return _faceted(shelf, Facets(record, [among([one.session for one in holdings])], {}))
 
 
 def held_rows(record: Record, holdings: Sequence[Holding]) -> list[Row]:
@@ -99,8 +98,8 @@ def held_rows(record: Record, holdings: Sequence[Holding]) -> list[Row]:
     return [Row(card, places[card.session]) for card in glances_of(record, list(places))]
 
 
-def _faceted(shelf: Shelf, narrowing: Narrowing) -> Shelf:
+def _faceted(shelf: Shelf, facets: Facets) -> Shelf:
     spans = usual_spans(datetime.now().astimezone())
-    counts = narrowing.spans(list(spans.values()))
+    counts = facets.spans(list(spans.values()))
     told = [(name, span, number) for (name, span), number in zip(spans.items(), counts, strict=True)]
-    return msgspec.structs.replace(shelf, facets=tuple(narrowing.facets()), spans=tuple(told))
+    return msgspec.structs.replace(shelf, facets=tuple(facets.facets()), spans=tuple(told))

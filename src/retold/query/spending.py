@@ -12,9 +12,8 @@ from retold.model.report import Line, Spend
 from retold.query.dates import moment_of
 from retold.query.period import Period, parts, unit
 from retold.query.question import Question
-from retold.query.stats import brief_lines, lines
+from retold.query.stats import brief_lines, lines, money_of
 
-_MICROS = 1_000_000
 _LONGEST = 36_525
 """Days: more columns nobody can look at, whatever a file says when it was written."""
 
@@ -47,7 +46,7 @@ def dearest(question: Question, limit: int) -> list[Costly]:
             moment_of(ended),
             requests,
             tokens,
-            None if micros is None else micros * _MICROS + picos,
+            money_of(micros, picos),
         )
         for key, agent, title, ended, requests, tokens, micros, picos in rows
     ]

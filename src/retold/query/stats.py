@@ -86,7 +86,7 @@ def _spent(question: Question, by: str) -> dict[str | None, Line]:
         question.record, by, question.span, question.of_requests("spent")
     ):
         *figures, micros, picos, sessions = rest
-        spend = Spend(requests, dict(zip(FIGURES, figures, strict=True)), _money(micros, picos), unpriced)
+        spend = Spend(requests, dict(zip(FIGURES, figures, strict=True)), money_of(micros, picos), unpriced)
         line = _line(found, of)
         _put(line, spend, is_estimated=estimated)
         line.sessions = max(line.sessions or 0, sessions)
@@ -102,13 +102,14 @@ def brief_lines(question: Question, by: str) -> list[Line]:
         figures = {**dict.fromkeys(FIGURES), "total": total}
         _put(
             _line(found, of),
-            Spend(requests, figures, _money(micros, picos), unpriced),
+            Spend(requests, figures, money_of(micros, picos), unpriced),
             is_estimated=estimated,
         )
     return list(found.values())
 
 
-def _money(micros: int | None, picos: int) -> int | None:
+def money_of(micros: int | None, picos: int) -> int | None:
+    """Return money that is summed in two parts; None where nothing has a price."""
     return None if micros is None else micros * _MICROS + picos
 
 

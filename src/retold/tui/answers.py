@@ -8,9 +8,9 @@ import msgspec
 
 from retold.archive.database import Stopped
 from retold.archive.limits import DAY, due_soon
-from retold.archive.listing import fate_counts
 from retold.archive.rates import PRICED_BY
 from retold.archive.record import Record
+from retold.archive.states import fates as fate_rows
 from retold.care.doctor.checkup import checkup
 from retold.care.doctor.survey import survey
 from retold.care.restore import Plan, Wish, planned, write
@@ -98,7 +98,7 @@ def due(archive: Archive) -> Iterator[tuple[str, int, int]]:
 def fates(archive: Archive, key: str) -> dict[str, int]:
     """Return how many entries were rewound, compacted or superseded."""
     with archive.opened() as record:
-        return fate_counts(record, key)
+        return {fate: entries for fate, entries, *_ in fate_rows(record, key) if fate != "live"}
 
 
 def beginning(archive: Archive, key: str, first: int, count: int) -> Session | None:

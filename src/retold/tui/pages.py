@@ -7,7 +7,7 @@ import msgspec
 
 from retold.export.transcript import Line, Wanted, about, told
 from retold.ingest.retell import retold
-from retold.ingest.slices import Slice, Turn, told_slice, turns
+from retold.ingest.slices import Slice, Turn, slices, turns
 from retold.model.session import View
 from retold.tui.answers import Archive
 from retold.tui.words import plain, wrapped
@@ -64,16 +64,8 @@ def page(reading: Reading, first: int, columns: int, until: int | None = None) -
 
 
 def _slices(reading: Reading, first: int, count: int) -> Iterator[Slice]:
-    """Yield slices one after the other; each may hold fewer entries than were asked for, where they are large."""
-    while True:
-        with reading.archive.opened() as record:
-            part = told_slice(record, reading.key, first, count, reading.view)
-        if part is None:
-            return
-        yield part
-        first += len(part.session.timeline)
-        if first >= part.total or not part.session.timeline:
-            return
+    with reading.archive.opened() as record:
+        yield from slices(record, reading.key, count, first, reading.view)
 
 
 def _head(part: Slice, columns: int) -> Iterator[Row]:

@@ -16,6 +16,7 @@ from retold.export.html.looks import OURS as EXPORTED
 from retold.export.html.looks import seen
 from retold.web.clock import ago, local_day, local_time
 from retold.web.guard import STATIC
+from retold.web.navigation import WAYS
 
 _HERE = Path(__file__).parent
 _TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -32,7 +33,7 @@ def templates() -> Environment:
         lstrip_blocks=True,
         finalize=seen,
     )
-    made.globals |= {"address": address, "static": static_address}
+    made.globals |= {"address": address, "static": static_address, "ways": WAYS}
     made.filters |= {
         "ago": ago, "count": count, "day": local_day, "money": money, "share": share, "span": span, "time": local_time,
     }  # fmt: skip

@@ -9,16 +9,7 @@ from retold.export.table import project_name
 from retold.query.leap import Leap, leap
 from retold.web.answer import Answer, Asked, Page, Shown
 from retold.web.looking import LONGEST, session_address
-
-PLACES = (
-    ("/", "Sessions", "all conversations list"),
-    ("/projects", "Projects", "folders roots"),
-    ("/files", "Files", "files touched changed"),
-    ("/spend", "Spend", "money cost tokens usage price"),
-    ("/tools", "Tools", "tools errors"),
-    ("/health", "Health", "doctor lost restore archive problems"),
-)
-"""The pages: address, name, and by what else they are found."""
+from retold.web.navigation import WAYS
 
 
 def palette(asked: Asked, record: Record) -> Answer:
@@ -33,7 +24,7 @@ def palette(asked: Asked, record: Record) -> Answer:
         "text": text,
         "offered": offered,
         "places": [
-            (path, name) for path, name, also in PLACES if words and words in f"{name.casefold()} {also}"
+            (way.path, way.name) for way in WAYS if words and words in f"{way.name.casefold()} {way.also}"
         ],
         "marked": marked,
         "speaker": speaker,

@@ -99,11 +99,11 @@ if (palette) {
 
 export const typing = (event) => event.target.closest?.("input, textarea, select, [contenteditable]") !== null;
 
-const PLACES = { s: "/", p: "/projects", f: "/files", m: "/spend", t: "/tools", h: "/health" };
 let before = "";
 addEventListener("keydown", (event) => {
   if (typing(event) || event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]")) return;
-  if (before === "g" && PLACES[event.key]) location.href = PLACES[event.key];
+  const way = before === "g" && $(`.top nav [data-way="${CSS.escape(event.key)}"]`);
+  if (way) location.href = way.href;
   else if (event.key === "j") step(1);
   else if (event.key === "k") step(-1);
   else if (event.key === "?") $("dialog.help")?.showModal();

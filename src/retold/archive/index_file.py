@@ -1,0 +1,247 @@
+"""One file of the text index as a reader sees it: documents that hold words, and their texts from the originals."""
+
+from __future__ import annotations
+
+import os
+
+import apsw
+
+from retold.archive.conditions import Condition, clause
+from retold.archive.database import PATIENCE, IndexDamaged
+from retold.archive.originals import Originals
+from retold.archive.texts import MARK, STEPS
+from retold.archive.words import LONGEST_NAME
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from typing import Any
+
+_COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
+_TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
+_SAID = f"""
+SELECT {_COLUMNS}, best.cost
+FROM (SELECT rowid, bm25(said, ?, ?) AS cost FROM said WHERE said MATCH ? {{best}}) AS best
+JOIN docs ON docs.id = best.rowid {_TOLD} WHERE {{which}} ORDER BY best.cost LIMIT ?
+"""  # noqa: S608 - ours
+_OUTPUT = f"""
+SELECT {_COLUMNS}, -1 FROM output JOIN docs ON docs.id = output.rowid {_TOLD}
+WHERE output MATCH ? AND {{which}} ORDER BY output.rowid DESC LIMIT ?
+"""  # noqa: S608 - ours
+_LATEST = f"""
+SELECT {_COLUMNS}, -1 FROM (SELECT rowid FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT ?) AS latest
+JOIN docs ON docs.id = latest.rowid {_TOLD} WHERE {{which}}
+"""  # noqa: S608 - ours
+_ANY = f"""
+SELECT {_COLUMNS}, -1, min(docs.id) FROM docs {_TOLD}
+WHERE {{which}} GROUP BY told.id ORDER BY sessions.ended_at DESC LIMIT ?
+"""  # noqa: S608 - ours
+_OF_ONE = (
+    f"SELECT {_COLUMNS}, -1 FROM docs {_TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
+)
+TABLES = ("said", "output")
+# FTS5 finds its way to a range of rows: the documents of one session lie side by side.
+_HELD = {
+    table: f"""
+SELECT {_COLUMNS}, 0 FROM {table} JOIN docs ON docs.id = {table}.rowid {_TOLD}
+WHERE {table} MATCH ? AND docs.session = ? AND {table}.rowid BETWEEN
+    (SELECT min(id) FROM docs WHERE session = ?) AND (SELECT max(id) FROM docs WHERE session = ?) AND {{which}} LIMIT 1
+"""  # noqa: S608 - ours
+    for table in TABLES
+}
+_WITHIN = {
+    table: asked.replace("LIMIT 1", "ORDER BY docs.seq, docs.id LIMIT ?") for table, asked in _HELD.items()
+}
+_FREQUENCY = "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"
+_SESSIONS = """
+SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)
+FROM told JOIN archive.sessions ON sessions.name = told.name WHERE {which}
+"""
+_WITHOUT = (
+    "told.id NOT IN (SELECT session FROM docs WHERE id IN"
+    " (SELECT rowid FROM said WHERE said MATCH ? UNION SELECT rowid FROM output WHERE output MATCH ?))"
+)
+_MESSAGES = "LEFT JOIN archive.messages ON messages.session = sessions.id AND messages.seq = docs.seq"
+MAPPED = 256 << 20
+"""Bytes of a file that are read where the system has them, without a copy."""
+
+
+class Found:
+    """A document that was found: which session of which file of the index, and where in it."""
+
+    __slots__ = ("ended_at", "place", "regions", "score", "seq", "session", "shard", "told")
+
+    def __init__(self, shard: IndexFile, row: Sequence[Any]) -> None:
+        self.shard = shard
+        self.session, self.told, self.seq, self.place, self.regions, self.ended_at, cost, *_ = row
+        self.score = -cost
+
+    def texts(self) -> Iterator[str]:
+        """Yield the texts of a document, one behind the other; what cannot be found any more is left out."""
+        for region in self.regions.split():
+            text = self.shard.text(self.told, region)
+            if text is not None:
+                yield text
+
+
+class Conditions:
+    """What must hold of sessions, and of the messages that documents are of."""
+
+    __slots__ = ("messages", "sessions")
+
+    def __init__(self, sessions: Sequence[Condition], messages: Sequence[Condition]) -> None:
+        self.sessions, self.messages = sessions, messages
+
+
+class IndexFile:
+    """One file of the index, with the archive beside it."""
+
+    def __init__(self, path: str, archive: str, *, is_mapped: bool = True) -> None:
+        if not os.path.exists(path):
+            raise IndexDamaged(f"{path} is missing")
+        self.path = path
+        try:
+            self.connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            self.connection.set_busy_timeout(PATIENCE)
+            is_ours = self.connection.pragma("application_id") == MARK
+            # Whoever searches needs the tables of the first step alone: the next sync takes the others.
+            if not is_ours or not 1 <= self.connection.pragma("user_version") <= len(STEPS):
+                raise IndexDamaged(f"{path} is of another version")
+            self.connection.execute("ATTACH ? AS archive", (archive,))
+            self.connection.execute(f"PRAGMA mmap_size = {MAPPED if is_mapped else 0}")
+            self.connection.execute("PRAGMA query_only = 1")
+            self._number = os.stat(path).st_ino
+            self._begin()
+        except apsw.Error as error:
+            raise IndexDamaged(f"{path} cannot be read ({error})") from error
+
+    def _begin(self) -> None:
+        """Answer all that is asked from now on as of one moment."""
+        self.connection.execute("BEGIN")
+        self._originals = Originals(self.connection, is_still=True)  # of the archive, as of the same moment
+        self._known: dict[int, list[int]] = {}
+        self._opened: tuple[int, int, bytes] = (-1, -1, b"")
+
+    def rest(self) -> None:
+        """Hold on to no moment: what others write could not be tidied up meanwhile."""
+        if self.connection.in_transaction:
+            self.connection.execute("ROLLBACK")
+
+    def is_renewed(self) -> bool:
+        """Go on at the present moment; tell whether this is still the file that lies there."""
+        try:
+            if os.stat(self.path).st_ino != self._number:
+                return False
+            self.rest()
+            self._begin()
+        except (OSError, apsw.Error):
+            return False
+        return True
+
+    def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield what a question gives."""
+        try:
+            yield from self.connection.execute(asked, values)
+        except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
+            raise IndexDamaged(f"{self.path} is damaged ({error})") from error
+
+    def _found(
+        self, asked: str, wanted: Conditions, before: Sequence[Any], behind: Sequence[Any], best: str = ""
+    ) -> Iterator[Found]:
+        """Yield documents; only where something is asked of messages are they looked up."""
+        which, values = clause([*wanted.sessions, *wanted.messages])
+        sql = asked.format(which=which, messages=_MESSAGES if wanted.messages else "", best=best)
+        return (Found(self, row) for row in self.rows(sql, [*before, *values, *behind]))
+
+    def said(
+        self, match: str, wanted: Conditions, weights: tuple[float, float], most: int
+    ) -> Iterator[Found]:
+        """Yield messages in which something was said, the best first."""
+        # A common word is said in thousands of them: where nothing else is asked for, only the best are looked up.
+        is_any = not wanted.sessions and not wanted.messages
+        best, values = ("ORDER BY cost LIMIT ?", (match, most)) if is_any else ("", (match,))
+        return self._found(_SAID, wanted, (*weights, *values), (most,), best)
+
+    def latest(self, match: str, most: int) -> Iterator[Found]:
+        """Yield messages in which something was said, the latest that were put in: however common it is, this is quick."""
+        return self._found(_LATEST, Conditions([], []), (match, most), ())
+
+    def output(self, match: str, wanted: Conditions, most: int) -> Iterator[Found]:
+        """Yield what went by, the latest that was put in first."""
+        return self._found(_OUTPUT, wanted, (match,), (most,))
+
+    def frequency(self, table: str, match: str, most: int) -> int:
+        """Return how many documents hold something, up to so many."""
+        return int(next(self.rows(_FREQUENCY.format(table=table), (match, most)))[0])
+
+    def held(self, table: str, match: str, told_id: int, wanted: Conditions) -> Found | None:
+        """Return a document of a session that holds something."""
+        return next(self._found(_HELD[table], wanted, (match, told_id, told_id, told_id), ()), None)
+
+    def within(self, table: str, match: str, key: str, wanted: Conditions, most: int) -> Iterator[Found]:
+        """Yield the documents of one session that hold something, in its order."""
+        asked = "SELECT told.id FROM told JOIN archive.sessions ON sessions.name = told.name WHERE sessions.key = ?"
+        for (told,) in list(self.rows(asked, (key,))):
+            yield from self._found(_WITHIN[table], wanted, (match, told, told, told), (most,))
+
+    def beginnings(self, without: tuple[str, str] | None, wanted: Conditions, most: int) -> Iterator[Found]:
+        """Yield the first document of each session that is meant, the newest first; but of those that hold something."""
+        unwanted = [] if without is None else [Condition(_WITHOUT, *without)]
+        narrowed = Conditions([*wanted.sessions, *unwanted], wanted.messages)
+        return self._found(_ANY, narrowed, (), (most,))
+
+    def documents(self, told: int, wanted: Conditions) -> Iterator[Found]:
+        """Yield the documents of a session, the last message first."""
+        return self._found(_OF_ONE, Conditions([], wanted.messages), (told,), ())
+
+    def sessions(self, wanted: Conditions) -> Iterator[tuple[Any, ...]]:
+        """Yield the sessions in this file: their ids in the archive and here, end, originals, and whether there are pages."""
+        which, values = clause(wanted.sessions)
+        return self.rows(_SESSIONS.format(which=which), values)
+
+    def names_with(self, words: Collection[str]) -> Iterator[str]:
+        """Yield the names in which one of the words stands, if only as letters."""
+        patterns = [
+            f"%{word}%" for word in words if len(word) <= LONGEST_NAME
+        ]  # SQLite takes none of any length
+        if patterns:
+            asked = f"SELECT name FROM names WHERE {' OR '.join(['name LIKE ?'] * len(patterns))}"  # noqa: S608 - ours
+            yield from (name for (name,) in self.rows(asked, patterns))
+
+    def text(self, told_id: int, region: str) -> str | None:
+        """Return the text in a region."""
+        import json
+
+        where, *place = region.split(".")
+        start, size = (int(number, 16) for number in place)
+        if where.startswith("-"):
+            raw = self._page(told_id, int(where[1:], 16))[start : start + size]
+        else:
+            if told_id not in self._known:
+                self._known[told_id] = self._originals_of(told_id)
+            original = self._known[told_id][int(where, 16)]
+            raw = self._originals.data(original, start, size) if original >= 0 else b""
+        try:
+            text = json.loads(b'"' + raw + b'"')
+        except ValueError:  # the original was written anew meanwhile
+            return None
+        return text if isinstance(text, str) else None
+
+    def _originals_of(self, told_id: int) -> list[int]:
+        """Return the ids of the originals that a session's regions lie in."""
+        row = next(self.rows("SELECT originals FROM told WHERE id = ?", (told_id,)), ("",))
+        ids = []
+        for name in row[0].split():
+            found = next(
+                self.rows("SELECT id FROM archive.originals WHERE name = ?", (int(name, 16),)), (-1,)
+            )
+            ids.append(found[0])
+        return ids
+
+    def _page(self, told_id: int, place: int) -> bytes:
+        """Return a page; the next text often stands on the same."""
+        if self._opened[:2] != (told_id, place):
+            asked = "SELECT packed FROM pages WHERE session = ? AND place = ?"
+            packed = next(self.rows(asked, (told_id, place)), (b"",))[0]
+            self._opened = (told_id, place, self._originals.unpacked(bytes(packed)) if packed else b"")
+        return self._opened[2]

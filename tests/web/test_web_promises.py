@@ -1,0 +1,86 @@
+"""What people rely on without asking for it: the index is never stale, pictures are shown, and a look that was chosen stays."""
+
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+from listed import count, rows
+from made_home import MadeHome, gemini, user
+from made_pages import PIXEL
+from persons import Person
+from retold.archive.index import kept_index
+from retold.archive.record import Record
+from retold.projects.matching import is_meant
+from served import served
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> MadeHome:
+    home = MadeHome(tmp_path / "ann")
+    picture = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
+    asked = user("u1", 1, "") | {"content": [{"text": "What bird is this?"}, picture]}
+    home.lines("den", 1, 1, [asked, gemini("g1", 2, "A heron.")], kind="main")
+    return home
+
+
+def test_what_was_just_archived_is_found_by_an_index_that_stays_open(home: MadeHome) -> None:
+    person = Person(home.folder)
+    person.sync()
+    with served(str(person.archive)) as visit:
+        visit.enter()
+        assert count(visit.get("/?q=heron").text) == 1
+        home.lines("den", 2, 20, [user("u2", 21, "Another heron"), gemini("g2", 22, "Yes.")], kind="main")
+        person.sync()
+        assert count(visit.get("/?q=heron").text) == 2
+        person.sync("--reindex")
+        assert count(visit.get("/?q=heron").text) == 2
+
+
+def test_an_index_that_rests_holds_on_to_no_moment(home: MadeHome) -> None:
+    person = Person(home.folder)
+    person.sync()
+    with Record(str(person.archive)) as record:
+        index = kept_index(record, is_meant)
+        assert all(file.connection.in_transaction for file in index.files)
+        record.rest()
+        assert not any(file.connection.in_transaction for file in index.files)
+        assert kept_index(record, is_meant) is index
+        assert all(file.connection.in_transaction for file in index.files)
+
+
+def test_a_picture_that_came_along_is_shown(home: MadeHome) -> None:
+    person = Person(home.folder)
+    person.sync()
+    with served(str(person.archive)) as visit:
+        visit.enter()
+        (key,) = rows(visit.get("/").text)
+        assert f'src="data:image/png;base64,{PIXEL}"' in visit.get(f"/session?key={quote(key, safe='')}").text
+
+
+def test_a_look_that_was_chosen_is_there_from_the_first_byte(home: MadeHome) -> None:
+    person = Person(home.folder)
+    person.sync()
+    with served(str(person.archive)) as visit:
+        visit.enter()
+        for look, told in (("dark", ' data-look="dark"'), ("light", ' data-look="light"'), ('x"><b', "")):
+            text = visit.get("/", {"Cookie": f"{visit.cookie}; retold-look={look}"}).text
+            assert f'<html lang="en"{told}>' in text
+
+
+def test_sessions_of_no_known_project_are_found_by_that(tmp_path: Path) -> None:
+    home = MadeHome(tmp_path / "ann")
+    home.lines("den", 1, 1, [user("u1", 1, "A heron")], kind="main", root="/home/ann/dev/almanac")
+    codex = home.folder / ".codex" / "history.jsonl"
+    codex.parent.mkdir()
+    codex.write_text(
+        '{"session_id":"01984f6e-21c0-7b3a-9c41-6f5e2d8a7b10","ts":1772355600,"text":"Where was that?"}\n'
+    )
+    person = Person(home.folder)
+    person.sync()
+    with served(str(person.archive)) as visit:
+        visit.enter()
+        shown = visit.get("/?project=unknown").text
+        assert count(shown) == 1
+        assert "Where was that?" in shown
+        assert 'data-facet="project=unknown"' in visit.get("/").text
