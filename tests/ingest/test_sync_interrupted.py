@@ -26,8 +26,7 @@ def parcel(self, job):
     count.append(job)
     if len(count) == 2:
         open(os.environ["REACHED"], "w").close()
-        while not os.path.exists(os.environ["GO"]):
-            {pause}
+        {then}
     return read(self, job)
 retold.ingest.reader.Reader.parcel = parcel
 """
@@ -42,7 +41,7 @@ def late(self, *numbers):
     commit(self, *numbers)
 retold.archive.texts.Shard.commit = late
 """
-SLEEP = "time.sleep(0.01)"
+WAIT = 'while not os.path.exists(os.environ["GO"]): time.sleep(0.01)'
 DIE = "os.kill(os.getpid(), 9)"
 LITTLE_ROOM = """
 import apsw
@@ -78,10 +77,10 @@ def fill(person: Person, word: str) -> None:
 class Disturbed:
     """A sync that waits in the middle of its work."""
 
-    def __init__(self, person: Person, workers: int, pause: str = SLEEP) -> None:
+    def __init__(self, person: Person, workers: int, then: str = WAIT) -> None:
         self._go, reached = person.folder / "go", person.folder / "reached"
         env = {**person.env, "GO": str(self._go), "REACHED": str(reached)}
-        self.process = person.start("sync", code=PAUSED.format(workers=workers, pause=pause), env=env)
+        self.process = person.start("sync", code=PAUSED.format(workers=workers, then=then), env=env)
         wait_for(reached.exists, self.process.poll)
 
     def ended(self) -> Done:
@@ -196,7 +195,7 @@ def test_readers_see_what_was_or_what_is_and_nothing_else(person: Person) -> Non
             )
         done = person.spawn(
             "sync",
-            code=PAUSED.format(workers=1 + number % 2, pause="break"),
+            code=PAUSED.format(workers=1 + number % 2, then="pass"),
             env={**person.env, "REACHED": os.devnull, "GO": "/"},
         )
         assert done.code == 0, done
@@ -338,7 +337,7 @@ def modes(person: Person) -> Iterator[tuple[str, bool, int]]:
 @pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
 @pytest.mark.parametrize("umask", [0, 0o022, 0o077])
 def test_everything_is_its_owners_alone_whatever_the_umask(person: Person, umask: int) -> None:
-    code = f"import os; os.umask({umask}); {PAUSED.format(workers=2, pause=SLEEP)}"
+    code = f"import os; os.umask({umask}); {PAUSED.format(workers=2, then=WAIT)}"
     go, reached = person.folder / "go", person.folder / "reached"
     env = {**person.env, "GO": str(go), "REACHED": str(reached)}
     process = person.start("sync", code=code, env=env)
