@@ -16,7 +16,7 @@ import pytest
 from made_home import MadeHome, gemini, user
 from persons import Person
 from retold.web import app
-from retold.web.scans import MOST, Scans
+from retold.query.scans import MOST, Scans
 from served import Visit, served
 
 NEVER_ENDING = "/?q=" + "%28a%2B%29%2B%24" + "&mode=regex"
@@ -102,11 +102,11 @@ def test_what_is_looked_for_is_not_in_the_list_of_processes(visit: Visit) -> Non
     (command,) = scanners()
     connection.close()
     assert "a+" not in command
-    assert command.endswith("-m retold.web.scanner")
+    assert command.endswith("-m retold.query.scanner")
 
 
 def test_a_scanner_whose_server_died_ends_by_itself(archive: Path) -> None:
-    code = "from retold.web import scanner; scanner.BOUND, scanner._LATER = 0.5, 0.5; scanner.main()"
+    code = "from retold.query import scanner; scanner.BOUND, scanner._LATER = 0.5, 0.5; scanner.main()"
     job = {"text": "(a+)+$", "is_regex": True, "filters": {}, "limit": 9, "folder": str(archive)}
     done = run(
         [sys.executable, "-c", code],

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from retold.archive.record import Record
-from retold.web.scanned import Job, Scanned
+from retold.query.scanned import Job, Scanned
 
 
 class Asked(msgspec.Struct, frozen=True):

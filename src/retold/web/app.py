@@ -27,9 +27,9 @@ from retold.web.following import Following
 from retold.web.guard import ENTER, STATIC, Guard, Refusal, refused
 from retold.web.looks import address, rendered, static
 from retold.web.pages import PAGES
-from retold.web.readers import Readers
+from retold.query.readers import Readers
 from retold.web.request import asked_of, form_of
-from retold.web.scans import Scans
+from retold.query.scans import Scans
 
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 

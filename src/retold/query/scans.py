@@ -13,8 +13,8 @@ from contextlib import suppress
 import msgspec
 
 from retold.query.holding import Holding
-from retold.web import scanner
-from retold.web.scanned import BOUND, End, Job, Scanned, Trouble
+from retold.query import scanner
+from retold.query.scanned import BOUND, End, Job, Scanned, Trouble
 
 MOST = 2
 """Scans at the same time: each takes what a core can do."""

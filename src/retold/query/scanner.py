@@ -8,7 +8,7 @@ import sys
 
 import msgspec
 
-from retold.web.scanned import BOUND, Job, Trouble
+from retold.query.scanned import BOUND, Job, Trouble
 
 _LATER = 2.0
 

@@ -1,0 +1,1 @@
+"""What a session comes to: pure functions of its timeline."""
