@@ -15,8 +15,8 @@ import pytest
 
 from made_home import MadeHome, gemini, user
 from persons import Person
-from retold.web import app
 from retold.query.scans import MOST, Scans
+from retold.web import app
 from served import Visit, served
 
 NEVER_ENDING = "/?q=" + "%28a%2B%29%2B%24" + "&mode=regex"

@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import msgspec
 
-from retold.query.holding import Holding
 from retold.query import scanner
+from retold.query.holding import Holding
 from retold.query.scanned import BOUND, End, Job, Scanned, Trouble
 
 MOST = 2

@@ -20,6 +20,8 @@ from starlette.types import ASGIApp
 
 from retold.archive.database import Stopped
 from retold.archive.record import Record
+from retold.query.readers import Readers
+from retold.query.scans import Scans
 from retold.web.answer import Answer, Asked, Missing, Moved, Page, Sent, Shown
 from retold.web.entrance import Entrance
 from retold.web.entry import entered
@@ -27,9 +29,7 @@ from retold.web.following import Following
 from retold.web.guard import ENTER, STATIC, Guard, Refusal, refused
 from retold.web.looks import address, rendered, static
 from retold.web.pages import PAGES
-from retold.query.readers import Readers
 from retold.web.request import asked_of, form_of
-from retold.query.scans import Scans
 
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 

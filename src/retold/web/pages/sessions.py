@@ -9,10 +9,10 @@ from retold.export.hits import FATES, marked, speaker
 from retold.export.table import project_name, short_number
 from retold.query.finding import Sought
 from retold.query.language import Unclear
+from retold.query.scanned import BOUND, Job, Scanned
 from retold.query.shelf import Cut, Shelf, found_shelf, listed_shelf, scanned_shelf
 from retold.web.answer import Answer, Asked, Page, Shown
 from retold.web.looking import MODES, ORDERS, Looking, looking_of, session_address
-from retold.query.scanned import BOUND, Job, Scanned
 
 LISTED, FOUND = 50, 8
 """Rows of a page: to show where something was said takes a millisecond each."""
