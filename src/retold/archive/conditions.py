@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     import apsw
@@ -61,15 +61,31 @@ def below(folder: str) -> Condition:
     return Condition(ways, top, folder, top, top, top)
 
 
+def of_roots(roots: Iterable[str]) -> Condition:
+    """Return the condition that a session took place in one of some folders itself."""
+    chosen = [root.rstrip("/\\") or root for root in roots]
+    return Condition(f"sessions.root IN ({_marks(chosen)})", *chosen)
+
+
+def of_hashes(hashes: Iterable[str]) -> Condition:
+    """Return the condition that of a session's project nothing but the hash is known, and that it is one of some."""
+    chosen = list(hashes)
+    return Condition(f"sessions.root IS NULL AND sessions.hash IN ({_marks(chosen)})", *chosen)
+
+
 def of_kinds(kinds: Iterable[str]) -> Condition:
     """Return the condition that a session is of one of some kinds."""
     chosen = list(kinds)
-    return Condition(f"sessions.kind IN ({', '.join('?' * len(chosen))})", *chosen)
+    return Condition(f"sessions.kind IN ({_marks(chosen)})", *chosen)
 
 
 def of_key(key: str) -> Condition:
     """Return the condition that it is one session."""
     return Condition("sessions.key = ?", key)
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def clause(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:

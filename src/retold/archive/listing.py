@@ -91,6 +91,13 @@ def count_sessions(record: Record) -> int:
     return int(next(record.rows("SELECT count(*) FROM sessions WHERE kind <> 'subagent'"))[0])
 
 
+def is_among(record: Record, session: int, conditions: Iterable[Condition]) -> bool:
+    """Tell whether conditions hold of a session."""
+    which, values = clause(conditions)
+    asked = f"SELECT 1 FROM sessions WHERE id = ? AND ({which})"  # noqa: S608 - values are bound
+    return record.row(asked, [session, *values]) is not None
+
+
 def heading_row(record: Record, session: int) -> tuple[Any, ...] | None:
     """Return key, title, project and end of a session; None if it has gone meanwhile."""
     asked = "SELECT key, title, root, native_key, hash, evidence, ended_at FROM sessions WHERE id = ?"

@@ -6,6 +6,8 @@ import os
 import re
 import sys
 
+from retold.export.controls import pictured
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -29,14 +31,7 @@ _RAW_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[
 
 def harmless(text: str) -> str:
     """Return text in which every control character is a picture of itself: a transcript must not steer a terminal."""
-    return _CONTROLS.sub(lambda match: _picture(match[0]), text)
-
-
-def _picture(character: str) -> str:
-    code = ord(character)
-    if code < 0x20:  # noqa: PLR2004 - where the control pictures end
-        return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else "\ufffd"  # noqa: PLR2004 - DEL
+    return pictured(text, _CONTROLS)
 
 
 def terminal_columns(env: Mapping[str, str], out: TextIO) -> int:

@@ -24,6 +24,7 @@ COMMANDS = {
     "events": "tell a conversation, or files, as normalised events",
     "watch": "follow what your agents write, archive it, and tell it as it comes",
     "web": "a page in your browser: look, search, read, and what it cost",
+    "mcp": "the history as tools for agents: search, read, what was fixed, what was decided",
     "projects": "projects, their roots, and how they are known",
     "stats": "what it cost and how it went: tokens, money, tools, errors, time",
     "export": "conversations as files, for people and for programs, without secrets",

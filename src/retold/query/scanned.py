@@ -1,4 +1,4 @@
-"""A scan of all text, as it is asked for and as it is told: values between the pages and a process of its own."""
+"""A scan of all text, as it is asked for and as it is told: values between whoever asks and a process of its own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 
 from retold.query.holding import Holding
+from retold.query.reach import EVERYTHING, Reach
 
 BOUND = 5.0
 """Seconds after which a scan is ended: a pattern can take longer than anybody lives."""
@@ -25,6 +26,10 @@ class Job(msgspec.Struct, frozen=True):
     limit: int
     folder: str = ""
     """Of the archive."""
+    reach: Reach = EVERYTHING
+    """How far whoever asks may see."""
+    is_redacted: bool = False
+    """Whether what is told of the text around is without secrets."""
 
 
 class Trouble(msgspec.Struct, frozen=True, tag=True):

@@ -23,7 +23,7 @@ def scan(job: Job) -> None:
     from retold.query.wanted import Wanted
 
     wanted = Wanted()
-    wanted.sessions += conditions_of(job.filters)
+    wanted.sessions += [*conditions_of(job.filters), *job.reach.conditions()]
     with Record(job.folder) as record:
         try:
             for conversation in scanned(record, job.text, wanted, job.limit, is_regex=job.is_regex):

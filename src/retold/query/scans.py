@@ -1,4 +1,4 @@
-"""Scans of all text for pages that ask for one: in other processes, a few at a time, and none for longer than it may take."""
+"""Scans of all text for whoever asks for one: in other processes, a few at a time, and none for longer than it may take."""
 
 from __future__ import annotations
 

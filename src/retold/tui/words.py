@@ -10,6 +10,8 @@ from rich.cells import cell_len, get_character_cell_size
 from rich.style import Style
 from rich.text import Text
 
+from retold.export.controls import pictured
+
 STYLES = {
     "title": Style(bold=True),
     "faint": Style(dim=True),
@@ -25,21 +27,13 @@ STYLES = {
 _TAB = "    "
 # C0, DEL, C1, and what turns the direction of what follows, joins lines or has no width to be seen by.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
-_PICTURES, _DELETE = 0x2400, 0x7F
 
 
 def plain(text: str) -> str:
     """Return text on one line in which every control character is a picture of itself."""
     if text.isascii() and text.isprintable():
         return text
-    return _CONTROLS.sub(_picture, text.replace("\t", _TAB))
-
-
-def _picture(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < 0x20:  # noqa: PLR2004 - where the control pictures end
-        return chr(_PICTURES + code)
-    return "\u2421" if code == _DELETE else "\ufffd"
+    return pictured(text.replace("\t", _TAB), _CONTROLS)
 
 
 def styled(pieces: Iterable[tuple[str, str]]) -> Text:

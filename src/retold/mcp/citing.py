@@ -1,0 +1,27 @@
+"""How a conversation is cited: by its key, so that it can be asked for again, and in a few words, so that it need not be."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from retold.projects.matching import last_name
+from retold.query.glances import Glance
+
+_TITLE = 90
+
+
+def cited(card: Glance) -> str:
+    """Return a conversation in a line: its key, when it ended, its project, its title."""
+    facts = [card.key, moment(card.ended_at), last_name(card.root) if card.root else None, title(card.title)]
+    return " · ".join(fact for fact in facts if fact)
+
+
+def moment(at: datetime | None) -> str | None:
+    """Return a time to the minute, in UTC: keys are in UTC as well."""
+    return None if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def title(text: str | None) -> str | None:
+    """Return a title that leaves room for what is told below it."""
+    line = " ".join((text or "").split())
+    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"

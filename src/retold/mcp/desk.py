@@ -1,0 +1,98 @@
+"""Where questions are answered: the archive, how much of it may be seen, and whether secrets stay in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+from retold.archive.record import Record, exists
+from retold.mcp.cursor import Refused, cursor_of
+from retold.mcp.reply import Reply, replied
+from retold.mcp.tool import Arguments, Asking, Tool
+from retold.query.places import places
+from retold.query.reach import EVERYTHING, Reach, project_reach
+from retold.query.readers import Readers
+from retold.query.scanned import Job, Scanned
+from retold.query.scans import Scans
+from retold.redaction import Redactor
+
+T = TypeVar("T")
+UNMADE = "there is no archive of conversations yet: the person at this machine makes one with `retold sync`"
+
+STOPPED = "The scan was ended before it had seen everything: a simpler pattern, or fewer conversations, may find more."
+
+
+class Place(msgspec.Struct, frozen=True):
+    """What the person who started the server allows."""
+
+    folder: str
+    """Of the archive."""
+    here: str
+    """Where the server was started."""
+    is_all: bool = False
+    is_redacted: bool = True
+    named: str | None = None
+    """How the shell calls the folder where the server was started."""
+
+
+class Desk:
+    """Answers what agents ask. It can be asked by many at once."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+        self._readers = Readers(place.folder)
+        self._scans: Scans | None = None
+
+    async def answered(self, tool: Tool, arguments: Arguments) -> Reply:
+        """Return an answer; raises Refused with what to ask instead, Stopped where the archive cannot be read."""
+        start = cursor_of(arguments.cursor)
+        job = tool.scan(arguments)
+        scanned = None if job is None else await self._scanned(job)
+
+        def ask(record: Record) -> Reply:
+            asking = Asking(record, self.reach(record), self.cleaner(), start.passage, scanned)
+            return replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
+
+        reply = await self.asked(ask)
+        is_stopped = scanned is not None and scanned.end == "stopped"
+        return msgspec.structs.replace(reply, note=STOPPED) if is_stopped else reply
+
+    async def asked(self, ask: Callable[[Record], T]) -> T:
+        """Return what somebody asks of the archive."""
+        if not exists(self.place.folder):
+            raise Refused(UNMADE)
+        return await self._readers.asked(ask)
+
+    async def _scanned(self, job: Job) -> Scanned:
+        reach = await self.asked(self.reach)
+        if self._scans is None:
+            self._scans = Scans(self.place.folder)
+        told = msgspec.structs.replace(job, reach=reach, is_redacted=self.place.is_redacted)
+        scanned = await self._scans.scanned(told, _never)
+        if scanned.end == "unclear":
+            raise Refused(scanned.message)
+        if scanned.end in ("busy", "broken"):
+            raise Refused("the scan could not be made now: try again, or look for words instead")
+        return scanned
+
+    def reach(self, record: Record) -> Reach:
+        """Return how far a question sees: as far as the server was told at its start, whatever it asks for."""
+        if self.place.is_all:
+            return EVERYTHING
+        roots = [place.root for place in places(record)]
+        return project_reach(roots, self.place.here, os.path.expanduser("~"), self.place.named)
+
+    def cleaner(self) -> Callable[[str], str]:
+        """Return what takes secrets out of the texts of one answer, each by the same name wherever it stands."""
+        return Redactor(home=os.path.expanduser("~")).redacted_text if self.place.is_redacted else str
+
+    def close(self) -> None:
+        """Let go of the archive."""
+        self._readers.close()
+
+
+async def _never() -> bool:
+    return False

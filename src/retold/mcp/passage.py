@@ -1,0 +1,42 @@
+"""A piece of an answer: what it is and where it stands, in our words, and what stands there, in theirs."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from retold.export.controls import pictured
+
+# C0 but for tab and line end, DEL, C1; what turns the direction of text, and what nobody sees but a model reads: marks
+# without width (but for the joiners, which emoji and scripts need), tags, and selectors of variants beyond the usual ones.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e01ef]"
+)
+LONGEST_HEAD = 240
+QUOTE = "> "
+
+
+class Passage(msgspec.Struct, frozen=True):
+    """What is not told apart, unless it is longer than all that may be told."""
+
+    head: str
+    """One line: the session, the turn, when, who. It may hold a title, which is as little ours as the quote."""
+    quote: str = ""
+
+
+def plain(text: str) -> str:
+    """Return text in which nothing is hidden from a person who would read it."""
+    return pictured(text.replace("\r\n", "\n"), _UNSEEN)
+
+
+def head_line(text: str) -> str:
+    """Return a head on one line, no longer than heads are."""
+    line = " ".join(plain(text).split())
+    return line if len(line) <= LONGEST_HEAD else f"{line[: LONGEST_HEAD - 1]}…"
+
+
+def quoted(text: str) -> str:
+    """Return what others said with every line marked: none of it can pass for a line of ours."""
+    return "\n".join(f"{QUOTE}{line}" for line in text.split("\n"))

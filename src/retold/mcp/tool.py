@@ -1,0 +1,63 @@
+"""What an agent can ask: a name, what it is for, what it takes, and who answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from retold.archive.record import Record
+from retold.mcp.budget import LEAST, MOST, USUAL
+from retold.mcp.passage import Passage
+from retold.query.reach import Reach
+from retold.query.scanned import Job, Scanned
+
+Budget = Annotated[
+    int, msgspec.Meta(ge=LEAST, le=MOST, description="the most tokens that the answer may take")
+]
+From = Annotated[
+    str, msgspec.Meta(description="to go on: the cursor that the last answer ended with", max_length=40)
+]
+
+
+class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What every tool takes."""
+
+    budget: Budget = USUAL
+    cursor: From = ""
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """What a question is answered from."""
+
+    record: Record
+    reach: Reach
+    clean: Callable[[str], str]
+    """Takes secrets out of a text."""
+    first: int = 0
+    """The number of the passage that is wanted first."""
+    scanned: Scanned | None = None
+    """What a scan has found, where one was asked for."""
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """One tool. It only reads."""
+
+    name: str
+    title: str
+    about: str
+    """For the agent: what it is good for, and when to ask it."""
+    arguments: type[Arguments]
+    answer: Callable[[Asking, Any], Iterator[Passage]]
+    """Yields passages from the first that is wanted on; no more of them are made than are told."""
+    nothing: str
+    """What is told where there are none."""
+    scan: Callable[[Any], Job | None] = lambda _arguments: None
+    """What has to be looked for by a process of its own before it can be answered."""
+
+    def schema(self) -> dict[str, Any]:
+        """Return what it takes, as JSON Schema without references: some agents resolve none."""
+        _, found = msgspec.json.schema_components([self.arguments])
+        told = dict(found[self.arguments.__name__])
+        return {name: value for name, value in told.items() if name not in ("title", "description")}

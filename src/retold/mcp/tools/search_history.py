@@ -1,0 +1,95 @@
+"""`search_history`: find what was said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Literal
+
+import msgspec
+
+from retold.archive.index import kept_index
+from retold.archive.turns import turn_of
+from retold.mcp.citing import cited
+from retold.mcp.cursor import Refused
+from retold.mcp.filters import Filtered, filtered, narrowed
+from retold.mcp.passage import Passage
+from retold.mcp.tool import Asking, Tool
+from retold.projects.matching import is_meant
+from retold.query.finding import short_query
+from retold.query.holding import Holding, Place, holding_of
+from retold.query.language import Unclear
+from retold.query.scanned import Job
+from retold.query.search import Search
+from retold.query.shelf import held_rows
+from retold.query.wanted import Wanted
+
+_MOST = 200
+"""Conversations that one question is told of, over all its pages."""
+
+
+class Arguments(Filtered, frozen=True, kw_only=True):
+    """What is looked for, and where."""
+
+    query: Annotated[
+        str,
+        msgspec.Meta(
+            description='words, "a phrase", prefix*, -not, one OR other; also tool:shell, file:main.py, is:error',
+            min_length=1,
+            max_length=400,
+        ),
+    ]
+    mode: Annotated[
+        Literal["words", "letters", "regex"],
+        msgspec.Meta(description="`letters` finds a text anywhere and `regex` a pattern; both are slow"),
+    ] = "words"
+
+
+def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+    found = (
+        _searched(asking, arguments) if asking.scanned is None else asking.scanned.holdings[asking.first :]
+    )
+    for holding in found:
+        for row in held_rows(asking.record, [holding]):
+            yield Passage(
+                cited(row.card), "\n".join(_line(asking, holding, place) for place in holding.places)
+            )
+
+
+def _searched(asking: Asking, arguments: Arguments) -> Iterable[Holding]:
+    """Return the conversations that hold the words, from the first that is wanted on."""
+    try:
+        query = short_query(arguments.query)
+        wanted = Wanted(query.fields, is_local=True)
+    except Unclear as unclear:
+        raise Refused(f"{unclear.message} (character {unclear.place + 1} of the query)") from unclear
+    wanted.sessions += narrowed(asking, arguments)
+    search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant))
+    return map(holding_of, search.told(search.found(_MOST)[asking.first : _MOST]))
+
+
+def _line(asking: Asking, holding: Holding, place: Place) -> str:
+    """Return a place: its turn, who said it or which tool it went by, and the words around."""
+    turn = f"turn {turn_of(asking.record, holding.session, place.seq)}" if place.seq >= 0 else "about it"
+    who = place.tool or place.role
+    became = "" if place.fate == "live" else f" ({place.fate})"
+    return f"{turn}{f', {who}' if who else ''}{became}: {place.snippet}"
+
+
+def _scan(arguments: Arguments) -> Job | None:
+    if arguments.mode == "words":
+        return None
+    filtered(arguments)  # so that a date that is none is told
+    return Job(arguments.query, arguments.mode == "regex", arguments.filters, _MOST)
+
+
+SEARCH_HISTORY = Tool(
+    name="search_history",
+    title="Search past conversations",
+    about="Find words in past conversations with coding agents: what was asked, answered, run and printed. The best come"
+    " first, each with its session key and turns, which read_session takes. All words must occur; for a question in plain"
+    " words, about an error or a decision, find_fix and find_decisions are better.",
+    arguments=Arguments,
+    answer=_answer,
+    nothing="Nothing was found. Fewer words, a prefix (migrat*) or mode `letters` may find more.",
+    scan=_scan,
+)
