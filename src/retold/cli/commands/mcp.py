@@ -40,7 +40,9 @@ def run(options: Namespace, console: Console) -> int:
         os.environ.get("PWD"),
     )
     if sys.stdin.isatty():
-        console.tell("retold: waiting for an agent to speak; `retold connect` lets one start this; Ctrl-D ends")
+        console.tell(
+            "retold: waiting for an agent to speak; `retold connect` lets one start this; Ctrl-D ends"
+        )
     desk = Desk(place)
     try:
         serve_stdio(desk)
