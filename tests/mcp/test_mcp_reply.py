@@ -111,7 +111,9 @@ def test_no_part_of_a_secret_is_told_wherever_a_page_ends(before: int, budget: i
         assert "l3tt3rs" not in text
 
 
-@pytest.mark.parametrize("text", ["x", "1", "1.", "-1.0", "1.0.0", "\u0661.\u0660", "9" * 30 + ".0", "1.0\n", " 1.0"])
+@pytest.mark.parametrize(
+    "text", ["x", "1", "1.", "-1.0", "1.0.0", "\u0661.\u0660", "9" * 30 + ".0", "1.0\n", " 1.0"]
+)
 def test_a_cursor_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(Refused, match="no cursor"):
         cursor_of(text)
