@@ -12,8 +12,9 @@ from retold.query.expression import exclusion, expression, lone_words, needs_ver
 from retold.query.hits import HITS, conversation_of, hit_of
 from retold.query.language import Query
 from retold.query.listing import rows_meant
-from retold.query.marks import marks, satisfies, snippet
+from retold.query.marks import satisfies
 from retold.query.ranking import followed, ranked
+from retold.query.surroundings import shown, telling_text
 from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
     from retold.query.hits import Conversation, Hit
     from retold.query.ranking import Ranked
+    from retold.query.surroundings import Clean
 
     Names = Mapping[str, Sequence[str]]
     """Words of the query, and names with humps of which each is a part."""
@@ -45,10 +47,19 @@ NO_NAMES: Names = {}
 class Search:
     """One question to the archive."""
 
-    def __init__(self, record: Record, query: Query, wanted: Wanted, index: Index | None = None) -> None:
+    def __init__(
+        self,
+        record: Record,
+        query: Query,
+        wanted: Wanted,
+        index: Index | None = None,
+        clean: Clean | None = None,
+    ) -> None:
+        """Take what is asked for; what is shown of a text is cleaned before it is cut out, if there is something to clean with."""
         self._record, self.query, self._wanted = record, query, wanted
         self._conditions = Conditions(wanted.sessions, wanted.messages)
         self._index = index or Index(record, is_meant)
+        self._clean = clean
 
     def conversations(self, limit: int) -> Iterator[Conversation]:
         """Yield the best conversations, the best first: those whose id was typed before all others."""
@@ -191,20 +202,7 @@ class Search:
 
     def _hits(self, docs: Sequence[Found]) -> Iterator[Hit]:
         for one in docs:
-            yield hit_of(self._record, one, snippet(*self._telling(one)))
-
-    def _telling(self, found: Found) -> tuple[str, list[tuple[int, int]]]:
-        """Return the text of a document in which most of what was asked for stands, and where it stands."""
-        best: tuple[str, list[tuple[int, int]]] = ("", [])
-        most = -1
-        for text in found.texts():
-            places = marks(text, self.query)
-            count = len({text[start:end].casefold() for start, end in places})
-            if count > most:
-                best, most = (text, places), count
-            if count >= len(self.query.terms):
-                break
-        return best
+            yield hit_of(self._record, one, shown(*telling_text(one, self.query), self.query, self._clean))
 
 
 def _is_part(word: str, name: str) -> bool:

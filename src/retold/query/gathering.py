@@ -1,0 +1,87 @@
+"""What the conversations of one file of the index hold of a question."""
+
+from __future__ import annotations
+
+from retold.archive.index_file import TABLES
+from retold.archive.occurrences import Weighed, holding, occurrences
+from retold.query.nearness import Conversed
+from retold.query.search import AGENT, HUMAN
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from retold.archive.index_file import Conditions, IndexFile
+    from retold.query.scale import Form, Scale
+
+MOST = {"said": 2_000, "output": 500}
+"""How many documents of a file may hold a form that leads to conversations; a more common one adds to what was found."""
+BEST = 500
+"""How many documents are looked at where no form leads anywhere."""
+ALL = 50_000
+SHARES = {"said": 1.0, "output": 0.4}
+"""What a word weighs in what was said, and in what only went by."""
+_USUAL = 0.5
+"""What it is worth that a document holds something, if nothing else is known."""
+
+
+class Gathering:
+    """A file of the index, and what was found in it."""
+
+    def __init__(self, file: IndexFile, scale: Scale, wanted: Conditions, without: dict[str, str]) -> None:
+        """Look for the words; documents with what must not occur are left out, where there is such a thing."""
+        self._file, self._scale, self._wanted, self._without = file, scale, wanted, without
+        self.conversed: dict[int, Conversed] = {}
+        """By the session's id in the file."""
+        self._places: dict[int, tuple[int, int]] = {}
+        common: list[tuple[str, Form]] = []
+        for table, form in self._there():
+            if scale.count(file, table, form) <= MOST[table]:
+                self._lead(table, form)
+            else:
+                common.append((table, form))
+        said = [form for table, form in common if table == "said"]
+        if said and not self._places:
+            self._take_best(said)
+        for table, form in common:
+            self._follow(table, form)
+
+    def _there(self) -> Iterator[tuple[str, Form]]:
+        for table in TABLES:
+            for form in self._scale.forms:
+                if self._scale.count(self._file, table, form):
+                    yield table, form
+
+    def _match(self, table: str, *forms: Form) -> str:
+        wanted = " OR ".join([form.match(table) or "" for form in forms])
+        return f"({wanted}) NOT {self._without[table]}" if table in self._without else wanted
+
+    def _lead(self, table: str, form: Form) -> None:
+        """Take every document that holds a form."""
+        weight = self._scale.weight(table, form) * SHARES[table]
+        rarity = self._scale.rarity(self._file, form) if table == "said" else 1.0
+        sought = Weighed(table, self._match(table, form), (HUMAN, AGENT))
+        for session, doc, seq, worth in occurrences(self._file, sought, self._wanted, MOST[table]):
+            self._places[doc] = session, seq
+            often = worth / rarity  # how often and in how much text, as BM25 has it
+            self._conversed(session).hold(form.word, (weight * often / (often + 1), seq, doc))
+
+    def _take_best(self, forms: list[Form]) -> None:
+        """Take the documents that are worth most: all that is asked for is common, but not all of it together."""
+        sought = Weighed("said", self._match("said", *forms), (HUMAN, AGENT), is_best=True)
+        for session, doc, seq, _ in occurrences(self._file, sought, self._wanted, BEST):
+            self._places[doc] = session, seq
+
+    def _follow(self, table: str, form: Form) -> None:
+        """Look for a common form in the documents that were taken."""
+        worth = self._scale.weight(table, form) * SHARES[table] * _USUAL
+        held = holding(self._file, table, form.match(table) or "", ALL)
+        for doc in held.intersection(self._places):
+            session, seq = self._places[doc]
+            self._conversed(session).hold(form.word, (worth, seq, doc))
+
+    def _conversed(self, session: int) -> Conversed:
+        found = self.conversed.get(session)
+        if found is None:
+            found = self.conversed[session] = Conversed()
+        return found

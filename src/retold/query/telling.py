@@ -1,0 +1,99 @@
+"""What is telling in a question: the words by which its answer may be found, without those that say nothing."""
+
+from __future__ import annotations
+
+from retold.archive.words import atoms, fold, is_dense, part_spans
+from retold.query.forms import forms
+from retold.query.language import Term
+
+TYPE_CHECKING = False  # typing costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from retold.query.language import Clause, Query
+
+MOST_WORDS = 24
+"""So many are looked for; others would have to wait for more."""
+PART = 0.5
+"""What a part of a name weighs, or a word of something that belongs together."""
+OTHER = 0.8
+"""What another form of a word weighs."""
+_APOSTROPHES = "'\u2019`"
+_LONGEST_SUFFIX = 2
+# Words that ask and join. What else is everywhere weighs little anyway, in any language.
+_EMPTY = """
+a about again ago all already also am an and any anybody anything are aren as at be because been before being
+but by can cannot could couldn d did didn do does doesn doing don done each earlier else ever every for from get
+gets getting going got had hadn has hasn have haven having he her here hers him his how i if in into is isn it
+its itself just know let like ll m may maybe me mean might mine more most much must my need no nor not now of oh
+ok on once only or other our ours out own please re really recall remember s same say see she should shouldn so
+some somebody something somewhere such t tell than thank thanks that the their them then there these they thing
+things this those though to too until up us ve very want was wasn way we well were weren what when where which
+while who whom whose why will with without won would wouldn yes yet you your yours
+"""
+_EMPTY_WORDS = frozenset(_EMPTY.split())
+
+
+class Telling:
+    """One thing to be found, in every form that will do."""
+
+    __slots__ = ("forms", "weight")
+
+    def __init__(self, found: tuple[tuple[Term, float], ...], weight: float = 1.0) -> None:
+        self.forms, self.weight = found, weight
+        """Each with what it weighs, and what all of it does."""
+
+
+def telling(query: Query) -> list[Telling]:
+    """Return what is telling in a question, as far as it is looked for."""
+    found: dict[tuple[str, ...], Telling] = {}
+    for clause in query.clauses:
+        for one in () if clause.is_negated else _of_clause(clause):
+            found.setdefault(tuple([fold(term.text) for term, _ in one.forms]), one)
+    return list(found.values())[:MOST_WORDS]
+
+
+def _of_clause(clause: Clause) -> Iterator[Telling]:
+    """Yield what is telling in something that was asked for: in a phrase nothing is empty."""
+    first, *others = clause.alternatives
+    if others or first.kind != "word":
+        yield Telling(tuple([(term, 1.0) for term in clause.alternatives]))
+    else:
+        yield from _of_word(first)
+
+
+def _of_word(term: Term) -> Iterator[Telling]:
+    """Yield what is telling in something between spaces: a word, a name and its parts, a run of dense script."""
+    words = atoms(_bare(term.text))
+    dense = [word for word in words if is_dense(word[0])]
+    plain = [word for word in words if not is_dense(word[0])]
+    if len(plain) > 1 and not dense:
+        yield Telling(((_term(" ".join(plain), term, "phrase"), 1.0),))
+    for word in plain:
+        yield from _of_plain(word, term, PART if len(plain) > 1 else 1.0)
+    for run in dense:
+        pairs = [run[place : place + 2] for place in range(max(len(run) - 1, 1))]
+        yield from (Telling(((_term(pair, term), 1.0),)) for pair in pairs)
+
+
+def _of_plain(word: str, term: Term, weight: float) -> Iterator[Telling]:
+    if fold(word) in _EMPTY_WORDS or (len(word) == 1 and weight < 1):
+        return
+    others = tuple([(_term(other, term), OTHER) for other in forms(word)])
+    yield Telling(((_term(word, term), 1.0), *others), weight)
+    for start, end in part_spans(word):
+        if end - start > 1 and fold(word[start:end]) not in _EMPTY_WORDS:
+            yield Telling(((_term(word[start:end], term), 1.0),), PART)
+
+
+def _bare(text: str) -> str:
+    """Return a word without what an apostrophe adds: `what's`, `Anna's`, `didn't`."""
+    for sign in _APOSTROPHES:
+        head, _, tail = text.rpartition(sign)
+        if head and len("".join(atoms(tail))) <= _LONGEST_SUFFIX:
+            text = head
+    return text
+
+
+def _term(text: str, term: Term, kind: str = "word") -> Term:
+    return Term(kind, text, term.place)
