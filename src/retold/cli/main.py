@@ -25,6 +25,7 @@ COMMANDS = {
     "watch": "follow what your agents write, archive it, and tell it as it comes",
     "web": "a page in your browser: look, search, read, and what it cost",
     "projects": "projects, their roots, and how they are known",
+    "brief": "what a project comes to: sessions, decisions, fixes, files, open ends",
     "stats": "what it cost and how it went: tokens, money, tools, errors, time",
     "export": "conversations as files, for people and for programs, without secrets",
     "doctor": "what is at risk, what is lost, and what mends it",
