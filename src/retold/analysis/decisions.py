@@ -42,16 +42,16 @@ _BY_PERSON = (
     r"\bwe(?:'ll| will|'re| are| should| want to)? (?:go|going|stick|sticking|stay|staying) with\b",
     r"\b(?:from now on|going forward)\b",
     rf"{_OPENING}(?:always|never) (?!mind\b)\w+",
-    rf"{_OPENING}(?:do not|don't|stop) .*\b(?:instead|rather)\b",
-    rf"{_OPENING}(?:let's try|use|take|choose|keep|make|put|move|store|name|call) .*\b(?:instead(?: of)?|rather than)\b",
-    rf"{_OPENING}prefer .*\b(?:over|to)\b",
+    rf"{_OPENING}(?:do not|don't|stop) .{{1,80}}\b(?:instead|rather)\b",
+    rf"{_OPENING}(?:let's try|use|take|choose|keep|make|put|move|store|name|call) .{{1,80}}\b(?:instead(?: of)?|rather than)\b",
+    rf"{_OPENING}prefer .{{1,80}}\b(?:over|to)\b",
     rf"{_OPENING}(?:use|take) [^,.]{{1,40}},? not\b",
     r"^(?:agreed|deal|settled)[,.:!]? \w+",
     r"\bwe (?:always|never) (?:use|write|put|call|commit|deploy|store|keep|test|merge|push)\b",
 )
 _BY_AGENT = (
     *_ANYBODY,
-    rf"\bi(?:'ll| will|'m going to| am going to|'ve| have)? {_CHOSEN}\b.*\b{_FOR_A_REASON}\b",
+    rf"\bi(?:'ll| will|'m going to| am going to|'ve| have)? {_CHOSEN}\b.{{1,120}}\b{_FOR_A_REASON}\b",
     r"\bas (?:we )?agreed\b",
     r"^agreed[,.:] \w+",
 )

@@ -7,8 +7,9 @@ from itertools import groupby
 from typing import NamedTuple
 
 from retold.analysis.decisions import Source
-from retold.analysis.failures import WORDS, Failure, Fix
+from retold.analysis.failures import Failure, Fix
 from retold.analysis.open_ends import OpenEnd, OpenKind
+from retold.analysis.prose import clipped, first_sentences
 from retold.export.amounts import money
 from retold.export.inline import as_code, as_prose
 from retold.export.table import short_number
@@ -21,6 +22,8 @@ _MOST_LINES = 20
 """Of a section, however much room there is: what follows matters little."""
 _MOST_FILES = 4
 _ITEMS = 3
+_TITLE, _TEXT, _AROUND = 90, 200, 120
+"""Characters of what is told in a line, and of what is told around it."""
 _ENDS: dict[OpenKind, str] = {
     "unanswered": "Not answered",
     "question": "Asked, not answered",
@@ -134,21 +137,29 @@ def _spent(sessions: Sequence[Chapter]) -> Iterator[str]:
 
 
 def _session(one: Chapter) -> str:
-    day = "" if one.ended_at is None else f"{one.ended_at.astimezone(UTC):%Y-%m-%d} "
+    day = "undated" if one.ended_at is None else f"{one.ended_at.astimezone(UTC):%Y-%m-%d}"
     facts = ["", _number(one.prompts, "prompt")]
     if one.subagents:
         facts.append(_number(one.subagents, "subagent"))
     if one.status != "success":
         facts.append("nothing but prompts is left" if one.kind == "prompts-only" else one.status)
-    return f"{day}{as_prose(one.title or 'untitled')} {_cited(one.key, more=', '.join(facts))}"
+    return (
+        f"{day} {as_prose(clipped(one.title or 'untitled', _TITLE))} {_cited(one.key, more=', '.join(facts))}"
+    )
+
+
+def _command(text: str, near: "_Near") -> str:
+    return as_code(clipped(near(text), _AROUND))
 
 
 def _open_end(cited: Cited[OpenEnd], near: _Near) -> str:
     end = cited.what
-    items = [as_prose(near(item)) for item in end.items[:_ITEMS]]
+    items = [as_prose(clipped(near(item), _AROUND)) for item in end.items[:_ITEMS]]
     more = len(end.items) - len(items)
     listed = "; ".join(items) + (f"; and {more:,} more" if more > 0 else "")
-    told = ": ".join(text for text in (as_prose(near(end.text)) if end.text else "", listed) if text)
+    told = ": ".join(
+        text for text in (as_prose(clipped(near(end.text), _TEXT)) if end.text else "", listed) if text
+    )
     return f"{_ENDS[end.kind]}: {told} {_cited(cited.key, end.place.turn)}"
 
 
@@ -157,14 +168,16 @@ def _decisions(digest: Digest) -> Iterator[str]:
     for cited in sorted(digest.decisions, key=lambda one: one.what.by != "person"):
         one = cited.what
         who = _SAID.get(one.source) or one.by.capitalize()
-        around = {"accepted": one.context, "said": one.answers}.get(one.source)
-        told = f" ({'person' if one.source == 'accepted' else 'to'}: {as_prose(around)})" if around else ""
-        yield f"{who}: {as_prose(one.text)}{told} {_cited(cited.key, one.place.turn)}"
+        around = one.context if one.source == "accepted" else one.answers
+        to = "" if one.source == "accepted" else "to "
+        told = f' ({to}"{as_prose(clipped(around, _AROUND))}")' if around else ""
+        yield f"{who}: {as_prose(clipped(one.text, _TEXT))}{told} {_cited(cited.key, one.place.turn)}"
 
 
 def _fixes(failures: Iterable[Cited[Failure]], near: _Near) -> Iterator[str]:
-    """Yield what was mended, all that one call made good in a line."""
+    """Yield what was mended, all that one call made good in a line; commands before other tools."""
     mended = [one for one in failures if one.what.fix is not None]
+    mended.sort(key=lambda one: one.what.canonical != "shell_exec")
     for _, same in groupby(mended, key=lambda one: (one.key, one.what.fix and one.what.fix.place)):
         yield _fix(list(same), near)
 
@@ -172,19 +185,18 @@ def _fixes(failures: Iterable[Cited[Failure]], near: _Near) -> Iterator[str]:
 def _fix(same: Sequence[Cited[Failure]], near: _Near) -> str:
     first, fix = same[0].what, same[0].what.fix
     assert fix is not None  # noqa: S101 - whoever calls has looked
-    error = near(first.error.partition("\n")[0])
+    error = clipped(near(first.error.partition("\n")[0]), _AROUND)
     times = f" {len(same)} times" if len(same) > 1 else ""
-    failed = f"{as_code(near(first.target) or first.tool or '')} failed{times}" + (
-        f": {as_prose(error)}" if error else ""
-    )
+    failed = f"{_called(first, near)} failed{times}" + (f": {as_prose(error)}" if error else "")
     files = [as_code(near(path)) for path in fix.files[:_MOST_FILES]]
     more = len(fix.files) - len(files)
     done = [", ".join(files) + (f" and {more} more" if more > 0 else "")] if files else []
     if not files:
-        done = [as_code(near(command)) for command in fix.commands[-_ITEMS:]]
+        done = [_command(command, near) for command in fix.commands[-_ITEMS:]]
     if near(fix.target) != near(first.target) or not done:
-        done.append(as_code(near(fix.target)))
-    said = f": {as_prose(near(_words(fix)))}" if _words(fix) else ""
+        done.append(_command(fix.target, near))
+    words = _words(fix)
+    said = f": {as_prose(near(words))}" if words else ""
     later = f", mended in turn {fix.place.turn}" if fix.place.turn != first.place.turn else ""
     return f"{failed} → {'; '.join(done)}{said} {_cited(same[0].key, first.place.turn, later)}"
 
@@ -192,7 +204,13 @@ def _fix(same: Sequence[Cited[Failure]], near: _Near) -> str:
 def _words(fix: Fix) -> str:
     """Return what the agent said of a fix: why, where there is room for it, and how it went."""
     both = " ".join(words for words in (fix.before, fix.after) if words)
-    return both if len(both) <= WORDS else fix.after or fix.before or ""
+    return both if len(both) <= _TEXT else first_sentences(fix.after or fix.before or "", _TEXT)
+
+
+def _called(failure: Failure, near: _Near) -> str:
+    """Return what failed: a command by itself, what another tool was about with the tool's name."""
+    is_command = failure.canonical == "shell_exec" and failure.target
+    return _command(failure.target if is_command else f"{failure.tool} {failure.target}".rstrip(), near)
 
 
 def _file(one: ChangedFile) -> str:

@@ -7,7 +7,8 @@ from retold.export.names import clean
 
 _BACKTICKS = re.compile("`+")
 _SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)(.{1,500}?)(?<!`)\1(?!`)")
-_LIVELY = re.compile(r"([\\`\[\]<])")
+_LIVELY = re.compile(r"([\\`<]|\](?=[(\[]))")
+"""What begins HTML, or makes a link or a picture of what stands in brackets before it."""
 _MARKUP = re.compile(r"([\\`*_\[\]<>&~|$])")
 
 

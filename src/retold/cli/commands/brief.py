@@ -101,7 +101,8 @@ def _print(found: Digest, name: str, options: Namespace, console: Console) -> No
 
         redactor = Redactor(home=os.path.expanduser("~"))
         found = redactor.redacted_value(found)
-        if report := redactor.report():
+        report = [one for one in redactor.report() if one.kind != "home"]  # every path has that in it
+        if report:
             console.tell(f"retold: {report_sentence(report)}")
     if options.json:
         console.record(brief_json(found, name))
