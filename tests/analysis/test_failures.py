@@ -109,10 +109,20 @@ def test_a_file_that_could_not_be_changed_is_made_good_by_writing_it() -> None:
         category="Edit",
         arguments={"file_path": "tides.py", "content": "x"},
     )
-    assert only(assistant(failed), assistant(edit("moon.py"))).is_open
+    assert only(assistant(failed), assistant(edit("moon.py"))).fix is None
     fixed = only(assistant(failed), assistant(edit("moon.py")), assistant(write))
     assert fixed.fix is not None
     assert fixed.fix.files == ("moon.py", "tides.py")
+
+
+def test_a_command_that_still_runs_has_not_worked() -> None:
+    failed = shell("go test", 1, "FAIL tides")
+    running = shell("go test", None, "Chunk ID: 1\nProcess running with session ID 7\nOutput:\n")
+    ended = shell("", 0, "ok tides", name="write_stdin", arguments={"session_id": 7, "chars": ""})
+    assert only(assistant(failed), assistant(running)).is_open
+    fix = only(assistant(failed), assistant(running), assistant(ended)).fix
+    assert fix is not None
+    assert (fix.place.seq, fix.target) == (2, "go test")
 
 
 def test_looking_in_vain_leaves_nothing_open() -> None:

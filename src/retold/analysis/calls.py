@@ -17,6 +17,8 @@ _DRESS = re.compile(
     r"|Exit [Cc]ode|Signal|Duration|Total output lines)\b.*$|^(?:Output|Error):\s*(?:\(none\)|\(empty\))?$|^</?[\w-]+>$"
 )
 """Lines that agents put around what a command printed."""
+_RUNNING = re.compile(r"\brunning (?:with session ID|in (?:the )?background)\b", re.IGNORECASE)
+_HEAD = 500
 _LED = re.compile(r"^(?:Output|Error|Stderr|Stdout): ")
 _RULE = re.compile(r"[=_*~-]{5,}|^[.FEsx]{3,}\s|^Traceback \(")
 _TELLING = re.compile(
@@ -53,8 +55,9 @@ def is_failed(call: ToolCall) -> bool:
 
 
 def is_done(call: ToolCall) -> bool:
-    """Tell whether a call did what it was to do."""
-    return call.status == "success" and not call.exit_code
+    """Tell whether a call did what it was to do; a command that still runs has not."""
+    is_running = call.canonical == "shell_exec" and _RUNNING.search((call.result or "")[:_HEAD])
+    return call.status == "success" and not call.exit_code and not is_running
 
 
 def error_lines(call: ToolCall) -> str:

@@ -92,16 +92,17 @@ def _texts(call: ToolCall) -> Iterator[str]:
 
 def _patched(patch: str) -> Iterator[tuple[str, tuple[int, int]]]:
     """Yield the files of a patch in the form of Codex CLI."""
-    begun = ""
     for piece in patch.split("\n*** "):
         if names := patched(f"*** {piece.removeprefix('*** ')}"):
-            begun = names[0]
-            yield begun, _counted(piece)
+            yield names[0], _counted(piece)
 
 
 def _lines(call: ToolCall) -> tuple[int, int] | None:
-    if isinstance(call.display, DiffDisplay) and call.display.diff:
-        return _counted(call.display.diff)
+    shown = call.display
+    if isinstance(shown, DiffDisplay) and shown.diff:
+        return _counted(shown.diff)
+    if isinstance(shown, DiffDisplay) and shown.is_new and shown.after is not None:
+        return len(shown.after.splitlines()), 0
     old, new = call.arguments.get("old_string"), call.arguments.get("new_string")
     if type(old) is str and type(new) is str:
         return len(new.splitlines()), len(old.splitlines())

@@ -5,7 +5,7 @@ and what only might be are left out.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -16,12 +16,14 @@ from retold.model.entries import Entry, Event, Message, words_of
 from retold.model.parts import Context, ToolCall
 
 Speaker = Literal["person", "agent"]
-Source = Literal["said", "plan", "summary"]
+Source = Literal["said", "accepted", "plan", "summary"]
 SENTENCE, CONTEXT = 300, 600
 """Characters of a decision, and of the paragraph that it stands in."""
 _SHORTEST, _LONGEST = 3, 60
 """Words of a sentence that can be one."""
 _LOOKED_AT = 1_000
+_NEAR = 4
+"""As many of the agent's last sentences may hold the proposal that somebody says yes to."""
 _CHOOSE = (
     r"(?:use|go with|keep|stick (?:with|to)|stay with|switch to|move to|drop|avoid|skip|leave|store|wait|postpone|call it"
     r"|do it|make it|not)\b"
@@ -33,22 +35,23 @@ _ANYBODY = (
     r"\b(?:we|i)(?:'ve| have)? (?:decided|agreed|settled|opted|chose|concluded)\b(?! (?:whether|if|how)\b)",
     r"\bthe decision (?:is|was)\b",
 )
+_OPENING = r"^(?:actually[,.]? |ok(?:ay)?[,.!]? |yes[,.!]? |no[,.:!]? |and |but |please |then )*"
 _BY_PERSON = (
     *_ANYBODY,
-    rf"\blet'?s (?:just |rather |instead |please )?{_CHOOSE}",
-    r"\bwe(?:'ll| will|'re| are| should| want to)? (?:go|going|stick|sticking|stay|staying) (?:with|to)\b",
-    r"^(?:ok(?:ay)?[,.]? |yes[,.]? |no[,.]? |and |please )?(?:from now on|going forward|in (?:the )?future)\b",
-    r"\bfrom now on\b",
-    r"^(?:ok(?:ay)?[,.]? |and |please |but )?(?:always|never) \w+",
-    r"^(?:ok(?:ay)?[,.]? |no[,.:!]? |please )?(?:do not|don't|stop) .*\b(?:instead|rather|but)\b",
-    r"^(?:ok(?:ay)?[,.]? |no[,.:!]? |please |then )?(?:use|take|prefer|choose|keep) .*\b(?:instead(?: of)?|rather than|not the|over)\b",
-    r"^(?:no[,.:!]? )?(?:use|take|keep|write|put) .*\bnot\b",
+    rf"\blet'?s (?:just |rather |instead |please )?{_CHOOSE}(?! a day)",
+    r"\bwe(?:'ll| will|'re| are| should| want to)? (?:go|going|stick|sticking|stay|staying) with\b",
+    r"\b(?:from now on|going forward)\b",
+    rf"{_OPENING}(?:always|never) (?!mind\b)\w+",
+    rf"{_OPENING}(?:do not|don't|stop) .{{1,80}}\b(?:instead|rather)\b",
+    rf"{_OPENING}(?:let's try|use|take|choose|keep|make|put|move|store|name|call) .{{1,80}}\b(?:instead(?: of)?|rather than)\b",
+    rf"{_OPENING}prefer .{{1,80}}\b(?:over|to)\b",
+    rf"{_OPENING}(?:use|take) [^,.]{{1,40}},? not\b",
     r"^(?:agreed|deal|settled)[,.:!]? \w+",
-    r"\bwe (?:don't|do not|won't|will not|never|always) \w+",
+    r"\bwe (?:always|never) (?:use|write|put|call|commit|deploy|store|keep|test|merge|push)\b",
 )
 _BY_AGENT = (
     *_ANYBODY,
-    rf"\bi(?:'ll| will|'m going to| am going to|'ve| have)? {_CHOSEN}\b.*\b{_FOR_A_REASON}\b",
+    rf"\bi(?:'ll| will|'m going to| am going to|'ve| have)? {_CHOSEN}\b.{{1,120}}\b{_FOR_A_REASON}\b",
     r"\bas (?:we )?agreed\b",
     r"^agreed[,.:] \w+",
 )
@@ -59,6 +62,14 @@ _HEADING = re.compile(
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(.+)$")
 _UNSURE = re.compile(
     r"[?\uff1f]$|\b(?:maybe|perhaps|should we|shall|might|could we|would you|do you want|if you (?:like|want|prefer))\b|…$",
+    re.IGNORECASE,
+)
+_PROPOSED = re.compile(
+    r"\b(?:i would|i'd|i suggest|i propose|i recommend|my (?:suggestion|proposal|recommendation) is)\b(?! (?:be|like|need|have)\b)",
+    re.IGNORECASE,
+)
+_YES = re.compile(
+    r"^(?:yes|yep|yeah|ok|okay|agreed|deal|sure|do (?:it|that|so)|go ahead|sounds good|good(?: idea)?|fine|right|exactly|please do)\b(?! but\b)",
     re.IGNORECASE,
 )
 _PLANNED = "exitplanmode"
@@ -77,11 +88,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     by: Speaker
     source: Source
-    """In words, as a plan that was approved, or as a summary of what was said before tells it."""
+    """In words, as a proposal of the agent or a plan that was approved, or as a summary of what was said before tells it."""
     text: str
-    """The sentence, or the first line of the plan."""
+    """The sentence, that of the proposal, or the first line of the plan."""
     context: str
-    """The paragraph around it, or the plan, as far as there is room."""
+    """The paragraph around it, the words that accepted it, or the plan, as far as there is room."""
+    answers: str | None = None
+    """What the agent had said last, where a person decided."""
 
 
 class Decisions:
@@ -89,13 +102,24 @@ class Decisions:
 
     def __init__(self) -> None:
         self._found: dict[str, Decision] = {}
+        self._said: tuple[str, ...] = ()
+        """The sentences that the agent said last."""
 
     def take(self, one: Placed) -> None:
         """Take in the next entry; what was taken back decides nothing."""
         if one.is_taken_back:
             return
-        for decision in _decisions(one):
-            self._found.setdefault(decision.text.casefold(), decision)
+        accepted = _accepted(one, self._said)
+        for decision in [*accepted, *_decisions(one)]:
+            is_said = decision.by == "person" and decision.source == "said"
+            if is_said and accepted and _YES.match(decision.text):
+                continue  # the proposal says it better
+            answers = clipped(self._said[-1], SENTENCE) if is_said and self._said else None
+            self._found.setdefault(
+                decision.text.casefold(), msgspec.structs.replace(decision, answers=answers)
+            )
+        if isinstance(one.entry, Message) and one.entry.role == "assistant":
+            self._said = _sentences(words_said(one.entry)) or self._said
 
     def found(self) -> tuple[Decision, ...]:
         """Return them in their order."""
@@ -133,6 +157,22 @@ def _in_parts(place: Place, message: Message) -> Iterator[Decision]:
             plan = part.arguments.get("plan")
             if type(plan) is str and plan.strip():
                 yield _plan(place, plan)
+
+
+def _accepted(one: Placed, said: Sequence[str]) -> list[Decision]:
+    """Return what the agent proposed last, where a person says yes to it."""
+    words = words_of(one.entry)
+    proposed = [text for text in said[-_NEAR:] if _PROPOSED.search(text) and _is_told(text)]
+    if words is None or not proposed or not _YES.match(words):
+        return []
+    text = clipped(proposed[-1], SENTENCE)
+    return [
+        Decision(place=one.place, by="person", source="accepted", text=text, context=clipped(words, CONTEXT))
+    ]
+
+
+def _sentences(words: str) -> tuple[str, ...]:
+    return tuple(sentence for paragraph in paragraphs(words) for sentence in sentences(paragraph))
 
 
 def _is_plan(call: ToolCall) -> bool:
@@ -178,7 +218,10 @@ def _told(paragraph: str, *, is_list: bool) -> Iterator[tuple[str, bool]]:
 
 
 def _is_decision(sentence: str, by: Speaker) -> bool:
+    return _is_told(sentence) and _SAYS[by].search(sentence.replace("\u2019", "'")) is not None
+
+
+def _is_told(sentence: str) -> bool:
+    """Tell whether a sentence is of a length that can be told, and sure of what it says."""
     is_short = len(sentence) <= _LOOKED_AT and _SHORTEST <= len(sentence.split()) <= _LONGEST
-    if not is_short or _UNSURE.search(sentence):
-        return False
-    return _SAYS[by].search(sentence.replace("\u2019", "'")) is not None
+    return is_short and not _UNSURE.search(sentence)

@@ -18,7 +18,6 @@ WORDS = 300
 _MOST_BETWEEN = 12
 _MOST_OPEN = 200
 """Failures that still wait for a call that works: the oldest give way."""
-_LOOKING = ("file_read", "file_search", "web_access")
 _WRITING = ("file_edit", "file_write")
 _ABOUT_ONE_THING = ("file_read", "file_search", "file_edit", "file_write", "web_access")
 """Tools that are at work on what they are given; of others, any call that works shows that they do."""
@@ -57,9 +56,12 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """Whether there is something left to be mended: not where somebody only looked in vain, or took it back."""
-        is_vain = self.canonical in _LOOKING or (self.canonical == "shell_exec" and is_look(self.target))
-        return self.fix is None and self.tool is not None and self.fate != "rewound" and not is_vain
+        """Whether something is broken still: a command or a server, where nobody only looked, or took it back.
+
+        Of a tool of the agent's own that failed, such as an edit that did not fit, another way was found or not needed.
+        """
+        is_deed = self.canonical == "mcp" or (self.canonical == "shell_exec" and not is_look(self.target))
+        return is_deed and self.fix is None and self.fate != "rewound"
 
 
 class _Waiting(msgspec.Struct):
@@ -85,6 +87,7 @@ class Failures:
         self._files: list[str] = []
         self._commands: list[str] = []
         self._said: tuple[int, str] = (0, "")
+        self._command = ""
 
     def take(self, one: Placed) -> None:
         """Take in the next entry."""
@@ -117,6 +120,8 @@ class Failures:
         self._said = (self._said[0] + 1, words)
 
     def _see(self, call: ToolCall, one: Placed) -> None:
+        if call.canonical == "shell_exec":
+            call = self._named(call)
         if is_failed(call):
             self._fail(call, one)
         elif is_done(call) and not one.is_taken_back:
@@ -124,6 +129,11 @@ class Failures:
             self._files.extend(changed_files(call))
             if call.canonical == "shell_exec" and not is_look(command_of(call)):
                 self._commands.append(target(call))
+
+    def _named(self, call: ToolCall) -> ToolCall:
+        """Return a call of a shell with its command: one that only waits for a command is about that."""
+        self._command = command_of(call) or self._command
+        return msgspec.structs.replace(call, arguments={**call.arguments, "command": self._command})
 
     def _fail(self, call: ToolCall, one: Placed) -> None:
         failure = Failure(

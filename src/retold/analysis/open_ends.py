@@ -94,7 +94,8 @@ class OpenEnds:
         stop = next((one for one in self._events if _STOPPED.search(_event(one).text)), None)
         words = words_of(message)
         if error is not None:
-            yield OpenEnd(kind="error", place=error.place, text=_asked(words) or _line(_event(error).text))
+            told = [*([] if words is None else [clipped(words, TEXT)]), _line(_event(error).text)]
+            yield OpenEnd(kind="error", place=error.place, text=": ".join(told))
         elif words is not None:
             if not _is_farewell(words):
                 kind: OpenKind = "unanswered" if stop is None else "interrupted"
@@ -132,7 +133,7 @@ def _of_answer(place: Place, message: Message, stop: Placed | None) -> Iterator[
         yield OpenEnd(kind="interrupted", place=place, text=about)
     elif failed is not None:
         yield OpenEnd(kind="error", place=place, text=_line(error_lines(failed)) or target(failed))
-    elif not calls and (question := _question(words)):
+    elif question := _question(words):
         yield OpenEnd(kind="question", place=place, text=clipped(question, TEXT))
 
 
@@ -172,10 +173,6 @@ def _is_farewell(words: str) -> bool:
     """Tell whether nobody waits for an answer to these words."""
     is_short = len(words) <= _FAREWELL and not words.rstrip().endswith(_QUESTIONS)
     return is_short and (_THANKS.search(words) is not None or not any(map(str.isalnum, words)))
-
-
-def _asked(words: str | None) -> str:
-    return "" if words is None else clipped(words, TEXT)
 
 
 def _line(text: str) -> str:

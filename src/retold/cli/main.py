@@ -26,6 +26,7 @@ COMMANDS = {
     "web": "a page in your browser: look, search, read, and what it cost",
     "mcp": "the history as tools for agents: search, read, what was fixed, what was decided",
     "projects": "projects, their roots, and how they are known",
+    "brief": "what a project comes to: sessions, decisions, fixes, files, open ends",
     "stats": "what it cost and how it went: tokens, money, tools, errors, time",
     "export": "conversations as files, for people and for programs, without secrets",
     "doctor": "what is at risk, what is lost, and what mends it",
