@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     Held = tuple[float, int, int]
     """What a word is worth where it stands, the place in the timeline, and the document."""
 
-NEAR = 8
+NEAR = 4
 """Entries of a timeline from which on a word is worth half of what it would be in the same one."""
-ANYWHERE = 0.35
+ANYWHERE = 0.2
 """What a word is worth however far away it stands: it is the same conversation."""
+AGAIN, TIMES = 0.2, 2
+"""What it adds that a word is said again near by, and how many times: a conversation comes back to what it is about."""
 FEW = 5
 """How many places of a word are looked at: where it is worth most."""
 
@@ -39,7 +41,7 @@ class Conversed:
     @property
     def most(self) -> float:
         """What it could be worth at most, if all words stood together."""
-        return sum([max(docs.values())[0] for docs in self.held.values()])
+        return sum([max(docs.values())[0] for docs in self.held.values()]) * (1 + AGAIN * TIMES)
 
     def worth(self) -> tuple[float, list[int]]:
         """Return what it is worth, and its documents: the one around which most stands, and what else there is."""
@@ -51,7 +53,11 @@ class Conversed:
 
 def _around(anchor: int, by_word: Sequence[Sequence[Held]]) -> float:
     """Return what the words are worth for somebody who reads one entry and looks around."""
-    return sum([max([worth * _share(seq - anchor) for worth, seq, _ in places]) for places in by_word])
+    total = 0.0
+    for places in by_word:
+        best, *more = sorted([worth * _share(seq - anchor) for worth, seq, _ in places], reverse=True)
+        total += best + AGAIN * sum(more[:TIMES])
+    return total
 
 
 def _share(distance: int) -> float:
