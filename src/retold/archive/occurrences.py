@@ -7,7 +7,7 @@ from retold.archive.index_file import COLUMNS, MESSAGES, TOLD, Found
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from retold.archive.index_file import Conditions, IndexFile
@@ -26,7 +26,7 @@ _AMONG = "SELECT value FROM json_each(?) WHERE value IN (SELECT rowid FROM said 
 _COUNT = "SELECT count(*) FROM {table}_docsize"
 _BEGIN = "SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?)"
 _LAST = "SELECT max(id) FROM docs"
-_AGAIN = f"SELECT docs.id, {COLUMNS}, -1 FROM docs {TOLD} WHERE docs.id IN ({{ids}})"  # noqa: S608 - ours
+_AGAIN = f"SELECT docs.id, {COLUMNS}, -1 FROM docs {TOLD} WHERE docs.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - ours
 
 
 class Weighed:
@@ -61,8 +61,7 @@ def occurrences(file: IndexFile, sought: Weighed, wanted: Conditions, most: int)
 
 def said_in(file: IndexFile, match: str, documents: Iterable[int]) -> Iterator[int]:
     """Yield those of some documents in which something was said; however common it is, few rows come out of SQLite."""
-    numbers = ",".join(map(str, documents))
-    return (document for (document,) in file.rows(_AMONG, (f"[{numbers}]", match)))
+    return (document for (document,) in file.rows(_AMONG, (_as_json(documents), match)))
 
 
 def count(file: IndexFile, table: str) -> int:
@@ -76,7 +75,11 @@ def frequency(file: IndexFile, table: str, match: str, most: int) -> int:
     return int(found if found < most else found * next(file.rows(_LAST))[0] // place)
 
 
-def found_again(file: IndexFile, documents: Sequence[int]) -> dict[int, Found]:
+def found_again(file: IndexFile, documents: Iterable[int]) -> dict[int, Found]:
     """Return documents by their ids, as they are shown; none of a session that has gone."""
-    asked = _AGAIN.format(ids=", ".join("?" * len(documents)), messages="")
-    return {row[0]: Found(file, row[1:]) for row in file.rows(asked, documents)}
+    rows = file.rows(_AGAIN.format(messages=""), (_as_json(documents),))
+    return {row[0]: Found(file, row[1:]) for row in rows}
+
+
+def _as_json(documents: Iterable[int]) -> str:
+    return f"[{','.join(map(str, documents))}]"

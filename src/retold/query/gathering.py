@@ -20,6 +20,8 @@ BEST = 300
 """How many documents are taken where what leads to conversations tells little."""
 LITTLE = 2
 """How many times as much what leads must weigh as what does not."""
+NEXT_TO_NOTHING = 8
+"""How many times as much what leads weighs if what does not is not even looked for."""
 SHARES = {"said": 1.0, "output": 0.4}
 """What a word weighs in what was said, and in what only went by."""
 _USUAL = 0.5
@@ -45,7 +47,8 @@ class Gathering:
         if LITTLE * max([scale.weight("said", form) for form in common], default=0.0) > leading:
             self._take_best(common)
         for form in common:
-            self._follow(form)
+            if NEXT_TO_NOTHING * scale.weight("said", form) > leading:
+                self._follow(form)
 
     def _there(self) -> Iterator[tuple[str, Form]]:
         for table in TABLES:
