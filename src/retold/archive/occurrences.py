@@ -7,7 +7,7 @@ from retold.archive.index_file import COLUMNS, MESSAGES, TOLD, Found
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from retold.archive.index_file import Conditions, IndexFile
@@ -22,9 +22,11 @@ FROM (SELECT rowid, {worth} AS worth FROM {table} WHERE {table} MATCH ? ORDER BY
 JOIN docs ON docs.id = holding.rowid
 """
 _MEANT = f"{_HOLDING} {TOLD} WHERE {{which}} LIMIT ?"
-_ROWS = "SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid DESC LIMIT ?"
+_AMONG = "SELECT value FROM json_each(?) WHERE value IN (SELECT rowid FROM said WHERE said MATCH ?)"
 _COUNT = "SELECT count(*) FROM {table}_docsize"
-_AGAIN = f"SELECT docs.id, {COLUMNS}, -1 FROM docs {TOLD} WHERE docs.id IN ({{ids}})"  # noqa: S608 - ours
+_BEGIN = "SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?)"
+_LAST = "SELECT max(id) FROM docs"
+_AGAIN = f"SELECT docs.id, {COLUMNS}, -1 FROM docs {TOLD} WHERE docs.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - ours
 
 
 class Weighed:
@@ -57,9 +59,9 @@ def occurrences(file: IndexFile, sought: Weighed, wanted: Conditions, most: int)
     return rows
 
 
-def holding(file: IndexFile, table: str, match: str, most: int) -> set[int]:
-    """Return the documents that hold something, whichever session they are of."""
-    return {row for (row,) in file.rows(_ROWS.format(table=table), (match, most))}
+def said_in(file: IndexFile, match: str, documents: Iterable[int]) -> Iterator[int]:
+    """Yield those of some documents in which something was said; however common it is, few rows come out of SQLite."""
+    return (document for (document,) in file.rows(_AMONG, (_as_json(documents), match)))
 
 
 def count(file: IndexFile, table: str) -> int:
@@ -67,7 +69,17 @@ def count(file: IndexFile, table: str) -> int:
     return int(next(file.rows(_COUNT.format(table=table)))[0])
 
 
-def found_again(file: IndexFile, documents: Sequence[int]) -> dict[int, Found]:
+def frequency(file: IndexFile, table: str, match: str, most: int) -> int:
+    """Return how many documents hold something: counted up to so many, and then as if it went on like that."""
+    found, place = next(file.rows(_BEGIN.format(table=table), (match, most)))
+    return int(found if found < most else found * next(file.rows(_LAST))[0] // place)
+
+
+def found_again(file: IndexFile, documents: Iterable[int]) -> dict[int, Found]:
     """Return documents by their ids, as they are shown; none of a session that has gone."""
-    asked = _AGAIN.format(ids=", ".join("?" * len(documents)), messages="")
-    return {row[0]: Found(file, row[1:]) for row in file.rows(asked, documents)}
+    rows = file.rows(_AGAIN.format(messages=""), (_as_json(documents),))
+    return {row[0]: Found(file, row[1:]) for row in rows}
+
+
+def _as_json(documents: Iterable[int]) -> str:
+    return f"[{','.join(map(str, documents))}]"

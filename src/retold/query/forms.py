@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_ENDINGS = ("ing", "ed", "es", "s", "e")
+_ENDINGS = ("ing", "ly", "ed", "es", "s", "e")
 _VOWELS = "aeiou"
 _SHORTEST, _STEM = 4, 3
 """Letters of a word that has other forms, and of what is left of it without its ending."""
@@ -37,7 +37,7 @@ def _grown(stem: str) -> list[str]:
     """Return a stem with the endings that go with it."""
     if stem.endswith("y") and stem[-2:-1] not in _VOWELS:
         return [stem, f"{stem}ing", f"{stem[:-1]}ies", f"{stem[:-1]}ied"]
-    grown = [stem + ending for ending in ("", "s", "e", "es", "ed", "ing", "er")]
+    grown = [stem + ending for ending in ("", "s", "e", "es", "ed", "ing", "er", "ly")]
     is_short = len(stem) == _STEM + (stem[0] in "ptcsb" and stem[1] in "lrt") and stem[-2] in _VOWELS
     if is_short and stem[-1] not in f"{_VOWELS}wxy" and stem[-3] not in _VOWELS:
         grown += [stem + stem[-1] + ending for ending in ("ed", "ing")]

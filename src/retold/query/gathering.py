@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retold.archive.index_file import TABLES
-from retold.archive.occurrences import Weighed, holding, occurrences
+from retold.archive.occurrences import Weighed, occurrences, said_in
 from retold.query.nearness import Conversed
 from retold.query.search import AGENT, HUMAN
 
@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from retold.archive.index_file import Conditions, IndexFile
     from retold.query.scale import Form, Scale
 
-MOST = {"said": 2_000, "output": 500}
+MOST = {"said": 1_000, "output": 300}
 """How many documents of a file may hold a form that leads to conversations; a more common one adds to what was found."""
-BEST = 500
-"""How many documents are looked at where no form leads anywhere."""
-ALL = 50_000
+BEST = 300
+"""How many documents are taken where what leads to conversations tells little."""
+LITTLE = 2
+"""How many times as much what leads must weigh as what does not."""
+NEXT_TO_NOTHING = 8
+"""How many times as much what leads weighs if what does not is not even looked for."""
 SHARES = {"said": 1.0, "output": 0.4}
 """What a word weighs in what was said, and in what only went by."""
 _USUAL = 0.5
@@ -34,17 +37,18 @@ class Gathering:
         self.conversed: dict[int, Conversed] = {}
         """By the session's id in the file."""
         self._places: dict[int, tuple[int, int]] = {}
-        common: list[tuple[str, Form]] = []
+        common, leading = [], 0.0
         for table, form in self._there():
             if scale.count(file, table, form) <= MOST[table]:
                 self._lead(table, form)
-            else:
-                common.append((table, form))
-        said = [form for table, form in common if table == "said"]
-        if said and not self._places:
-            self._take_best(said)
-        for table, form in common:
-            self._follow(table, form)
+                leading = max(leading, scale.weight(table, form))
+            elif table == "said":
+                common.append(form)
+        if LITTLE * max([scale.weight("said", form) for form in common], default=0.0) > leading:
+            self._take_best(common)
+        for form in common:
+            if NEXT_TO_NOTHING * scale.weight("said", form) > leading:
+                self._follow(form)
 
     def _there(self) -> Iterator[tuple[str, Form]]:
         for table in TABLES:
@@ -53,7 +57,7 @@ class Gathering:
                     yield table, form
 
     def _match(self, table: str, *forms: Form) -> str:
-        wanted = " OR ".join([form.match(table) or "" for form in forms])
+        wanted = " OR ".join([form.matches[table] for form in forms])
         return f"({wanted}) NOT {self._without[table]}" if table in self._without else wanted
 
     def _lead(self, table: str, form: Form) -> None:
@@ -72,11 +76,10 @@ class Gathering:
         for session, doc, seq, _ in occurrences(self._file, sought, self._wanted, BEST):
             self._places[doc] = session, seq
 
-    def _follow(self, table: str, form: Form) -> None:
+    def _follow(self, form: Form) -> None:
         """Look for a common form in the documents that were taken."""
-        worth = self._scale.weight(table, form) * SHARES[table] * _USUAL
-        held = holding(self._file, table, form.match(table) or "", ALL)
-        for doc in held.intersection(self._places):
+        worth = self._scale.weight("said", form) * _USUAL
+        for doc in said_in(self._file, form.matches["said"], self._places):
             session, seq = self._places[doc]
             self._conversed(session).hold(form.word, (worth, seq, doc))
 

@@ -11,8 +11,9 @@ from retold.projects.matching import is_meant
 from retold.query.expression import exclusion
 from retold.query.gathering import Gathering
 from retold.query.hits import HITS, conversation_of, hit_of
-from retold.query.language import Query, parse
+from retold.query.language import Query
 from retold.query.nearness import best_of
+from retold.query.plain import parse_plain
 from retold.query.ranking import recency
 from retold.query.scale import Scale
 from retold.query.search import SHOWN_AT_LENGTH, Search
@@ -49,7 +50,7 @@ def recalled(  # noqa: PLR0913 - a question, where it is asked, and how it is an
     Fields, phrases, -not and OR mean what they mean in a search; conditions hold besides, whatever is asked. Where
     nothing is telling in a question, the newest are returned.
     """
-    query = parse(question)
+    query = parse_plain(question)
     wanted = Wanted(query.fields, is_local=is_local)
     wanted.sessions += conditions
     return list(Recall(record, query, wanted, index, clean).conversations(limit))

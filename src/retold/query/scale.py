@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from retold.archive.index_file import TABLES
-from retold.archive.occurrences import count
+from retold.archive.occurrences import count, frequency
 from retold.query.expression import expression
 from retold.query.language import Clause, Query
 
@@ -18,24 +18,22 @@ if TYPE_CHECKING:
     from retold.query.language import Term
     from retold.query.telling import Telling
 
-COUNTED = 10_000
-"""Documents up to which they are counted: what is in more of them hardly tells anything."""
+COUNTED = 1_000
+"""Documents of a file up to which they are counted: of what is in more of them, it is enough to know how common it is."""
 _LEAST = 1e-6
 """What FTS5 takes a word for that is in more than half of all documents."""
 
 
 class Form:
-    """A form of a word, as both tables are asked for it."""
+    """A word as it was asked for, or all its other forms together, as both tables are asked for it."""
 
-    __slots__ = ("_query", "number", "share", "term", "word")
+    __slots__ = ("matches", "number", "share", "terms", "word")
 
-    def __init__(self, number: int, word: int, term: Term, share: float) -> None:
-        self.number, self.word, self.term, self.share = number, word, term, share
-        self._query = Query((Clause((term,), is_negated=False),), ())
-
-    def match(self, table: str) -> str | None:
-        """Return what FTS5 is asked for."""
-        return expression(self._query, has_positions=table == "said")
+    def __init__(self, number: int, word: int, terms: tuple[Term, ...], share: float) -> None:
+        self.number, self.word, self.terms, self.share = number, word, terms, share
+        query = Query((Clause(terms, is_negated=False),), ())
+        asked = {table: expression(query, has_positions=table == "said") for table in TABLES}
+        self.matches = {table: match for table, match in asked.items() if match is not None}
 
 
 class Scale:
@@ -43,9 +41,9 @@ class Scale:
 
     def __init__(self, index: Index, words: Sequence[Telling]) -> None:
         every = [
-            (number, term, share * word.weight)
+            (number, terms, share * word.weight)
             for number, word in enumerate(words)
-            for term, share in word.forms
+            for terms, share in word.forms
         ]
         forms = [Form(place, *one) for place, one in enumerate(every)]
         self._counts = dict(index.at_once(lambda file: [(file.path, _Counts(file, forms))]))
@@ -78,7 +76,9 @@ class Scale:
 
     def marked(self) -> Query:
         """Return what is marked in a text."""
-        return Query((Clause(tuple([form.term for form in self.forms]), is_negated=False),), ())
+        return Query(
+            (Clause(tuple([term for form in self.forms for term in form.terms]), is_negated=False),), ()
+        )
 
 
 class _Counts:
@@ -90,10 +90,10 @@ class _Counts:
         self.every = {table: count(file, table) for table in TABLES}
         """How many documents there are."""
         self._there = {
-            (table, form.number): file.frequency(table, match, COUNTED)
+            (table, form.number): frequency(file, table, match, COUNTED)
             for table in TABLES
             for form in forms
-            if (match := form.match(table)) is not None
+            if (match := form.matches.get(table)) is not None
         }
 
     def of(self, table: str, form: Form) -> int:

@@ -8,7 +8,7 @@ from retold.query.language import Term
 
 TYPE_CHECKING = False  # typing costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from retold.query.language import Clause, Query
 
@@ -39,9 +39,12 @@ class Telling:
 
     __slots__ = ("forms", "weight")
 
-    def __init__(self, found: tuple[tuple[Term, float], ...], weight: float = 1.0) -> None:
-        self.forms, self.weight = found, weight
-        """Each with what it weighs, and what all of it does."""
+    def __init__(self, terms: Sequence[Term], others: Sequence[Term] = (), weight: float = 1.0) -> None:
+        """Take what was asked for, what it may be as well, and what all of it weighs."""
+        forms = ((tuple(terms), 1.0), (tuple(others), OTHER))
+        self.forms = tuple([(found, share) for found, share in forms if found])
+        """Each with its share of the weight."""
+        self.weight = weight
 
 
 def telling(query: Query) -> list[Telling]:
@@ -49,7 +52,7 @@ def telling(query: Query) -> list[Telling]:
     found: dict[tuple[str, ...], Telling] = {}
     for clause in query.clauses:
         for one in () if clause.is_negated else _of_clause(clause):
-            found.setdefault(tuple([fold(term.text) for term, _ in one.forms]), one)
+            found.setdefault(tuple([fold(term.text) for term in one.forms[0][0]]), one)
     return list(found.values())[:MOST_WORDS]
 
 
@@ -57,7 +60,7 @@ def _of_clause(clause: Clause) -> Iterator[Telling]:
     """Yield what is telling in something that was asked for: in a phrase nothing is empty."""
     first, *others = clause.alternatives
     if others or first.kind != "word":
-        yield Telling(tuple([(term, 1.0) for term in clause.alternatives]))
+        yield Telling(clause.alternatives)
     else:
         yield from _of_word(first)
 
@@ -68,22 +71,21 @@ def _of_word(term: Term) -> Iterator[Telling]:
     dense = [word for word in words if is_dense(word[0])]
     plain = [word for word in words if not is_dense(word[0])]
     if len(plain) > 1 and not dense:
-        yield Telling(((_term(" ".join(plain), term, "phrase"), 1.0),))
+        yield Telling([_term(" ".join(plain), term, "phrase")])
     for word in plain:
         yield from _of_plain(word, term, PART if len(plain) > 1 else 1.0)
     for run in dense:
         pairs = [run[place : place + 2] for place in range(max(len(run) - 1, 1))]
-        yield from (Telling(((_term(pair, term), 1.0),)) for pair in pairs)
+        yield from (Telling([_term(pair, term)]) for pair in pairs)
 
 
 def _of_plain(word: str, term: Term, weight: float) -> Iterator[Telling]:
     if fold(word) in _EMPTY_WORDS or (len(word) == 1 and weight < 1):
         return
-    others = tuple([(_term(other, term), OTHER) for other in forms(word)])
-    yield Telling(((_term(word, term), 1.0), *others), weight)
+    yield Telling([_term(word, term)], [_term(other, term) for other in forms(word)], weight)
     for start, end in part_spans(word):
         if end - start > 1 and fold(word[start:end]) not in _EMPTY_WORDS:
-            yield Telling(((_term(word[start:end], term), 1.0),), PART)
+            yield Telling([_term(word[start:end], term)], weight=PART)
 
 
 def _bare(text: str) -> str:
