@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from retold.export.quoting import uncut
 from retold.projects.matching import last_name
 from retold.query.glances import Glance
 
@@ -22,6 +23,6 @@ def moment(at: datetime | None) -> str | None:
 
 
 def title(text: str | None) -> str | None:
-    """Return a title that leaves room for what is told below it."""
+    """Return a title that leaves room for what is told below it; it is cut between words, see `uncut`."""
     line = " ".join((text or "").split())
-    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
+    return uncut(line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…")

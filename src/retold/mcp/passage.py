@@ -24,6 +24,10 @@ class Passage(msgspec.Struct, frozen=True):
     head: str
     """One line: the session, the turn, when, who. It may hold a title, which is as little ours as the quote."""
     quote: str = ""
+    is_clean: bool = False
+    """Whether secrets are out of it already."""
+    numbers: int = 1
+    """How many numbers it takes up, where there were some before it of which nothing is told."""
 
 
 def plain(text: str) -> str:

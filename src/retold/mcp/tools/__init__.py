@@ -1,5 +1,6 @@
 """The tools, in the order in which agents are told of them."""
 
+from retold.mcp.tools.read_session import READ_SESSION
 from retold.mcp.tools.search_history import SEARCH_HISTORY
 
-TOOLS = (SEARCH_HISTORY,)
+TOOLS = (SEARCH_HISTORY, READ_SESSION)
