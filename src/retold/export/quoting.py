@@ -65,6 +65,11 @@ class Quoting:
                     return
                 yield seq, self.entry(entry)
 
+    def text(self, text: str) -> str:
+        """Return a text that has to do with it without secrets."""
+        redactor = self._redactor()
+        return text if redactor is None else redactor.redacted_text(text)
+
     def entry(self, entry: Entry) -> Entry:
         """Return an entry without secrets."""
         redactor = self._redactor()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from retold.export.quoting import uncut
+from msgspec.structs import replace
+
+from retold.export.quoting import Quoting, uncut
 from retold.projects.matching import last_name
 from retold.query.glances import Glance
 
@@ -15,6 +17,11 @@ def cited(card: Glance) -> str:
     """Return a conversation in a line: its key, when it ended, its project, its title."""
     facts = [card.key, moment(card.ended_at), last_name(card.root) if card.root else None, title(card.title)]
     return " · ".join(fact for fact in facts if fact)
+
+
+def cited_from(card: Glance, quoting: Quoting) -> str:
+    """Return the same without any secret that the conversation itself gives away elsewhere."""
+    return cited(card if card.title is None else replace(card, title=quoting.text(uncut(card.title) or "")))
 
 
 def moment(at: datetime | None) -> str | None:

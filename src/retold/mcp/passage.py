@@ -25,7 +25,7 @@ class Passage(msgspec.Struct, frozen=True):
     """One line: the session, the turn, when, who. It may hold a title, which is as little ours as the quote."""
     quote: str = ""
     is_clean: bool = False
-    """Whether secrets are out of it already."""
+    """Whether secrets are out of the quote already."""
     numbers: int = 1
     """How many numbers it takes up, where there were some before it of which nothing is told."""
 

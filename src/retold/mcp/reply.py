@@ -63,8 +63,8 @@ def replied(passages: Iterable[Passage], start: Cursor, budget: int, clean: Call
 def _from(passage: Passage, told: int, clean: Callable[[str], str]) -> Passage:
     """Return what of a passage was not told yet."""
     again = " (continued)" if told else ""
-    cleaned = str if passage.is_clean else clean
-    return Passage(head_line(cleaned(passage.head)) + again, plain(cleaned(passage.quote))[told:])
+    quote = passage.quote if passage.is_clean else clean(passage.quote)
+    return Passage(head_line(clean(passage.head)) + again, plain(quote)[told:])
 
 
 def fenced(reply: Reply, more: str) -> str:

@@ -1,6 +1,8 @@
 """The tools, in the order in which agents are told of them."""
 
+from retold.mcp.tools.file_history import FILE_HISTORY
 from retold.mcp.tools.read_session import READ_SESSION
+from retold.mcp.tools.recent_work import RECENT_WORK
 from retold.mcp.tools.search_history import SEARCH_HISTORY
 
-TOOLS = (SEARCH_HISTORY, READ_SESSION)
+TOOLS = (SEARCH_HISTORY, READ_SESSION, FILE_HISTORY, RECENT_WORK)
