@@ -66,7 +66,8 @@ def changer_rows(
 
 def paths_changed(record: Record, key: str) -> Iterator[Row]:
     """Yield the files that a session and its subagents changed, those with most changes first: whole path, a root, calls."""
-    below = "sessions.key = ? OR sessions.kind = 'subagent' AND sessions.parent = ?"
+    here = "sessions.root IS (SELECT root FROM sessions above WHERE above.key = sessions.parent)"
+    below = f"sessions.key = ? OR sessions.kind = 'subagent' AND sessions.parent = ? AND {here}"
     return record.rows(
         f"SELECT {WHOLE}, max(sessions.root), sum(changes) {_FROM}"
         f" WHERE {_CHANGED.sql} AND ({below}) GROUP BY 1 ORDER BY 3 DESC, 1",

@@ -20,6 +20,8 @@ WHOLE = 1 << 20
 stands in no other. Of a longer one every entry is looked at by itself: what is told must not cost what is not."""
 _FEW = 16
 """Entries that are read at once."""
+_LONG = 20_000
+"""Characters of a prompt that are looked at where only its beginning is told: secrets in that end long before."""
 _CUT = "…"
 
 
@@ -36,13 +38,19 @@ class Quoting:
 
     @cached_property
     def session(self) -> Session | None:
-        """All that is told of it but what was said; None if it has gone meanwhile."""
+        """What is told of it in a few words: not what was said, and no texts of any length; None if it has gone meanwhile."""
         if self._part is None:
             return None
-        session = self._part.session
-        told = replace(session, timeline=(), sources=(), extra={}, title=uncut(session.title))
+        told = _bare(self._part.session, uncut(self._part.session.title))
         redactor = self._redactor()
         return told if redactor is None else redactor.redacted(told, is_learned=self._learned is not None)
+
+    def prompts(self) -> tuple[str, str]:
+        """Return the beginnings of the first and the last prompt; where there is none, nothing."""
+        session = self._part and self._part.session
+        said = (session.first_prompt, session.last_prompt) if session else ()
+        first, last = (self.text((text or "")[:_LONG]) for text in said or ("", ""))
+        return first, last
 
     @cached_property
     def _learned(self) -> Redactor | None:
@@ -75,9 +83,14 @@ class Quoting:
         redactor = self._redactor()
         if redactor is None or self._part is None:
             return entry
-        blank = {"title": None, "summary": None, "first_prompt": None, "last_prompt": None, "problems": ()}
-        alone = replace(self._part.session, sources=(), extra={}, timeline=(entry,), **blank)
+        alone = replace(_bare(self._part.session), timeline=(entry,))
         return redactor.redacted(alone, is_learned=self._learned is not None).timeline[0]
+
+
+def _bare(session: Session, title: str | None = None) -> Session:
+    """Return a session without its texts."""
+    bare = replace(session, timeline=(), sources=(), extra={}, title=title)
+    return replace(bare, summary=None, first_prompt=None, last_prompt=None)
 
 
 def uncut(title: str | None) -> str | None:

@@ -24,12 +24,9 @@ _LOOKED_AT = 20
 
 
 def worked(record: Record, card: Glance, quoting: Quoting) -> Iterator[str]:
-    """Yield the lines; nothing of a conversation that has gone meanwhile."""
-    session = quoting.session
-    if session is None:
-        return
+    """Yield the lines."""
     yield _counts(card)
-    first, last = (one_line(text) for text in (session.first_prompt, session.last_prompt))
+    first, last = map(one_line, quoting.prompts())
     if first:
         yield f"asked: {first}"
     if last and card.prompts > 1:
