@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
 
 from retold.archive.record import Record, exists
+from retold.export.quoting import Redactors
 from retold.mcp.cursor import Refused, cursor_of
 from retold.mcp.reply import Reply, replied
 from retold.mcp.tool import Arguments, Asking, Tool
@@ -60,6 +62,8 @@ class Desk:
             asking = Asking(record, self.reach(record), self.cleaner(), start.passage, scanned)
             reply = replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
             return msgspec.structs.replace(reply, note=_note(asking, reply))
+            asking = self.asking(record, start.passage, scanned)
+            return replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
 
         return await self.asked(ask)
 
@@ -81,6 +85,10 @@ class Desk:
             raise Refused("the scan could not be made now: try again, or look for words instead")
         return scanned
 
+    def asking(self, record: Record, first: int = 0, scanned: Scanned | None = None) -> Asking:
+        """Return what a question is answered from."""
+        return Asking(record, self.reach(record), self.cleaner(), self.redactors, first, scanned)
+
     def reach(self, record: Record) -> Reach:
         """Return how far a question sees: as far as the server was told at its start, whatever it asks for."""
         if self.place.is_all:
@@ -90,7 +98,13 @@ class Desk:
 
     def cleaner(self) -> Callable[[str], str]:
         """Return what takes secrets out of the texts of one answer, each by the same name wherever it stands."""
-        return Redactor(home=os.path.expanduser("~")).redacted_text if self.place.is_redacted else str
+        return str if self.redactors is None else self.redactors().redacted_text
+
+    @property
+    def redactors(self) -> Redactors | None:
+        """What makes redactors; None where secrets may stay."""
+        home = os.path.expanduser("~")
+        return partial(Redactor, home=home) if self.place.is_redacted else None
 
     def close(self) -> None:
         """Let go of the archive."""

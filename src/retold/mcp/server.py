@@ -13,12 +13,13 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from retold import __version__
-from retold.archive.database import IndexDamaged, Stopped
-from retold.mcp.cursor import Refused
 from retold.mcp.desk import Desk
+from retold.mcp.prompts import Prompts
 from retold.mcp.reply import Reply, fenced
+from retold.mcp.resources import Resources
 from retold.mcp.tool import Tool
 from retold.mcp.tools import TOOLS
+from retold.mcp.trouble import TROUBLES, told_trouble
 
 ABOUT = (
     "The history of conversations with coding agents (Gemini CLI, Claude Code, Codex CLI) on this machine. Ask it before"
@@ -35,7 +36,7 @@ Context = ServerRequestContext[Any]
 
 def made_server(desk: Desk) -> Server[Any]:
     """Return a server that answers from a desk."""
-    counter = Counter(desk)
+    counter, resources, prompts = Counter(desk), Resources(desk), Prompts(desk)
     server: Server[Any] = Server(
         "retold",
         version=__version__,
@@ -43,6 +44,12 @@ def made_server(desk: Desk) -> Server[Any]:
         instructions=ABOUT,
         on_list_tools=counter.tools,
         on_call_tool=counter.called,
+        on_list_resources=resources.listed,
+        on_list_resource_templates=resources.templates,
+        on_read_resource=resources.read,
+        on_list_prompts=prompts.listed,
+        on_get_prompt=prompts.filled,
+        on_completion=resources.completed,
     )
     server.middleware.clear()  # it would tell of every call, if whoever started us had set up telemetry
     return server
@@ -68,14 +75,8 @@ class Counter:
         try:
             arguments = msgspec.convert(params.arguments or {}, tool.arguments)
             reply = await self._desk.answered(tool, arguments)
-        except msgspec.ValidationError as error:
-            return _refusal(f"these arguments are not understood: {error}")
-        except Refused as refused:
-            return _refusal(str(refused))
-        except IndexDamaged as damage:
-            return _refusal(f"{damage}: the person at this machine mends it with `retold sync --reindex`")
-        except Stopped as stopped:
-            return _refusal(str(stopped))
+        except TROUBLES as trouble:
+            return _refusal(told_trouble(trouble))
         return _result(_text(tool, reply))
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import msgspec
 
 from retold.archive.record import Record
+from retold.export.quoting import Redactors
 from retold.mcp.budget import LEAST, MOST, USUAL
 from retold.mcp.passage import Passage
 from retold.query.reach import Reach
@@ -35,6 +36,8 @@ class Asking(msgspec.Struct, frozen=True):
     reach: Reach
     clean: Callable[[str], str]
     """Takes secrets out of a text."""
+    redactors: Redactors | None
+    """Makes what takes them out of one conversation; None where they may stay."""
     first: int = 0
     """The number of the passage that is wanted first."""
     scanned: Scanned | None = None

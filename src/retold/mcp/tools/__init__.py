@@ -5,3 +5,9 @@ from retold.mcp.tools.find_fix import FIND_FIX
 from retold.mcp.tools.search_history import SEARCH_HISTORY
 
 TOOLS = (SEARCH_HISTORY, FIND_FIX, FIND_DECISIONS)
+from retold.mcp.tools.file_history import FILE_HISTORY
+from retold.mcp.tools.read_session import READ_SESSION
+from retold.mcp.tools.recent_work import RECENT_WORK
+from retold.mcp.tools.search_history import SEARCH_HISTORY
+
+TOOLS = (SEARCH_HISTORY, READ_SESSION, FILE_HISTORY, RECENT_WORK)

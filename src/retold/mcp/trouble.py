@@ -1,0 +1,28 @@
+"""What went wrong, in words for whoever asked: what to do instead."""
+
+from __future__ import annotations
+
+import mcp_types as types
+import msgspec
+from mcp.shared.exceptions import MCPError
+
+from retold.archive.database import IndexDamaged, Stopped
+from retold.mcp.cursor import Refused
+
+TROUBLES = (msgspec.ValidationError, Refused, Stopped)
+"""All that may happen without being a fault of ours."""
+
+
+def told_trouble(trouble: Exception) -> str:
+    """Return what happened."""
+    if isinstance(trouble, msgspec.ValidationError):
+        return f"these arguments are not understood: {trouble}"
+    if isinstance(trouble, IndexDamaged):
+        return f"{trouble}: the person at this machine mends it with `retold sync --reindex`"
+    return str(trouble)
+
+
+def as_error(trouble: Exception) -> MCPError:
+    """Return what happened as an error of the protocol, where an answer has no other place for it."""
+    code = types.INTERNAL_ERROR if isinstance(trouble, Stopped) else types.INVALID_PARAMS
+    return MCPError(code, told_trouble(trouble))
