@@ -23,9 +23,7 @@ from retold.redaction import Redactor
 
 T = TypeVar("T")
 UNMADE = "there is no archive of conversations yet: the person at this machine makes one with `retold sync`"
-
 STOPPED = "The scan was ended before it had seen everything: a simpler pattern, or fewer conversations, may find more."
-
 NARROW = (
     "Only this project was looked at; the person at this machine can start the server with `--scope all`."
 )
@@ -59,11 +57,9 @@ class Desk:
         scanned = None if job is None else await self._scanned(job)
 
         def ask(record: Record) -> Reply:
-            asking = Asking(record, self.reach(record), self.cleaner(), start.passage, scanned)
+            asking = self.asking(record, start.passage, scanned)
             reply = replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
             return msgspec.structs.replace(reply, note=_note(asking, reply))
-            asking = self.asking(record, start.passage, scanned)
-            return replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
 
         return await self.asked(ask)
 

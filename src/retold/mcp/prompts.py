@@ -14,7 +14,7 @@ from retold.mcp.desk import Desk
 from retold.mcp.handover import HANDOVER
 from retold.mcp.reply import Reply, fenced
 from retold.mcp.tool import Tool
-from retold.mcp.tools.recent_work import RECENT_WORK
+from retold.mcp.tools.project_brief import PROJECT_BRIEF
 from retold.mcp.trouble import TROUBLES, as_error
 
 BUDGET = 8_000
@@ -67,10 +67,10 @@ PROMPTS = (
         name="retrospective",
         title="Retrospective",
         about="Write the retrospective of the work within reach, or of that since a day.",
-        words="Write a retrospective of the work that is quoted below, the newest conversations first: what was achieved, what"
+        words="Write a retrospective of the work of which a digest is quoted below: what was achieved, what"
         " was decided and why, what failed and what fixed it, what is still open, and what to do differently. Cite the"
         " session key behind every claim. read_session tells a conversation whole, search_history finds others.",
-        material=RECENT_WORK,
+        material=PROJECT_BRIEF,
         takes=("since", "project"),
     ),
     Offer(

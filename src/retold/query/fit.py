@@ -14,7 +14,10 @@ class Fit:
     """A question, held against texts."""
 
     def __init__(self, words: Sequence[Telling]) -> None:
-        self._words = [(one.weight, [set(tokens(term.text)) for term, _ in one.forms]) for one in words]
+        self._words = [
+            (one.weight, [set(tokens(term.text)) for terms, _ in one.forms for term in terms])
+            for one in words
+        ]
 
     def of(self, *texts: str | None) -> float:
         """Return the weight of all that is found in texts, of each thing once."""
