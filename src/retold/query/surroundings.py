@@ -41,14 +41,19 @@ def shown(text: str, places: Sequence[tuple[int, int]], query: Query, clean: Cle
     """Return one line of a text around places in it, and where in the line the query stands."""
     if clean is None:
         return snippet(text, places)
+    safe = surroundings(text, places, clean)
+    return snippet(safe, marks(safe, query))
+
+
+def surroundings(text: str, places: Sequence[tuple[int, int]], clean: Clean) -> str:
+    """Return the text around places in it as it may be shown."""
     first, last = densest(text, places)
     start, end = max(0, first - AROUND), min(len(text), last + AROUND)
     around = text[start:end]
     cleaned = clean(around)
     begin = _raw(around, cleaned) if start else 0
     behind = _raw(around[::-1], cleaned[::-1]) if end < len(text) else 0
-    safe = cleaned[begin : max(begin, len(cleaned) - behind)]
-    return snippet(safe, marks(safe, query))
+    return cleaned[begin : max(begin, len(cleaned) - behind)]
 
 
 def _raw(around: str, cleaned: str) -> int:
