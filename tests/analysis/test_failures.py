@@ -64,6 +64,8 @@ def test_what_never_works_again_is_open() -> None:
         ("python build.py", "uv add pillow && uv run python build.py"),
         ("go test ./tides", "go test ./..."),
         ("npm test", "CI=1 npm test"),
+        ("python - <<'E'\nmake()\nE", "python - <<'E'\nmake()\nE"),
+        ("git commit -F - <<'E'\nmake; x\nE", "git commit -F - <<'E'\nmade\nE"),
         ("sudo certbot renew --dry-run", "install -d /var/www && certbot renew"),
         (["bash", "-lc", "cargo test"], "cargo test"),
         ("echo 'half a quote && make", "echo 'half a quote && make"),
@@ -83,6 +85,9 @@ def test_commands_that_make_another_good(failed: object, done: str) -> None:
         ("python a.py", "python b.py"),
         ("python -m build && twine check dist/*", "python -m build"),
         ("make test", "echo make test"),
+        ("rsync photos box:", "rsync"),
+        ("python - <<'E'\nmake()\nE", "python - <<'E'\nprint(1)\nE"),
+        ("git commit -F - <<'E'\nmake\nE", "make"),
     ],
 )
 def test_commands_that_do_not(failed: str, done: str) -> None:

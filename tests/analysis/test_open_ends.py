@@ -56,6 +56,8 @@ def test_what_was_broken_off() -> None:
     stopped = call(name="sh", canonical="shell_exec", arguments={"command": "rm tides"}, status="cancelled")
     end = only(user("Go"), assistant(stopped))
     assert (end.kind, end.text) == ("interrupted", "rm tides")
+    end = only(user("Go"), assistant(call(arguments={"path": "moon.py"})))
+    assert (end.kind, end.text) == ("interrupted", "moon.py")
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,12 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from hostile_texts import SHORT
-from made_home import ROOT, Json, MadeHome, call, gemini, user
+from made_home import ROOT, Json, MadeHome, call, gemini, sha, user
 from persons import Person
+from retold.archive.record import Record
+from retold.query.listing import listed_keys
+from retold.query.places import Place
+from retold.query.wanted import Wanted
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "brief.md"
 TOKEN = "ghp_" + "1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX"
@@ -115,6 +119,25 @@ def test_what_is_meant_must_be_clear(ann: Person) -> None:
     assert ann.run("brief", "almanac", "--until", "2026-03-02").code == 0
     assert ann.run("brief", "almanac", "--since", "soon").code == 2
     assert ann.run("brief", "almanac", "--tokens", "none").code == 2
+
+
+def test_a_project_whose_root_nobody_knows_is_meant_by_its_hash(tmp_path: Path) -> None:
+    home = MadeHome(tmp_path)
+    home.lines(
+        sha("/nowhere"), 3, 3, [user("n1", 1, "Show the moon"), gemini("n2", 2, "Done.")], root="/nowhere"
+    )
+    person = Person(tmp_path)
+    person.age()
+    person.sync()
+    done = person.run("brief", sha("/nowhere")[:8])
+    assert done.out.startswith(f"# {sha('/nowhere')[:8]}: a brief\n\n1 session ")
+
+
+def test_a_project_that_only_its_agent_has_a_name_for_is_no_other(demo_env: dict[str, str]) -> None:
+    with Record(demo_env["RETOLD_HOME"]) as record:
+        wanted = Wanted()
+        wanted.keep_project(Place(None, ["crumb"], None, "none", 1, None))
+        assert listed_keys(record, wanted) == []
 
 
 def test_an_archive_with_nothing_in_it(tmp_path: Path) -> None:

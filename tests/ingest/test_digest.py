@@ -79,6 +79,13 @@ def test_subagents_count_with_whoever_started_them(whole: Digest) -> None:
     }
 
 
+def test_a_fork_counts_its_own_prompts(whole: Digest) -> None:
+    """A fork begins with a copy of what was said before."""
+    forks = {story.title: len(story.prompts()) for story in stories() if story.forked_from}
+    assert len(forks) > 1
+    assert {one.title: one.prompts for one in whole.sessions if one.title in forks} == forks
+
+
 def test_files_are_one_however_agents_name_them(whole: Digest) -> None:
     """Codex names a file from the project's root, the others from the root of all."""
     (stripe,) = [one for one in whole.files if one.path.endswith("app/routes/stripe.py")]

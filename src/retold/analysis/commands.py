@@ -81,6 +81,10 @@ _COMMANDED = frozenset(
     )
 )
 """Those of them whose first word says what to do."""
+_READING = frozenset(
+    ("python", "node", "deno", "ruby", "perl", "bash", "sh", "zsh", "psql", "sqlite3", "cat", "tee")
+)
+"""Programs that, where they are given no words, do whatever they read: another thing each time."""
 _WHOLE = frozenset((".", "./", "./...", "--all"))
 
 
@@ -178,7 +182,7 @@ def _covers(done: Run, failed: Run) -> bool:
     if done.program != failed.program:
         return False
     if done.words == failed.words:
-        return True
+        return bool(done.words) or done.program not in _READING
     if done.program not in _CHECKING:
         return False
     of, wanted = _objects(done), _objects(failed)

@@ -133,6 +133,8 @@ def _of_answer(place: Place, message: Message, stop: Placed | None) -> Iterator[
         yield OpenEnd(kind="interrupted", place=place, text=about)
     elif failed is not None:
         yield OpenEnd(kind="error", place=place, text=_line(error_lines(failed)) or target(failed))
+    elif calls and not words:  # it never came to say what came of them
+        yield OpenEnd(kind="interrupted", place=place, text=target(calls[-1]))
     elif question := _question(words):
         yield OpenEnd(kind="question", place=place, text=clipped(question, TEXT))
 

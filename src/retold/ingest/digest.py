@@ -40,6 +40,7 @@ class Chapter(msgspec.Struct, frozen=True, kw_only=True):
     started_at: datetime | None
     ended_at: datetime | None
     prompts: int
+    """What people said here, and not in the session that it was copied from."""
     subagents: int
     tokens: int | None
     is_estimated: bool
@@ -111,7 +112,7 @@ def _chapter(found: Gleaning) -> Chapter:
         status=session.status,
         started_at=session.started_at,
         ended_at=session.ended_at,
-        prompts=session.counts.prompts,
+        prompts=found.gleaned.prompts,
         subagents=len(found.subagents),
         tokens=_known_sum(one.usage.total for one in every),
         is_estimated=any(one.usage.estimated for one in every),
