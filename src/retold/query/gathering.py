@@ -5,7 +5,6 @@ from __future__ import annotations
 from retold.archive.index_file import TABLES
 from retold.archive.occurrences import Weighed, occurrences, said_in
 from retold.query.nearness import Conversed
-from retold.query.search import AGENT, HUMAN
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -22,6 +21,8 @@ LITTLE = 2
 """How many times as much what leads must weigh as what does not."""
 NEXT_TO_NOTHING = 8
 """How many times as much what leads weighs if what does not is not even looked for."""
+HUMAN, AGENT = 4.0, 1.0
+"""What a word weighs in what a person said, and in what the agent did."""
 SHARES = {"said": 1.0, "output": 0.4}
 """What a word weighs in what was said, and in what only went by."""
 _USUAL = 0.5
