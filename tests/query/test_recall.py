@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from made_home import MadeHome, user
 from made_talks import FORMS, Turn
+from persons import Person
 from retold.archive.conditions import below
 from retold.archive.record import Record
 from retold.query import gathering
@@ -233,3 +234,23 @@ def test_further_hits_show_what_the_first_does_not_hold(tmp_path: Path) -> None:
     )
     assert {hit.snippet for hit in found.hits} == {"the heron stands", "an egret comes"}
     assert found.score == 1.0
+
+
+# On the command line ------------------------------------------------------------------------------------------------
+
+
+def test_search_any_finds_what_comes_closest(tmp_path: Path) -> None:
+    person = Person(tmp_path)
+    for number, said in enumerate([*NOISE, talk("the parser fails on old dates")], 1):
+        FORMS["claude"].write(tmp_path, number, said)
+    person.age()
+    person.sync()
+    question = "how did we repair the date parser?"
+    assert person.keys(question) == []
+    assert person.keys("--any", question) == [FORMS["claude"].key(7)]
+    assert person.keys("--any", "parser", "--agent", "gemini") == []
+    plain = person.run("search", "--any", "the parser - why?")
+    assert (plain.code, plain.err) == (0, "")
+    assert "you: the parser fails on old dates" in plain.out
+    for wrong in (("--any", "is:bogus"), ("--any", "--regex", "parser")):
+        assert person.run("search", *wrong).code == 2
