@@ -48,6 +48,17 @@ def test_a_secret_that_is_cut_where_cleaning_begins_is_not_shown(offset: int) ->
         assert "heron" in line(text)
 
 
+@pytest.mark.parametrize("offset", range(-45, 46, 3))
+def test_where_nothing_is_left_to_mark_the_edge_is_not_shown_either(offset: int) -> None:
+    filler = "word " * ((AROUND + offset) // 5) + "w" * ((AROUND + offset) % 5)
+    text = f"{'z ' * 9_000}{SECRET} {filler} heron {filler} {SECRET}{' z' * 9_000}"
+    found, places = shown(
+        text, marks(text, QUERY), QUERY, lambda told: without_secret(told).replace("heron", "-")
+    )
+    assert not places
+    assert not any(SECRET[start : start + 6] in found for start in range(len(SECRET) - 5))
+
+
 def test_what_stands_before_a_place_may_all_go() -> None:
     # What is taken out near the edge brings the place nearer to it.
     assert (
