@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from made_home import MadeHome, user
 from made_talks import FORMS, Turn
 from persons import Person
-from retold.archive.conditions import below
+from retold.archive.conditions import below, of_key
 from retold.archive.record import Record
 from retold.query import gathering
 from retold.query.forms import forms
@@ -189,6 +189,26 @@ def test_words_that_are_everywhere_lead_to_what_has_most_of_them(
     kept = Kept(tmp_path, *NOISE, *talks)
     monkeypatch.setattr(gathering, "MOST", most)
     assert kept.numbers("how did we polish floors with a fork?")[0] == 10
+
+
+def test_what_only_ever_went_by_is_found_however_common_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    went_by = [[Turn(f"run {number}", "E4711: no heron", "Done.")] for number in range(9)]
+    kept = Kept(tmp_path, *NOISE, *went_by)
+    monkeypatch.setattr(gathering, "MOST", {"said": 1_000, "output": 2})
+    assert kept.numbers("what is E4711 about?")
+
+
+def test_what_leads_elsewhere_does_not_hide_what_is_common_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = Kept(tmp_path, *NOISE, talk("the heron"))
+    monkeypatch.setattr(gathering, "MOST", {"said": 3, "output": 3})
+    assert kept.numbers("polish heron")[0] == 7
+    with Record(kept.folder) as record:
+        elsewhere = of_key(FORMS["claude"].key(7)).negated()
+        assert len(recalled(record, "polish heron", [elsewhere], 9)) == len(NOISE)
 
 
 @given(
