@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_home import MadeHome, user
+from made_home import DAY, MadeHome, user
 from made_talks import FORMS, Turn
 from persons import Person
 from retold.archive.conditions import below, of_key
@@ -144,6 +145,16 @@ def test_what_a_person_said_tells_more_than_what_went_by(tmp_path: Path) -> None
     assert Kept(tmp_path, shown, answered, said, *NOISE).numbers("heron egret") == [3, 2, 1]
 
 
+@pytest.mark.parametrize("newer", [1, 2])
+def test_between_equals_the_newer_comes_first(tmp_path: Path, newer: int) -> None:
+    for number in (1, 2):
+        file = FORMS["claude"].write(tmp_path / "home", number, talk(f"heron number {number}"))
+        if number == newer:
+            today = datetime.now(UTC).date().isoformat()
+            file.write_text(file.read_text(encoding="utf-8").replace(DAY, today), encoding="utf-8")
+    assert Kept(tmp_path).numbers("heron")[0] == newer
+
+
 def test_fields_phrases_and_what_must_not_occur_still_hold(tmp_path: Path) -> None:
     kept = Kept(tmp_path, talk("heron egret"), talk("egret heron"), talk("heron stork"), *NOISE)
     assert kept.numbers('how is "heron egret" done')[0] == 1
@@ -204,7 +215,8 @@ def test_what_leads_elsewhere_does_not_hide_what_is_common_here(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = Kept(tmp_path, *NOISE, talk("the heron"))
-    monkeypatch.setattr(gathering, "MOST", {"said": 3, "output": 3})
+    for name, value in (("MOST", {"said": 2, "output": 2}), ("LITTLE", 1), ("NEXT_TO_NOTHING", 1)):
+        monkeypatch.setattr(gathering, name, value)
     assert kept.numbers("polish heron")[0] == 7
     with Record(kept.folder) as record:
         elsewhere = of_key(FORMS["claude"].key(7)).negated()
