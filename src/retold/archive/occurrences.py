@@ -21,7 +21,7 @@ SELECT docs.session, docs.id, docs.seq, holding.worth
 FROM (SELECT rowid, {worth} AS worth FROM {table} WHERE {table} MATCH ? ORDER BY {order} DESC {bound}) AS holding
 JOIN docs ON docs.id = holding.rowid
 """
-_MEANT = f"{_HOLDING} {TOLD} WHERE {{which}} LIMIT ?"
+_MEANT = f"{_HOLDING} {TOLD} WHERE {{which}} ORDER BY holding.{{order}} DESC LIMIT ?"
 _AMONG = "SELECT value FROM json_each(?) WHERE value IN (SELECT rowid FROM said WHERE said MATCH ?)"
 _COUNT = "SELECT count(*) FROM {table}_docsize"
 _BEGIN = "SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?)"

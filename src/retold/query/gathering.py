@@ -5,7 +5,6 @@ from __future__ import annotations
 from retold.archive.index_file import TABLES
 from retold.archive.occurrences import Weighed, occurrences, said_in
 from retold.query.nearness import Conversed
-from retold.query.search import AGENT, HUMAN
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -22,6 +21,8 @@ LITTLE = 2
 """How many times as much what leads must weigh as what does not."""
 NEXT_TO_NOTHING = 8
 """How many times as much what leads weighs if what does not is not even looked for."""
+HUMAN, AGENT = 4.0, 1.0
+"""What a word weighs in what a person said, and in what the agent did."""
 SHARES = {"said": 1.0, "output": 0.4}
 """What a word weighs in what was said, and in what only went by."""
 _USUAL = 0.5
@@ -39,9 +40,9 @@ class Gathering:
         self._places: dict[int, tuple[int, int]] = {}
         common, leading = [], 0.0
         for table, form in self._there():
-            if scale.count(file, table, form) <= MOST[table]:
-                self._lead(table, form)
-                leading = max(leading, scale.weight(table, form))
+            if self._leads(table, form):
+                taken = self._lead(table, form)
+                leading = max(leading, scale.weight(table, form) if taken else 0.0)
             elif table == "said":
                 common.append(form)
         if LITTLE * max([scale.weight("said", form) for form in common], default=0.0) > leading:
@@ -56,19 +57,26 @@ class Gathering:
                 if self._scale.count(self._file, table, form):
                     yield table, form
 
+    def _leads(self, table: str, form: Form) -> bool:
+        """Tell whether a form leads to conversations: if it is rare, or only ever went by."""
+        is_rare = self._scale.count(self._file, table, form) <= MOST[table]
+        return is_rare or not self._scale.count(self._file, "said", form)
+
     def _match(self, table: str, *forms: Form) -> str:
         wanted = " OR ".join([form.matches[table] for form in forms])
         return f"({wanted}) NOT {self._without[table]}" if table in self._without else wanted
 
-    def _lead(self, table: str, form: Form) -> None:
-        """Take every document that holds a form."""
+    def _lead(self, table: str, form: Form) -> bool:
+        """Take every document that holds a form, or the latest; tell whether there are any that are meant."""
         weight = self._scale.weight(table, form) * SHARES[table]
         rarity = self._scale.rarity(self._file, form) if table == "said" else 1.0
         sought = Weighed(table, self._match(table, form), (HUMAN, AGENT))
-        for session, doc, seq, worth in occurrences(self._file, sought, self._wanted, MOST[table]):
+        taken = list(occurrences(self._file, sought, self._wanted, MOST[table]))
+        for session, doc, seq, worth in taken:
             self._places[doc] = session, seq
             often = worth / rarity  # how often and in how much text, as BM25 has it
             self._conversed(session).hold(form.word, (weight * often / (often + 1), seq, doc))
+        return bool(taken)
 
     def _take_best(self, forms: list[Form]) -> None:
         """Take the documents that are worth most: all that is asked for is common, but not all of it together."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from retold.query.language import Query, Unclear, parse
 
-_SIGNS = '-*"“”„‟«»\uff02'
-_MOST = 32
-"""How many slips are passed over: each means to read the question again."""
+_ALONE = re.compile(r"(?<!\S)[-*]+(?!\S)")
+_QUOTES = frozenset('"“”„‟«»\uff02')
+_MOST = 16
+"""How many other slips are passed over: each means to read the question again."""
 
 
 def parse_plain(question: str) -> Query:
@@ -14,7 +17,7 @@ def parse_plain(question: str) -> Query:
 
     A dash between words, a quote that is not closed and `file:` before a blank mean nothing.
     """
-    text = question
+    text = _ALONE.sub(lambda signs: " " * len(signs[0]), question)
     for _ in range(_MOST):
         try:
             return parse(text)
@@ -27,8 +30,8 @@ def parse_plain(question: str) -> Query:
 
 
 def _without_slip(text: str, place: int) -> str:
-    """Return a text with a blank for the sign at a place, or for what makes the word there more than a word."""
-    if text[place : place + 1] in _SIGNS and text[place : place + 1]:
+    """Return a text with a blank for the quote at a place, or for what makes the word there more than a word."""
+    if text[place : place + 1] in _QUOTES:
         return f"{text[:place]} {text[place + 1 :]}"
     if text.startswith("OR", place):
         return f"{text[:place]}  {text[place + 2 :]}"

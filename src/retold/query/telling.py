@@ -49,11 +49,13 @@ class Telling:
 
 def telling(query: Query) -> list[Telling]:
     """Return what is telling in a question, as far as it is looked for."""
+    every = (one for clause in query.clauses if not clause.is_negated for one in _of_clause(clause))
     found: dict[tuple[str, ...], Telling] = {}
-    for clause in query.clauses:
-        for one in () if clause.is_negated else _of_clause(clause):
-            found.setdefault(tuple([fold(term.text) for term in one.forms[0][0]]), one)
-    return list(found.values())[:MOST_WORDS]
+    for one in every:
+        found.setdefault(tuple([fold(term.text) for term in one.forms[0][0]]), one)
+        if len(found) == MOST_WORDS:
+            break
+    return list(found.values())
 
 
 def _of_clause(clause: Clause) -> Iterator[Telling]:
