@@ -37,7 +37,7 @@ def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
         ],
     )
     failed = edit(f"{ROOT}/src/moon.py", "absent", "nothing", 22, status="error")
-    other = edit(f"{ROOT}/docs/tides.md", "", "high", 23)
+    other = edit(f"{ROOT}/vendor/src/moon.py", "", "high", 23)
     read = call("read_file", {"file_path": f"{ROOT}/src/sun.py"}, 24)
     home.json(
         "almanac", 3, 20, [user("c1", 20, "Again"), gemini("c2", 21, "It failed.", [failed, other, read])]
@@ -71,6 +71,7 @@ def test_of_several_files_it_is_told_which_are_meant(ann: Agent) -> None:
     assert told.quotes.split("\n") == [
         "almanac/src/moon.py: 4 changes in 3 conversations, last 2026-03-01 09:25 UTC",
         "almanac/lib/moon.py: 1 change in 1 conversation, last 2026-03-01 09:15 UTC",
+        "almanac/vendor/src/moon.py: 1 change in 1 conversation, last 2026-03-01 09:25 UTC",
     ]
     for line in told.quotes.split("\n"):
         path = line.partition(":")[0]

@@ -149,7 +149,8 @@ def test_what_cannot_be_answered_is_told(ann: Agent, arguments: dict[str, object
 
 def test_a_cursor_behind_the_end_leads_to_nothing(ann: Agent) -> None:
     told = ann.ask("read_session", session=KEY, cursor="999999999.5")
-    assert (told.text, told.is_error) == ("There is nothing more to read.", False)
+    assert not told.is_error
+    assert told.text.startswith("There is nothing more to read.")
 
 
 # Pages -------------------------------------------------------------------------------------------------------------

@@ -46,8 +46,10 @@ def test_pages_tell_of_every_conversation_once_the_newest_first(ann: Agent) -> N
 
 
 def test_filters_narrow_it_down(ann: Agent) -> None:
-    assert ann.ask("recent_work", agent="codex").text == "There are no such conversations within reach."
-    assert ann.ask("recent_work", until="2026-01-01").text == "There are no such conversations within reach."
+    for filters in ({"agent": "codex"}, {"until": "2026-01-01"}, {"project": "tide-clock"}):
+        assert ann.ask("recent_work", **filters).text.startswith(
+            "There are no such conversations within reach."
+        )
     assert "Question 29?" in ann.ask("recent_work", project="alman", since="2026-03-01").quotes
 
 

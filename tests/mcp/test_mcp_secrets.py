@@ -142,3 +142,17 @@ def test_secrets_that_a_title_or_a_line_cuts_in_two(
         texts += [ann.prompted("hand_over", session=f"{number:08x}").text for number in range(1, 48, 5)]
     assert len(listed) == 48
     assert leaks(texts, secrets) == []
+
+
+def test_a_title_is_without_what_only_a_prompt_gives_away(tmp_path_factory: pytest.TempPathFactory) -> None:
+    home = MadeHome(tmp_path_factory.mktemp("title") / "ann")
+    home.mark("almanac", ROOT)
+    edit = call("replace", {"file_path": "main.py", "old_string": "a", "new_string": "b"}, 2)
+    talk = [user("u1", 0, f"password = '{PASSWORD}'"), gemini("g1", 1, "Done.", [edit])]
+    home.json("almanac", 1, 0, talk, summary=f"Try {PASSWORD} once")
+    with agent(home.folder) as ann:
+        told = [ann.ask(tool, **given).text for tool, given in QUESTIONS if tool != "search_history"]
+        told.append(ann.prompted("hand_over", session=KEY).text)
+        told.append(ann.prompted("retrospective").text)
+    assert any("Try [redacted:password:1] once" in text for text in told)
+    assert leaks(told, [PASSWORD]) == []

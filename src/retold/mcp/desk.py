@@ -26,6 +26,8 @@ UNMADE = "there is no archive of conversations yet: the person at this machine m
 
 STOPPED = "The scan was ended before it had seen everything: a simpler pattern, or fewer conversations, may find more."
 
+NARROW = "Only this project was looked at; the person at this machine can start the server with `--scope all`."
+
 
 class Place(msgspec.Struct, frozen=True):
     """What the person who started the server allows."""
@@ -56,11 +58,10 @@ class Desk:
 
         def ask(record: Record) -> Reply:
             asking = self.asking(record, start.passage, scanned)
-            return replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
+            reply = replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
+            return msgspec.structs.replace(reply, note=_note(asking, reply))
 
-        reply = await self.asked(ask)
-        is_stopped = scanned is not None and scanned.end == "stopped"
-        return msgspec.structs.replace(reply, note=STOPPED) if is_stopped else reply
+        return await self.asked(ask)
 
     async def asked(self, ask: Callable[[Record], T]) -> T:
         """Return what somebody asks of the archive."""
@@ -104,6 +105,13 @@ class Desk:
     def close(self) -> None:
         """Let go of the archive."""
         self._readers.close()
+
+
+def _note(asking: Asking, reply: Reply) -> str:
+    """Return what has to be known of an answer besides what it says."""
+    if asking.scanned is not None and asking.scanned.end == "stopped":
+        return STOPPED
+    return NARROW if asking.reach.folders and not reply.passages else ""
 
 
 async def _never() -> bool:
