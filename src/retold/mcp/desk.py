@@ -26,7 +26,9 @@ UNMADE = "there is no archive of conversations yet: the person at this machine m
 
 STOPPED = "The scan was ended before it had seen everything: a simpler pattern, or fewer conversations, may find more."
 
-NARROW = "Only this project was looked at; the person at this machine can start the server with `--scope all`."
+NARROW = (
+    "Only this project was looked at; the person at this machine can start the server with `--scope all`."
+)
 
 
 class Place(msgspec.Struct, frozen=True):

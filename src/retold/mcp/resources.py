@@ -30,6 +30,11 @@ PAGE = 50
 """Conversations that are listed at once."""
 _SESSION, _PROJECT = "retold://session/", "retold://project"
 TEMPLATE = f"{_SESSION}{{key}}"
+ADDRESSES = {
+    _PROJECT: "How many past conversations there are, of which projects and agents, and the newest of them.",
+    TEMPLATE: "The transcript of a past conversation, by its session key.",
+}
+"""What there is to read, and what each is."""
 _MORE = 'There is more: call read_session with the key of this session and cursor "{cursor}".'
 _MARKDOWN = "text/markdown"
 _MOST_DIGITS = 9
@@ -76,7 +81,7 @@ class Resources:
             name="session",
             title="A past conversation",
             uri_template=TEMPLATE,
-            description="The transcript of a past conversation, by its session key.",
+            description=ADDRESSES[TEMPLATE],
             mime_type=_MARKDOWN,
         )
         return types.ListResourceTemplatesResult(resource_templates=[session])
@@ -148,6 +153,6 @@ def _project() -> types.Resource:
         name="project",
         title="What is within reach",
         uri=_PROJECT,
-        description="How many past conversations there are, of which projects and agents, and the newest of them.",
+        description=ADDRESSES[_PROJECT],
         mime_type=_MARKDOWN,
     )
