@@ -315,7 +315,7 @@ def _taken(field: dict[str, Any]) -> str:
         if least is not None:
             taken += f" from {least:,}" + (f" to {most:,}" if most < 10**9 else "")
     usual = field.get("default")
-    return f"{taken}; `{usual}` unless given" if usual and usual is not True or type(usual) is int else taken
+    return f"{taken}; `{usual}` unless given" if usual or type(usual) is int else taken
 
 
 MCP_INTRODUCTION = """\
