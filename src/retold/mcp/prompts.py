@@ -13,7 +13,7 @@ from retold.mcp.cursor import Refused
 from retold.mcp.desk import Desk
 from retold.mcp.handover import HANDOVER
 from retold.mcp.reply import Reply, fenced
-from retold.mcp.tool import Tool
+from retold.mcp.tool import Tool, understood
 from retold.mcp.tools.project_brief import PROJECT_BRIEF
 from retold.mcp.trouble import TROUBLES, as_error
 
@@ -116,7 +116,7 @@ class Prompts:
         unknown = [name for name in given if name not in offer.takes]
         if unknown:
             raise Refused(f"{offer.name} takes {' and '.join(offer.takes)}, and no {unknown[0][:40]!r}")
-        arguments = msgspec.convert({**given, "budget": BUDGET}, offer.material.arguments)
+        arguments = understood(offer.material.arguments, {**given, "budget": BUDGET})
         return await self._desk.answered(offer.material, arguments)
 
 

@@ -10,7 +10,7 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
 from retold.archive.listing import begun
-from retold.archive.record import Record
+from retold.archive.record import Record, as_text
 from retold.mcp.budget import MOST
 from retold.mcp.citing import cited, title
 from retold.mcp.cursor import Refused
@@ -19,6 +19,7 @@ from retold.mcp.passage import head_line
 from retold.mcp.project import PROJECT
 from retold.mcp.project import Arguments as OfProject
 from retold.mcp.reply import fenced
+from retold.mcp.tool import understood
 from retold.mcp.tools.read_session import READ_SESSION
 from retold.mcp.tools.read_session import Arguments as OfSession
 from retold.mcp.trouble import TROUBLES, as_error
@@ -29,6 +30,11 @@ PAGE = 50
 """Conversations that are listed at once."""
 _SESSION, _PROJECT = "retold://session/", "retold://project"
 TEMPLATE = f"{_SESSION}{{key}}"
+ADDRESSES = {
+    _PROJECT: "How many past conversations there are, of which projects and agents, and the newest of them.",
+    TEMPLATE: "The transcript of a past conversation, by its session key.",
+}
+"""What there is to read, and what each is."""
 _MORE = 'There is more: call read_session with the key of this session and cursor "{cursor}".'
 _MARKDOWN = "text/markdown"
 _MOST_DIGITS = 9
@@ -75,7 +81,7 @@ class Resources:
             name="session",
             title="A past conversation",
             uri_template=TEMPLATE,
-            description="The transcript of a past conversation, by its session key.",
+            description=ADDRESSES[TEMPLATE],
             mime_type=_MARKDOWN,
         )
         return types.ListResourceTemplatesResult(resource_templates=[session])
@@ -99,7 +105,9 @@ class Resources:
         if not uri.startswith(_SESSION):
             raise Refused(f"there is no resource {head_line(uri)!r}: there are {_PROJECT} and {TEMPLATE}")
         key = unquote(uri.removeprefix(_SESSION))
-        reply = await self._desk.answered(READ_SESSION, OfSession(session=key, budget=MOST))
+        reply = await self._desk.answered(
+            READ_SESSION, understood(OfSession, {"session": key, "budget": MOST})
+        )
         return fenced(reply, _MORE) if reply.passages else READ_SESSION.nothing
 
     async def completed(self, _context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
@@ -109,7 +117,7 @@ class Resources:
         if argument.name != name:
             return types.CompleteResult(completion=types.Completion(values=[]))
         try:
-            keys = await self._desk.asked(lambda record: self._begun(record, argument.value))
+            keys = await self._desk.asked(lambda record: self._begun(record, as_text(argument.value)))
         except TROUBLES as trouble:
             raise as_error(trouble) from trouble
         has_more = len(keys) > _MOST_COMPLETED
@@ -145,6 +153,6 @@ def _project() -> types.Resource:
         name="project",
         title="What is within reach",
         uri=_PROJECT,
-        description="How many past conversations there are, of which projects and agents, and the newest of them.",
+        description=ADDRESSES[_PROJECT],
         mime_type=_MARKDOWN,
     )

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import mcp_types as types
-import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -17,7 +16,7 @@ from retold.mcp.desk import Desk
 from retold.mcp.prompts import Prompts
 from retold.mcp.reply import Reply, fenced
 from retold.mcp.resources import Resources
-from retold.mcp.tool import Tool
+from retold.mcp.tool import Tool, understood
 from retold.mcp.tools import TOOLS
 from retold.mcp.trouble import TROUBLES, told_trouble
 
@@ -73,7 +72,7 @@ class Counter:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name}: there are {', '.join(_BY_NAME)}")
         try:
-            arguments = msgspec.convert(params.arguments or {}, tool.arguments)
+            arguments = understood(tool.arguments, params.arguments or {})
             reply = await self._desk.answered(tool, arguments)
         except TROUBLES as trouble:
             return _refusal(told_trouble(trouble))

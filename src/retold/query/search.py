@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
+from retold.archive.conditions import teach
 from retold.archive.index import Index
 from retold.archive.index_file import TABLES, Conditions, Found
 from retold.archive.words import part_spans
@@ -98,10 +99,15 @@ class Search:
             yield from file.beginnings(without, self._conditions, limit)
 
     def named(self) -> Iterator[int]:
-        """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so."""
+        """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so.
+
+        What must hold of sessions holds of them as well: whoever may not see one cannot ask for it by its name.
+        """
         terms = self.query.terms
         if len(terms) == 1 and not self.query.fields and len(terms[0].text) >= SHORTEST_ID:
-            yield from (number for number, *_ in rows_meant(self._record, terms[0].text)[:MOST_NAMED])
+            teach(self._record.connection, is_meant)
+            found = rows_meant(self._record, terms[0].text, self._wanted.sessions)
+            yield from (number for number, *_ in found[:MOST_NAMED])
 
     def said(self, names: Names = NO_NAMES, most: int = MOST) -> Iterator[Found]:
         """Yield the messages in which all words stand, or names of which they are parts."""
