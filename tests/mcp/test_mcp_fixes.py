@@ -1,16 +1,26 @@
 """What was learned before: how something was mended, and what was decided, with where it stands."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from asking import answer, called
+from asking_agent import Agent, agent, asking
 from made_home import ROOT, MadeHome, gemini, user
-from retold.mcp.desk import NARROW, Place
+from retold.mcp.desk import NARROW
 from retold.mcp.tools.find_decisions import FIND_DECISIONS
 from retold.mcp.tools.find_fix import FIND_FIX
-from synced import synced
+
+
+def answer(env: dict[str, str], tool: str, **arguments: Any) -> str:
+    """What a tool answers about all of an archive."""
+    with asking(env["RETOLD_HOME"], is_all=True) as found:
+        told = found.ask(tool, **arguments)
+    assert not told.is_error
+    return told.text
+
 
 KEY = re.compile(r"^(\w+:\S+) · ", re.MULTILINE)
 
@@ -60,41 +70,37 @@ def test_pages_go_on_where_the_last_one_ended(demo_env: dict[str, str]) -> None:
     assert keys == KEY.findall(whole)
 
 
-def test_a_subject_leads_to_what_was_decided(tmp_path: Path) -> None:
-    place = decided_home(tmp_path)
-    text, _ = called(place, "find_decisions", about="which store do we keep sessions in?")
+def test_a_subject_leads_to_what_was_decided(ann: Agent) -> None:
+    text = ann.ask("find_decisions", about="which store do we keep sessions in?").quotes
     assert (
-        "> turn 2, decided by person (said): Let's use SQLite for the tide sessions instead of JSON files."
+        "turn 2, decided by person (said): Let's use SQLite for the tide sessions instead of JSON files."
         in text
     )
-    text, _ = called(place, "find_decisions", about="lighthouse colours")
-    assert "> spoken of, turn 1, user:" in text
-    assert "decided" not in text.partition("<history")[2]
+    text = ann.ask("find_decisions", about="lighthouse colours").quotes
+    assert "spoken of, turn 1, user:" in text
+    assert "decided" not in text
 
 
-def test_nothing_is_said_to_be_nothing_and_where_it_was_looked_for(tmp_path: Path) -> None:
-    place = decided_home(tmp_path)
+def test_nothing_is_said_to_be_nothing_and_where_it_was_looked_for(ann: Agent) -> None:
+    folder = ann.desk.place.folder
     for tool, name in ((FIND_FIX, "problem"), (FIND_DECISIONS, "about")):
-        everywhere = Place(place.folder, ROOT, is_all=True)
-        assert called(everywhere, tool.name, **{name: "zanzibar"}) == (tool.nothing, False)
-        elsewhere = Place(place.folder, "/home/ann/dev/other")
-        assert called(elsewhere, tool.name, **{name: "SQLite"}) == (f"{tool.nothing} {NARROW}", False)
+        with asking(folder, is_all=True) as everywhere:
+            assert everywhere.ask(tool.name, **{name: "zanzibar"}) == (tool.nothing, False)
+        with asking(folder, "/home/ann/dev/other") as elsewhere:
+            assert elsewhere.ask(tool.name, **{name: "SQLite"}) == (f"{tool.nothing} {NARROW}", False)
 
 
-def decided_home(folder: Path) -> Place:
-    """An archive with a decision in it, and its place."""
-    home = MadeHome(folder / "ann")
+@pytest.fixture
+def ann(tmp_path: Path) -> Iterator[Agent]:
+    """Somebody in whose archive something was decided."""
+    home = MadeHome(tmp_path / "ann")
     home.mark("almanac", ROOT)
-    home.json(
-        "almanac",
-        1,
-        1,
-        [
-            user("a", 1, "The lighthouse colours are wrong, and the tide sessions are slow to load."),
-            gemini("b", 2, "I will look."),
-            user("c", 3, "Let's use SQLite for the tide sessions instead of JSON files."),
-            gemini("d", 4, "Fine, SQLite it is."),
-        ],
-    )
-    archive = synced(folder / "retold", {"HOME": str(home.folder)})
-    return Place(archive.folder, ROOT)
+    talk = [
+        user("a", 1, "The lighthouse colours are wrong, and the tide sessions are slow to load."),
+        gemini("b", 2, "I will look."),
+        user("c", 3, "Let's use SQLite for the tide sessions instead of JSON files."),
+        gemini("d", 4, "Fine, SQLite it is."),
+    ]
+    home.json("almanac", 1, 1, talk)
+    with agent(home.folder) as found:
+        yield found

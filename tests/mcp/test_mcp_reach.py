@@ -74,6 +74,13 @@ QUESTIONS: dict[str, list[dict[str, Any]]] = {
         {"path": "tide-clock/main.py"},
         {"path": "main.py", "project": "tide-clock"},
     ],
+    "find_fix": [
+        {"problem": "error"},
+        {"problem": "the pendulum error"},
+        {"problem": "error", "project": OTHER},
+    ],
+    "find_decisions": [{"about": "decided"}, {"about": f"project:{OTHER} pendulum"}, {"about": NATIVE}],
+    "project_brief": [{}, {"project": "tide-clock"}, {"project": OTHER}, {"since": "2026-01-01"}],
     "recent_work": [{}, {"project": "tide-clock"}, {"project": OTHER}, {"since": "2026-01-01"}],
 }
 """What each tool is asked, most of it in order to see more than it should. Every tool has to be here."""

@@ -1,10 +1,11 @@
 """`search_history`: words, letters and patterns, within reach, without secrets, in a bounded time."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from asking import called
+from asking_agent import asking
 from made_home import ROOT, MadeHome, call, gemini, user
 from retold.mcp.desk import NARROW, STOPPED, Place
 from retold.mcp.tools.search_history import SEARCH_HISTORY
@@ -12,6 +13,11 @@ from synced import synced
 
 KEY = "AKIA" + "QZ7YXW2PLMKJ4RTB"
 """Invented, in the form of a key that everybody knows."""
+
+
+def called(place: Place, tool: str, **arguments: Any) -> tuple[str, bool]:
+    with asking(place.folder, place.here, is_all=place.is_all, is_redacted=place.is_redacted) as agent:
+        return agent.ask(tool, **arguments)
 
 
 @pytest.fixture(scope="module")

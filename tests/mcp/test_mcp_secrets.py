@@ -75,10 +75,14 @@ QUESTIONS: list[tuple[str, dict[str, Any]]] = [
     ("read_session", {"session": KEY}),
     ("file_history", {"path": "main.py"}),
     ("recent_work", {}),
+    ("project_brief", {}),
+    ("find_fix", {"problem": "why did the needle fail?"}),
+    ("find_decisions", {"about": "the needle"}),
     ("search_history", {"query": "needle"}),
     ("search_history", {"query": "needle", "mode": "letters"}),
-    ("search_history", {"query": "ghp_", "mode": "letters"}),
 ]
+UNREAD = ("search_history", "project_brief")
+"""Tools that do not look through whole sessions for secrets."""
 
 
 @pytest.mark.parametrize(("tool", "arguments"), QUESTIONS)
@@ -86,8 +90,8 @@ def test_no_tool_tells_a_secret_however_it_is_paged(ann: Agent, tool: str, argum
     for budget in (300, 317, 350, 400, 503, 2_000):
         pages = ann.pages(tool, **arguments, budget=budget)
         assert all(page.body for page in pages)
-        # A search tells a line of a session that it does not read: what only another line gives away, it cannot know.
-        known = [secret for secret in ALL if tool != "search_history" or secret != PASSWORD]
+        # What tells a line of a session without reading all of it cannot know what only another line gives away.
+        known = [secret for secret in ALL if tool not in UNREAD or secret != PASSWORD]
         assert leaks((page.text for page in pages), known) == []
 
 
@@ -151,8 +155,7 @@ def test_a_title_is_without_what_only_a_prompt_gives_away(tmp_path_factory: pyte
     talk = [user("u1", 0, f"password = '{PASSWORD}'"), gemini("g1", 1, "Done.", [edit])]
     home.json("almanac", 1, 0, talk, summary=f"Try {PASSWORD} once")
     with agent(home.folder) as ann:
-        told = [ann.ask(tool, **given).text for tool, given in QUESTIONS if tool != "search_history"]
+        told = [ann.ask(tool, **given).text for tool, given in QUESTIONS if tool not in UNREAD]
         told.append(ann.prompted("hand_over", session=KEY).text)
-        told.append(ann.prompted("retrospective").text)
     assert any("Try [redacted:password:1] once" in text for text in told)
     assert leaks(told, [PASSWORD]) == []

@@ -8,8 +8,9 @@ from typing import Annotated
 import msgspec
 
 from retold.analysis.decisions import Decision
+from retold.export.quoting import Quoting
 from retold.ingest.remembering import Question, Remembered, decided
-from retold.mcp.citing import cited
+from retold.mcp.citing import cited_from
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
 from retold.mcp.placing import place_lines
@@ -30,7 +31,9 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
     question = Question(arguments.about, narrowed(asking, arguments), asking.clean)
     for found in decided(asking.record, question, asking.first):
         for row in held_rows(asking.record, [found.holding]):
-            yield Passage(cited(row.card), "\n".join(_lines(asking, found)))
+            quoting = Quoting(asking.record, row.card.key, asking.redactors)
+            lines = "\n".join(_lines(asking, found))
+            yield Passage(cited_from(row.card, quoting), quoting.text(lines), is_clean=True)
 
 
 def _lines(asking: Asking, found: Remembered) -> Iterator[str]:
