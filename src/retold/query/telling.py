@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MOST_WORDS = 24
 """So many are looked for; others would have to wait for more."""
 PART = 0.5
-"""What a part of a name weighs, or a word of something that belongs together."""
+"""What all parts of a name with humps weigh together."""
 OTHER = 0.8
 """What another form of a word weighs."""
 _APOSTROPHES = "'\u2019`"
@@ -75,7 +75,7 @@ def _of_word(term: Term) -> Iterator[Telling]:
     if len(plain) > 1 and not dense:
         yield Telling([_term(" ".join(plain), term, "phrase")])
     for word in plain:
-        yield from _of_plain(word, term, PART if len(plain) > 1 else 1.0)
+        yield from _of_plain(word, term, 1 / len(plain))
     for run in dense:
         pairs = [run[place : place + 2] for place in range(max(len(run) - 1, 1))]
         yield from (Telling([_term(pair, term)]) for pair in pairs)
@@ -85,9 +85,10 @@ def _of_plain(word: str, term: Term, weight: float) -> Iterator[Telling]:
     if fold(word) in _EMPTY_WORDS or (len(word) == 1 and weight < 1):
         return
     yield Telling([_term(word, term)], [_term(other, term) for other in forms(word)], weight)
-    for start, end in part_spans(word):
-        if end - start > 1 and fold(word[start:end]) not in _EMPTY_WORDS:
-            yield Telling([_term(word[start:end], term)], weight=PART)
+    parts = [word[start:end] for start, end in part_spans(word) if end - start > 1]
+    for part in parts:
+        if fold(part) not in _EMPTY_WORDS:
+            yield Telling([_term(part, term)], weight=weight * PART / len(parts))
 
 
 def _bare(text: str) -> str:
