@@ -242,3 +242,15 @@ def test_subagents_are_cited_by_keys_that_can_be_read(demo_env: dict[str, str]) 
             )
             assert f"  → subagent {key}" in told.split("\n")
             assert mira.ask("read_session", session=key).quotes.split("\n")[4] == f"part of {parent}"
+
+
+def test_pictures_are_named_and_not_told(tmp_path: Path) -> None:
+    home = MadeHome(tmp_path / "ann")
+    home.mark("almanac", ROOT)
+    data = "iVBORw0KGgo" * 50
+    content = [{"text": "What is on it?"}, {"inlineData": {"mimeType": "image/png", "data": data}}]
+    home.json("almanac", 1, 0, [{**user("u1", 0, ""), "content": content}, gemini("g1", 1, "A heron.")])
+    with agent(home.folder, is_redacted=False) as ann:
+        told = ann.ask("read_session", session=KEY, tools="full", thoughts=True)
+    assert told.quotes.split("\n")[4:] == ["What is on it?", "  + image/png", "A heron."]
+    assert "iVBOR" not in told.text

@@ -8,13 +8,12 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from retold.archive.record import Record
+from retold.export.titles import uncut
 from retold.ingest.slices import Slice, slices, told_slice
 from retold.model.entries import Entry
 from retold.model.session import Session
 from retold.redaction import Redactor
 
-Redactors = Callable[[], Redactor]
-"""Makes one for each conversation."""
 WHOLE = 1 << 20
 """Bytes of files up to which all of a session is looked through for secrets, so that one that is given away in one place
 stands in no other. Of a longer one every entry is looked at by itself: what is told must not cost what is not."""
@@ -22,13 +21,12 @@ _FEW = 16
 """Entries that are read at once."""
 _LONG = 20_000
 """Characters of a prompt that are looked at where only its beginning is told: secrets in that end long before."""
-_CUT = "…"
 
 
 class Quoting:
     """Whatever it is asked for, and in however many pieces, it tells each text in the same way."""
 
-    def __init__(self, record: Record, key: str, redactors: Redactors | None) -> None:
+    def __init__(self, record: Record, key: str, redactors: Callable[[], Redactor] | None) -> None:
         """Take what makes redactors; None where secrets may stay."""
         self._record, self.key, self._redactors = record, key, redactors
 
@@ -91,10 +89,3 @@ def _bare(session: Session, title: str | None = None) -> Session:
     """Return a session without its texts."""
     bare = replace(session, timeline=(), sources=(), extra={}, title=title)
     return replace(bare, summary=None, first_prompt=None, last_prompt=None)
-
-
-def uncut(title: str | None) -> str | None:
-    """Return a title without the word in which it was cut: half a secret is not known for what it is."""
-    if title is None or not title.endswith(_CUT):
-        return title
-    return f"{title.rpartition(' ')[0]} {_CUT}".lstrip()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from retold.export.quoting import Quoting, uncut
+from retold.export.titles import uncut
 from retold.projects.matching import last_name
 from retold.query.glances import Glance
 
@@ -19,9 +20,9 @@ def cited(card: Glance) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
-def cited_from(card: Glance, quoting: Quoting) -> str:
-    """Return the same without any secret that the conversation itself gives away elsewhere."""
-    return cited(card if card.title is None else replace(card, title=quoting.text(uncut(card.title) or "")))
+def cleanly_cited(card: Glance, clean: Callable[[str], str]) -> str:
+    """Return the same without secrets, taken out by somebody who knows more of them than the title gives away."""
+    return cited(card if card.title is None else replace(card, title=clean(uncut(card.title) or "")))
 
 
 def moment(at: datetime | None) -> str | None:

@@ -10,7 +10,6 @@ from typing import TypeVar
 import msgspec
 
 from retold.archive.record import Record, exists
-from retold.export.quoting import Redactors
 from retold.mcp.cursor import Refused, cursor_of
 from retold.mcp.reply import Reply, replied
 from retold.mcp.tool import Arguments, Asking, Tool
@@ -97,7 +96,7 @@ class Desk:
         return str if self.redactors is None else self.redactors().redacted_text
 
     @property
-    def redactors(self) -> Redactors | None:
+    def redactors(self) -> Callable[[], Redactor] | None:
         """What makes redactors; None where secrets may stay."""
         home = os.path.expanduser("~")
         return partial(Redactor, home=home) if self.place.is_redacted else None

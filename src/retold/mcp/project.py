@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from retold.export.transcript import plural
 from retold.mcp import tool
 from retold.mcp.citing import cited
 from retold.mcp.passage import Passage
@@ -28,6 +27,8 @@ def _answer(asking: Asking, _arguments: Arguments) -> Iterator[Passage]:
 
 
 def _passages(asking: Asking) -> Iterator[Passage]:
+    from retold.export.transcript import plural
+
     conditions = [*BASE, *asking.reach.conditions()]
     found = extent(asking.record, conditions)
     if not found.projects:

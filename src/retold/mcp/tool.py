@@ -8,11 +8,11 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from retold.archive.record import Record, as_text
-from retold.export.quoting import Redactors
 from retold.mcp.budget import LEAST, MOST, USUAL
 from retold.mcp.passage import Passage
 from retold.query.reach import Reach
 from retold.query.scanned import Job, Scanned
+from retold.redaction import Redactor
 
 Budget = Annotated[
     int, msgspec.Meta(ge=LEAST, le=MOST, description="the most tokens that the answer may take")
@@ -45,7 +45,7 @@ class Asking(msgspec.Struct, frozen=True):
     reach: Reach
     clean: Callable[[str], str]
     """Takes secrets out of a text."""
-    redactors: Redactors | None
+    redactors: Callable[[], Redactor] | None
     """Makes what takes them out of one conversation; None where they may stay."""
     first: int = 0
     """The number of the passage that is wanted first."""

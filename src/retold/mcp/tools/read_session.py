@@ -8,13 +8,10 @@ from typing import Annotated, Literal
 import msgspec
 
 from retold.archive.turns import turn_places
-from retold.export.quoting import Quoting
-from retold.export.transcript import Wanted, plural
 from retold.mcp import tool
 from retold.mcp.cursor import Refused
 from retold.mcp.meaning import session_meant
 from retold.mcp.passage import Passage
-from retold.mcp.reading import told, top
 from retold.mcp.tool import Asking, Tool
 
 
@@ -43,6 +40,10 @@ class Arguments(tool.Arguments, frozen=True, kw_only=True):
 
 
 def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+    from retold.export.quoting import Quoting
+    from retold.export.transcript import Wanted, plural
+    from retold.mcp.reading import told, top
+
     card = session_meant(asking, arguments.session)
     begins = turn_places(asking.record, card.session)
     if arguments.turn > len(begins):

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from retold.archive.conditions import teach
-from retold.export.quoting import Quoting
-from retold.export.worked import worked
-from retold.mcp.citing import cited_from
+from retold.mcp.citing import cleanly_cited
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
 from retold.mcp.tool import Asking, Tool
@@ -24,13 +22,16 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+    from retold.export.quoting import Quoting
+    from retold.export.worked import worked
+
     teach(asking.record.connection, is_meant)
     conditions, place = [*BASE, *narrowed(asking, arguments)], asking.first
     while cards := glances(asking.record, conditions, _AT_ONCE, place):
         for card in cards:
             quoting = Quoting(asking.record, card.key, asking.redactors)
             lines = worked(asking.record, card, quoting)
-            yield Passage(cited_from(card, quoting), "\n".join(lines), is_clean=True)
+            yield Passage(cleanly_cited(card, quoting.text), "\n".join(lines), is_clean=True)
         place += len(cards)
 
 
