@@ -23,9 +23,7 @@ from retold.redaction import Redactor
 T = TypeVar("T")
 UNMADE = "there is no archive of conversations yet: the person at this machine makes one with `retold sync`"
 STOPPED = "The scan was ended before it had seen everything: a simpler pattern, or fewer conversations, may find more."
-NARROW = (
-    "Only this project was looked at; the person at this machine can start the server with `--scope all`."
-)
+NARROW = "Only this project was looked at; the person at this machine opens the others with `retold connect AGENT --scope all`."
 
 
 class Place(msgspec.Struct, frozen=True):

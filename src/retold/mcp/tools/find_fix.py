@@ -7,16 +7,18 @@ from typing import Annotated
 
 import msgspec
 
-from retold.analysis.failures import Failure, Fix
-from retold.export.quoting import Quoting
-from retold.ingest.remembering import Question, Remembered, fixes
-from retold.mcp.citing import cited_from
+from retold.mcp.citing import cleanly_cited
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
 from retold.mcp.placing import place_lines
 from retold.mcp.tool import Asking, Tool
 from retold.projects.matching import in_project
 from retold.query.shelf import held_rows
+
+TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
+if TYPE_CHECKING:
+    from retold.analysis.failures import Failure, Fix
+    from retold.ingest.remembering import Remembered
 
 _LINE = 260
 _FILES = 6
@@ -36,12 +38,15 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+    from retold.export.quoting import Quoting
+    from retold.ingest.remembering import Question, fixes
+
     question = Question(arguments.problem, narrowed(asking, arguments), asking.clean)
     for found in fixes(asking.record, question, asking.first):
         for row in held_rows(asking.record, [found.holding]):
             quoting = Quoting(asking.record, row.card.key, asking.redactors)
             lines = "\n".join(_lines(asking, found, row.card.root))
-            yield Passage(cited_from(row.card, quoting), quoting.text(lines), is_clean=True)
+            yield Passage(cleanly_cited(row.card, quoting.text), quoting.text(lines), is_clean=True)
 
 
 def _lines(asking: Asking, found: Remembered, root: str | None) -> Iterator[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from retold.archive.conditions import teach
-from retold.export.brief import brief
-from retold.ingest.digest import digest
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
 from retold.mcp.tool import Asking, Tool
@@ -22,6 +20,9 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+    from retold.export.brief import brief
+    from retold.ingest.digest import digest
+
     teach(asking.record.connection, is_meant)
     wanted = Wanted()
     wanted.sessions += narrowed(asking, arguments)
