@@ -141,6 +141,7 @@ def test_the_command_asks_headless(story: Story) -> None:
     assert f"Told in {story.key}" in done.stdout
 
 
+@pytest.mark.flaky(reruns=1)
 def test_the_command_asks_in_a_terminal(story: Story) -> None:
     with available():
         done = story.cli.drive(VERSION, story.person.folder, story.project, "recall.txt")

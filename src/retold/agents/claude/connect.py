@@ -26,7 +26,7 @@ def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
         texts["hooks/hooks.json"] = _json(connection.hooks)
     files = tuple(OwnFile(folder / path, text) for path, text in texts.items())
     allowed = ListItem(home.path / "settings.json", ("permissions", "allow"), TOOLS)
-    return ConnectPlan(folder, files, (allowed,), "/recall", is_trust_needed=True)
+    return ConnectPlan(folder, files, (allowed,), "/recall", is_trust_needed=False)
 
 
 def _manifest(connection: Connection) -> dict[str, object]:
