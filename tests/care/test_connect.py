@@ -356,3 +356,24 @@ def test_settings_keep_what_is_theirs(ann: Keeper, agent: str) -> None:
     ann.run("connect", agent, "--remove", "--yes")
     left = (SETTINGS if agent == "claude" else CONFIG).replace("mine", "yours")
     assert settings(ann, agent).read_text(encoding="utf-8") == left
+
+
+@pytest.mark.parametrize(
+    ("agent", "text"),
+    [
+        ("claude", "{}"),
+        ("claude", '{"permissions": {"allow": []}}'),
+        ("claude", '{\n  "permissions": { }\n}'),
+        ("claude", "\ufeff{}\r\n"),
+        ("codex", ""),
+        ("codex", 'model = "x"'),
+        ("codex", 'model = "x"\r\n\r\n[mcp_servers]\r\n'),
+    ],
+)
+def test_settings_of_any_form_are_to_the_byte_as_before(ann: Keeper, agent: str, text: str) -> None:
+    settings(ann, agent).write_text(text, encoding="utf-8", newline="")
+    before = homes(ann)
+    assert ann.run("connect", agent, "--yes").code == 0
+    assert homes(ann) != before
+    assert ann.run("connect", agent, "--remove", "--yes").code == 0
+    assert homes(ann) == before
