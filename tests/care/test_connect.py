@@ -377,3 +377,31 @@ def test_settings_of_any_form_are_to_the_byte_as_before(ann: Keeper, agent: str,
     assert homes(ann) != before
     assert ann.run("connect", agent, "--remove", "--yes").code == 0
     assert homes(ann) == before
+
+
+def test_another_home_of_an_agent_is_left_alone(ann: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Elsewhere(Keeper):
+        """The same person, whose Claude Code lives in another place today."""
+
+        @property
+        def env(self) -> dict[str, str]:
+            return super().env | {"CLAUDE_CONFIG_DIR": str(self.folder / "other")}
+
+    settings(ann, "claude").unlink()
+    before = homes(ann)
+    ann.run("connect", "claude", "--yes")
+    first = homes(ann)
+    other = ann.folder / "other"
+    other.mkdir()
+    monkeypatch.setattr(ann, "__class__", Elsewhere)
+    assert ann.run("connect", "claude", "--yes").code == 0
+    assert (other / "skills" / "retold" / "hooks" / "hooks.json").exists()
+    assert first.items() <= homes(ann).items()
+    assert ann.run("connect", "claude", "--remove", "--yes").code == 0
+    assert list(other.iterdir()) == []
+    assert first.items() <= homes(ann).items()
+    monkeypatch.undo()
+    other.rmdir()
+    assert ann.run("connect", "claude", "--remove", "--yes").code == 0
+    assert homes(ann) == before
+    assert not (ann.archive / "connect-claude.json").exists()

@@ -1,7 +1,7 @@
 """Agents that ask retold: what is written into their homes for that, and taken out again."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -73,16 +73,12 @@ def connection(name: str, machine: Machine, server: Server) -> Work:
     told, changes = dict(notes.settings), list[Change]()
     wanted = list(plans(name, machine, server))
     planned = {_path(file) for plan in wanted for file in plan.files}
+    for path in [path for path in told if path not in planned and _is_within(path, wanted)]:
+        if told.pop(path).is_of(raw := content(path)):
+            changes.append(Change(path, raw, None))  # there was a use for it once
     for plan in wanted:
-        for file in plan.files:
-            changes.append(_written(file, told))
-        for entry in plan.entries:
-            changes.append(_entered(entry, told, folder))
-    entered = {os.path.realpath(entry.settings) for plan in wanted for entry in plan.entries}
-    for path in set(notes.settings) - planned - entered:
-        note = told.pop(path)
-        if note.before is None and note.is_of(raw := content(path)):
-            changes.append(Change(path, raw, None))  # an earlier retold had a use for it
+        changes += [_written(file, told) for file in plan.files]
+        changes += [_entered(entry, told, folder) for entry in plan.entries]
     return Work(name, tuple(one for one in changes if one.is_any), Notes(told, notes.folders))
 
 
@@ -115,23 +111,20 @@ def _entered(entry: Entry, told: dict[str, Note], folder: str) -> Change:
 def disconnection(name: str, machine: Machine) -> Work:
     """Return what there is to do so that nothing is left; raises Stopped if some of it cannot be done."""
     notes = read_notes(retold_home(machine.env), notes_name(name))
-    changes, folders = list[Change](), list(notes.folders)
-    for plan in plans(name, machine, None):
-        files = [_path(file) for file in plan.files]
-        changes += [_removed(path, notes) for path in files]
-        changes += [_left(entry, notes) for entry in plan.entries]
-        folders += {
-            folder
-            for path in files
-            for folder in _within(os.path.dirname(path), os.path.realpath(plan.folder))
-        }
-    known = {change.path for change in changes}
-    changes += [
-        _removed(path, notes)
-        for path, note in notes.settings.items()
-        if path not in known and note.before is None
-    ]
-    return Work(name, tuple(one for one in changes if one.is_any), Notes(), tuple(folders))
+    leaving = list(plans(name, machine, None))
+    planned = [_path(file) for plan in leaving for file in plan.files]
+    ours = dict.fromkeys([*planned, *(path for path in notes.settings if _is_within(path, leaving))])
+    changes = [_removed(path, notes) for path in ours]
+    changes += [_left(entry, notes) for plan in leaving for entry in plan.entries]
+    done = {change.path for change in changes}
+    elsewhere = {path: note for path, note in notes.settings.items() if path not in done}
+    folders = {folder for path in ours for plan in leaving for folder in _within(path, plan)}
+    return Work(
+        name,
+        tuple(one for one in changes if one.is_any),
+        Notes(elsewhere, notes.folders if elsewhere else ()),
+        (*notes.folders, *folders),
+    )
 
 
 def _removed(path: str, notes: Notes) -> Change:
@@ -206,8 +199,14 @@ def _is_ours(raw: bytes, note: Note | None) -> bool:
     return note is not None or any(mark in raw for mark in MARKS)
 
 
-def _within(folder: str, outermost: str) -> Iterator[str]:
-    """Yield a folder and those it lies in, as far as they lie in another."""
+def _is_within(path: str, plans: Sequence[ConnectPlan]) -> bool:
+    """Tell whether a file lies in a folder that is ours alone."""
+    return any(True for plan in plans for _ in _within(path, plan))
+
+
+def _within(path: str, plan: ConnectPlan) -> Iterator[str]:
+    """Yield the folders that a file lies in, as far as they are ours alone."""
+    folder, outermost = os.path.dirname(path), os.path.realpath(plan.folder)
     while folder == outermost or folder.startswith(outermost + os.sep):
         yield folder
         folder = os.path.dirname(folder)
