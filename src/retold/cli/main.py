@@ -31,6 +31,7 @@ COMMANDS = {
     "export": "conversations as files, for people and for programs, without secrets",
     "doctor": "what is at risk, what is lost, and what mends it",
     "keep": "archive by itself: hooks in your agents, and a timer",
+    "connect": "set an agent up to ask what was said before",
     "restore": "write a conversation back, so that its agent lists and resumes it",
     "resume": "the command to go on with a conversation, or do it",
     "name": "give a conversation a title of your own",
