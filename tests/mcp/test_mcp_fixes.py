@@ -29,7 +29,9 @@ def test_an_error_leads_to_what_failed_and_what_mended_it(demo_env: dict[str, st
     text = answer(
         demo_env, "find_fix", problem="TypeError: 'hour' is an invalid keyword argument for replace()"
     )
-    first = next(one for one in text.split("\n\n")[:2] if "Pickup times an hour off" in one)
+    first, fork = text.split("\n\n")[:2]
+    assert "Pickup times an hour off" in first
+    assert "What if we stored local time" in fork  # which begins with a copy of all this
     assert "> turn 2 failed: Bash pytest -q tests/test_slots.py -> E TypeError: 'hour' is an invalid" in first
     assert (
         "> turn 3 worked again after it changed crumb-orders/app/slots.py, crumb-orders/app/mail.py" in first

@@ -27,6 +27,9 @@ _COUNT = "SELECT count(*) FROM {table}_docsize"
 _BEGIN = "SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?)"
 _LAST = "SELECT max(id) FROM docs"
 _AGAIN = f"SELECT docs.id, {COLUMNS}, -1 FROM docs {TOLD} WHERE docs.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - ours
+_COPIED = (
+    f"SELECT docs.id FROM docs {TOLD} WHERE docs.id IN (SELECT value FROM json_each(?)) AND messages.copied"  # noqa: S608 - ours
+)
 
 
 class Weighed:
@@ -79,6 +82,12 @@ def found_again(file: IndexFile, documents: Iterable[int]) -> dict[int, Found]:
     """Return documents by their ids, as they are shown; none of a session that has gone."""
     rows = file.rows(_AGAIN.format(messages=""), (_as_json(documents),))
     return {row[0]: Found(file, row[1:]) for row in rows}
+
+
+def copied_among(file: IndexFile, documents: Iterable[int]) -> set[int]:
+    """Return those of some documents that are of messages which belong to another session."""
+    rows = file.rows(_COPIED.format(messages=MESSAGES), (_as_json(documents),))
+    return {document for (document,) in rows}
 
 
 def _as_json(documents: Iterable[int]) -> str:

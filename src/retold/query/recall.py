@@ -6,7 +6,7 @@ import time
 
 from retold.archive.index import Index
 from retold.archive.index_file import TABLES, Conditions
-from retold.archive.occurrences import found_again
+from retold.archive.occurrences import copied_among, found_again
 from retold.projects.matching import is_meant
 from retold.query.expression import exclusion
 from retold.query.gathering import Gathering
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 RECENT = 0.03
 """How much more a conversation of today weighs than one of long ago: it decides between equals."""
+COPY = 0.2
+"""How much less one weighs that has all of it from another, as a fork has its beginning: that one should come first."""
 
 
 def recalled(  # noqa: PLR0913 - a question, where it is asked, and how it is answered
@@ -101,10 +103,10 @@ class Recall:
         """Return the best conversations of one file of the index, each with its documents."""
         gathering = Gathering(file, scale, self._conditions, self._without)
         best = best_of(gathering.conversed, limit + 1)
-        found = found_again(file, [doc for *_, docs in best for doc in docs[:HITS]])
-        now = time.time()
+        shown = [doc for *_, docs in best for doc in docs[:HITS]]
+        found, copied, now = found_again(file, shown), copied_among(file, shown), time.time()
         return [
-            (worth * (1 + RECENT * recency(held[0].ended_at, now)), held)
+            (worth * _standing([doc in copied for doc in docs[:HITS]], held[0], now), held)
             for worth, _, docs in best
             if (held := [found[doc] for doc in docs[:HITS] if doc in found])
         ]
@@ -113,3 +115,8 @@ class Recall:
         for one in docs:
             text, places = telling_text(one, marked)
             yield hit_of(self._record, one, shown(text, places, marked, self._clean))
+
+
+def _standing(copies: Sequence[bool], first: Found, now: float) -> float:
+    """Return what decides between conversations that hold the same: which is newer, and whose words they were."""
+    return (1 + RECENT * recency(first.ended_at, now)) * (1 - COPY * sum(copies) / len(copies))
