@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import mcp_types as types
 import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from retold import __version__
-from retold.archive.database import IndexDamaged, Stopped
-from retold.mcp.cursor import Refused
 from retold.mcp.desk import Desk
 from retold.mcp.reply import Reply, fenced
 from retold.mcp.tool import Tool
 from retold.mcp.tools import TOOLS
+from retold.mcp.trouble import Log, explained
 
 ABOUT = (
     "The history of conversations with coding agents (Gemini CLI, Claude Code, Codex CLI) on this machine. Ask it before"
@@ -33,9 +30,9 @@ _ONLY_READS = types.ToolAnnotations(
 Context = ServerRequestContext[Any]
 
 
-def made_server(desk: Desk) -> Server[Any]:
-    """Return a server that answers from a desk."""
-    counter = Counter(desk)
+def made_server(desk: Desk, log: Log) -> Server[Any]:
+    """Return a server that answers from a desk; `log` keeps bugs of ours."""
+    counter = Counter(desk, log)
     server: Server[Any] = Server(
         "retold",
         version=__version__,
@@ -51,8 +48,8 @@ def made_server(desk: Desk) -> Server[Any]:
 class Counter:
     """Takes requests, and hands answers out."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, desk: Desk, log: Log) -> None:
+        self._desk, self._log = desk, log
 
     async def tools(
         self, _context: Context, _params: types.PaginatedRequestParams | None
@@ -68,14 +65,8 @@ class Counter:
         try:
             arguments = msgspec.convert(params.arguments or {}, tool.arguments)
             reply = await self._desk.answered(tool, arguments)
-        except msgspec.ValidationError as error:
-            return _refusal(f"these arguments are not understood: {error}")
-        except Refused as refused:
-            return _refusal(str(refused))
-        except IndexDamaged as damage:
-            return _refusal(f"{damage}: the person at this machine mends it with `retold sync --reindex`")
-        except Stopped as stopped:
-            return _refusal(str(stopped))
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not be the end of the server
+            return _refusal(explained(error, self._log))
         return _result(_text(tool, reply))
 
 
@@ -101,13 +92,3 @@ def _result(text: str) -> types.CallToolResult:
 
 def _refusal(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
-
-
-def serve_stdio(desk: Desk) -> None:
-    """Answer over stdin and stdout until they are closed."""
-    asyncio.run(_serve(made_server(desk)))
-
-
-async def _serve(server: Server[Any]) -> None:
-    async with stdio_server() as (given, told):
-        await server.run(given, told, server.create_initialization_options())
