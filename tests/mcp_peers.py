@@ -1,15 +1,19 @@
-"""Programs of others that ask a server of the Model Context Protocol: the Inspector and the conformance suite.
+"""A program of others that asks a server of the Model Context Protocol: the Inspector.
 
 What npm installs goes where `real_cli` keeps the Gemini CLI.
 """
 
+import json
+import os
 import shutil
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from real_cli import UnavailableError, install_once
 
-INSPECTOR, CONFORMANCE = "2.12.0", "0.1.16"
+INSPECTOR = "2.12.0"
 RUN_SECONDS = 120
 _OPTIONS = ("--ignore-scripts", "--no-audit", "--no-fund", "--silent")
 
@@ -24,3 +28,26 @@ def installed(cache: Path, name: str, version: str) -> Path:
     package = f"@modelcontextprotocol/{name}@{version}"
     install_once(folder, ("npm", "install", "--prefix", str(folder), *_OPTIONS, package), {})
     return folder / "node_modules" / "@modelcontextprotocol" / name
+
+
+class Inspector:
+    """The Inspector of the protocol's makers, on the command line."""
+
+    def __init__(self, package: Path, home: Path) -> None:
+        self._program = package / "clients" / "launcher" / "build" / "index.js"
+        self._home = home
+
+    def asked(self, arguments: Sequence[str]) -> Json:
+        """Return what a server answers; it must be content with it."""
+        done = subprocess.run(
+            ["node", str(self._program), "--cli", *arguments],
+            env={"HOME": str(self._home), "PATH": os.environ["PATH"]},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found: Json = json.loads(done.stdout)
+        return found

@@ -80,7 +80,7 @@ class Readers:
         record: Record | None = getattr(self._own, "record", None)
         if record is not None and self._own.number != number:
             record.connection.close()
-            record = None
+            record = self._own.record = None
         if record is None:
             record = self._own.record = Record(self._folder, patience=patience)
             self._own.number = number
