@@ -144,6 +144,16 @@ def test_an_archive_that_is_locked_for_all_is_waited_for_together(person: Person
         assert is_right(lines)
 
 
+def test_it_ends_at_once_while_it_waits_for_a_lock(person: Person) -> None:
+    with locked(archive(person), ALONE), Lines(person) as lines:
+        lines.greet()
+        lines.call(1, query=WORD)
+        time.sleep(0.3)
+        lines.close()
+        code, seconds = lines.ended()
+        assert (code, seconds < 1.5) == (0, True), seconds
+
+
 def test_an_index_that_is_locked_for_all_is_not_told_to_be_damaged(person: Person) -> None:
     file = next((person.archive / "index").glob("*.db"))
     with locked(file, ALONE) as free, Lines(person) as lines:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import zlib
 
+import apsw
+
 from retold.archive.database import MACHINE, PATIENCE, connected, reading, told
 from retold.archive.originals import Originals
 from retold.archive.schema import MARK, STEPS
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
     from typing import Any, Self
-
-    import apsw
 
     from retold.archive.index import Index
 
@@ -77,6 +77,14 @@ class Record:
         self.patience = patience
         for connection in self._connections():
             connection.set_busy_timeout(patience)
+
+    def let_go(self) -> None:
+        """Close it, whatever has happened; what a thread is still at closes when that is done."""
+        try:  # noqa: SIM105 - contextlib takes a while to import
+            self.rest()
+        except apsw.Error:
+            pass
+        self.connection.close()
 
     def interrupt(self) -> None:
         """Break off what is being asked, in another thread: it raises there."""

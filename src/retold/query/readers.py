@@ -55,23 +55,28 @@ class Readers:
         self._threads.submit(self._ask, ask, Turn())
 
     def _ask(self, ask: Callable[[Record], T], turn: Turn) -> T:
+        self._turns.add(turn)
+        try:
+            return self._answer(ask, turn)
+        finally:
+            self._turns.discard(turn)
+
+    def _answer(self, ask: Callable[[Record], T], turn: Turn) -> T:
         left = max(self._patience - int((time.monotonic() - turn.since) * 1000), 0)
         record = self._record(left)
         try:
             record.wait(left)  # many who wait for the same lock do not wait one after the other
-            self._turns.add(turn)
             with turn.of(record):
-                return ask(record)
+                answer = ask(record)
+            record.rest()
         except BaseException as error:
             # Whatever it was, the next one begins with a connection that nothing has happened to.
             self._own.record = None
-            record.connection.close()
+            record.let_go()
             if isinstance(error, MACHINE):
                 raise told(error, record.path) from error
             raise
-        finally:
-            self._turns.discard(turn)
-            record.rest()
+        return answer
 
     def _record(self, patience: int) -> Record:
         """Return this thread's connection; a new one if another file lies there now: raises OSError if none does."""
@@ -79,7 +84,7 @@ class Readers:
         number = (there.st_dev, there.st_ino)
         record: Record | None = getattr(self._own, "record", None)
         if record is not None and self._own.number != number:
-            record.connection.close()
+            record.let_go()
             record = self._own.record = None
         if record is None:
             record = self._own.record = Record(self._folder, patience=patience)
