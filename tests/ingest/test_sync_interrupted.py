@@ -36,12 +36,15 @@ import retold.archive.texts
 commit = retold.archive.texts.Shard.commit
 def late(self, *numbers):
     open(os.environ["REACHED"], "w").close()
-    while not os.path.exists(os.environ["GO"]):
+    ends = time.monotonic() + 60
+    while not os.path.exists(os.environ["GO"]) and time.monotonic() < ends:
         time.sleep(0.01)
     commit(self, *numbers)
 retold.archive.texts.Shard.commit = late
 """
-WAIT = 'while not os.path.exists(os.environ["GO"]): time.sleep(0.01)'
+WAIT = """ends = time.monotonic() + 60
+        while not os.path.exists(os.environ["GO"]) and time.monotonic() < ends:
+            time.sleep(0.01)"""
 DIE = "os.kill(os.getpid(), 9)"
 LITTLE_ROOM = """
 import apsw

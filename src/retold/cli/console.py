@@ -6,8 +6,6 @@ import os
 import re
 import sys
 
-from retold.export.controls import pictured
-
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,6 +29,10 @@ _RAW_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[
 
 def harmless(text: str) -> str:
     """Return text in which every control character is a picture of itself: a transcript must not steer a terminal."""
+    if _CONTROLS.search(text) is None:
+        return text
+    from retold.export.controls import pictured  # what most lines do without
+
     return pictured(text, _CONTROLS)
 
 

@@ -13,7 +13,7 @@ class Refused(Exception):  # noqa: N818 - it says what happened
     """What was asked cannot be answered; the message tells the agent what to ask instead."""
 
 
-class Cursor(msgspec.Struct, frozen=True):
+class Cursor(msgspec.Struct, frozen=True, order=True):
     """The passage that comes next, and how much of it was told already."""
 
     passage: int = 0

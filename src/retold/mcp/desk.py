@@ -31,6 +31,8 @@ _LEAVING = 0.3
 """Seconds for which those who read are waited for at the end."""
 STOPPED = "The scan was ended before it had seen everything: a simpler pattern, or fewer conversations, may find more."
 
+NARROW = "Only this project was looked at; the person at this machine can start the server with `--scope all`."
+
 
 class Place(msgspec.Struct, frozen=True):
     """What the person who started the server allows."""
@@ -66,11 +68,10 @@ class Desk:
 
         def ask(record: Record) -> Reply:
             asking = Asking(record, self.reach(record), self.cleaner(), start.passage, scanned)
-            return replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
+            reply = replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
+            return msgspec.structs.replace(reply, note=_note(asking, reply))
 
-        reply = await self.asked(ask)
-        is_stopped = scanned is not None and scanned.end == "stopped"
-        return msgspec.structs.replace(reply, note=STOPPED) if is_stopped else reply
+        return await self.asked(ask)
 
     async def asked(self, ask: Callable[[Record], T]) -> T:
         """Return what somebody asks of the archive."""
@@ -116,6 +117,13 @@ class Desk:
     def close(self) -> bool:
         """Let go of the archive, whatever is still being asked; tell whether nobody is at it any more."""
         return self._readers.leave(_LEAVING)
+
+
+def _note(asking: Asking, reply: Reply) -> str:
+    """Return what has to be known of an answer besides what it says."""
+    if asking.scanned is not None and asking.scanned.end == "stopped":
+        return STOPPED
+    return NARROW if asking.reach.folders and not reply.passages else ""
 
 
 async def _never() -> bool:

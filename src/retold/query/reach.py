@@ -67,4 +67,4 @@ def _above(folder: str) -> Iterator[str]:
 
 def _hash(folder: str) -> str:
     """Return the name that Gemini CLI gives to a project's folder."""
-    return sha256(folder.encode("utf-8", "surrogateescape")).hexdigest()
+    return sha256((folder.rstrip("/\\") or folder).encode("utf-8", "surrogateescape")).hexdigest()

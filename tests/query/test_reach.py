@@ -1,0 +1,106 @@
+"""How far somebody who asks may see: which folder is the project, and which conversations are its own."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import apsw
+import pytest
+
+from retold.archive.conditions import clause
+from retold.query.reach import EVERYTHING, Reach, project_reach
+
+HOME = "/home/ann"
+
+
+def folder(reach: Reach) -> str:
+    (found,) = reach.folders
+    return found
+
+
+@pytest.mark.parametrize(
+    ("here", "roots", "found"),
+    [
+        ("/home/ann/code/app", [], "/home/ann/code/app"),
+        ("/home/ann/code/app/src", ["/home/ann/code/app"], "/home/ann/code/app"),
+        ("/home/ann/code/app/src", ["/home/ann/code/app/", None], "/home/ann/code/app"),
+        ("/home/ann/code/app/src", ["/home/ann/code", "/home/ann/code/app"], "/home/ann/code/app"),
+        ("/home/ann/code/app", ["/home/ann/code/app/src", "/home/ann/co"], "/home/ann/code/app"),
+        ("/home/ann/code/app", ["/home/ann", "/home", "/"], "/home/ann/code/app"),
+        ("/srv/app/src", ["/srv/app"], "/srv/app"),
+        ("/srv/app/src", ["/"], "/srv/app/src"),
+    ],
+)
+def test_the_nearest_project_is_meant_and_home_is_none(
+    here: str, roots: list[str | None], found: str
+) -> None:
+    reach = project_reach(roots, here, HOME)
+    assert folder(reach) == found
+    assert reach.is_deep
+
+
+def test_a_repository_is_a_project_as_a_whole(tmp_path: Path) -> None:
+    (tmp_path / "app" / ".git").mkdir(parents=True)
+    here = tmp_path / "app" / "src" / "inner"
+    here.mkdir(parents=True)
+    reach = project_reach([str(here), str(tmp_path)], str(here), str(tmp_path))
+    assert folder(reach) == str(tmp_path / "app")
+
+
+@pytest.mark.parametrize("here", [HOME, "/home", "/"])
+def test_at_home_only_what_took_place_there_is_seen(here: str) -> None:
+    reach = project_reach(["/home/ann/code/app", HOME], here, HOME)
+    assert reach == Reach((here,), is_deep=False)
+
+
+def test_a_repository_at_home_does_not_open_everything(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "notes").mkdir()
+    assert folder(project_reach([], str(tmp_path / "notes"), str(tmp_path))) == str(tmp_path / "notes")
+    assert not project_reach([], str(tmp_path), str(tmp_path)).is_deep
+
+
+def test_a_folder_is_meant_by_both_its_names(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    reach = project_reach([], str(tmp_path / "real"), HOME, str(tmp_path / "link"))
+    assert reach.folders == (str(tmp_path / "real"), str(tmp_path / "link"))
+    elsewhere = project_reach([], str(tmp_path / "real"), HOME, "/somewhere/else")
+    assert elsewhere.folders == (str(tmp_path / "real"),)
+
+
+APP = "/home/ann/code/app"
+PLACES = {
+    "in it": (APP, None),
+    "below it": (f"{APP}/src", None),
+    "by its hash": (None, sha256(APP.encode()).hexdigest()),
+    "beside it": (f"{APP}-old", None),
+    "above it": ("/home/ann/code", None),
+    "elsewhere": ("/srv/app", None),
+    "elsewhere, by a hash": (None, sha256(b"/srv/app").hexdigest()),
+    "elsewhere, and called by its hash": ("/srv/app", sha256(APP.encode()).hexdigest()),
+    "nowhere": (None, None),
+}
+
+
+def seen(reach: Reach) -> set[str]:
+    """Which of all places a reach sees."""
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE TABLE sessions (name, root, hash)")
+    rows = [(name, root, project_hash) for name, (root, project_hash) in PLACES.items()]
+    connection.executemany("INSERT INTO sessions VALUES (?, ?, ?)", rows)
+    which, values = clause(reach.conditions())
+    return {name for (name,) in connection.execute(f"SELECT name FROM sessions WHERE {which}", values)}  # noqa: S608
+
+
+def test_a_project_is_seen_with_what_is_below_and_nothing_else() -> None:
+    assert seen(Reach((APP,))) == {"in it", "below it", "by its hash"}
+    assert seen(Reach(("/nowhere", APP))) == {"in it", "below it", "by its hash"}
+
+
+def test_a_shallow_reach_sees_the_folder_alone() -> None:
+    assert seen(Reach((APP,), is_deep=False)) == {"in it", "by its hash"}
+    assert seen(Reach((f"{APP}/",), is_deep=False)) == {"in it", "by its hash"}
+
+
+def test_everything_is_seen_where_nothing_is_said() -> None:
+    assert seen(EVERYTHING) == set(PLACES)
