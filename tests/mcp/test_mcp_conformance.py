@@ -53,13 +53,10 @@ def counter(demo_env: dict[str, str]) -> Iterator[Counter]:
     async def scanned(_self: Desk, _job: Job) -> Scanned:
         return Scanned(end="stopped")  # processes have their own tests
 
-    def bug(error: Exception) -> str:
-        raise AssertionError from error
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Desk, "_scanned", scanned)
         desk = Desk(Place(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
-        yield Counter(desk, bug)
+        yield Counter(desk)
         assert desk.close()
 
 

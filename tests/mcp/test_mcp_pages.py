@@ -35,14 +35,11 @@ def keys(counter: Counter, query: str, budget: int) -> list[str]:
 def test_pages_of_any_size_tell_of_the_same_conversations(
     demo_env: dict[str, str], monkeypatch: pytest.MonkeyPatch, query: str, few: int
 ) -> None:
-    def bug(error: Exception) -> str:
-        raise AssertionError from error
-
     desk = Desk(Place(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
-    whole = keys(Counter(desk, bug), query, 20_000)
+    whole = keys(Counter(desk), query, 20_000)
     monkeypatch.setattr(search_history, "_FEW", few)
-    at_once = keys(Counter(desk, bug), query, 20_000)
-    in_pages = keys(Counter(desk, bug), query, 400)
+    at_once = keys(Counter(desk), query, 20_000)
+    in_pages = keys(Counter(desk), query, 400)
     assert desk.close()
     assert in_pages == at_once
     assert len(set(at_once)) == len(at_once) > 2

@@ -224,6 +224,23 @@ Desk.answered = answered
         assert QUESTION in text(spoken.called(9, query=WORD))
 
 
+def test_a_bug_of_ours_outside_the_tools_is_an_error_without_content(person: Person) -> None:
+    code = """
+from retold.mcp.server import Counter
+async def tools(self, context, params):
+    raise ZeroDivisionError("quoted words")
+Counter.tools = tools
+"""
+    with Lines(person, code=code) as spoken:
+        spoken.greet()
+        spoken.say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        error = spoken.hear()["error"]
+        assert error["code"] == -32603
+        assert "a bug of retold's own (ZeroDivisionError)" in error["message"]
+        assert "quoted words" not in str(error)
+        assert QUESTION in text(spoken.called(9, query=WORD))
+
+
 # The end ----------------------------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,6 @@ from spoken import Lines, text
 
 WORD = "herons"
 ALONE = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE other (x)"
-ERROR = "the archive cannot be read now: "
 
 
 @pytest.fixture
@@ -95,7 +94,6 @@ def test_a_damaged_record(person: Person, lines: Lines) -> None:
     whole = _settled(person)
     with replaced(archive(person), b"not a database, but of some length. " * 200):
         told = trouble(lines)
-        assert told.startswith(ERROR)
         assert "is damaged" in told
         assert "then `retold sync` begins anew" in told
     assert archive(person).read_bytes() == whole
@@ -224,7 +222,7 @@ os.stat = stat
     shut.touch()
     with Lines(person, code=code) as spoken:
         spoken.greet()
-        assert trouble(spoken) == f"{ERROR}{archive(person)}: Permission denied"
+        assert trouble(spoken) == f"{archive(person)}: Permission denied"
         shut.unlink()
         assert is_right(spoken)
 

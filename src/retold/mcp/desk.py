@@ -31,7 +31,9 @@ _LEAVING = 0.3
 """Seconds for which those who read are waited for at the end."""
 STOPPED = "The scan was ended before it had seen everything: a simpler pattern, or fewer conversations, may find more."
 
-NARROW = "Only this project was looked at; the person at this machine can start the server with `--scope all`."
+NARROW = (
+    "Only this project was looked at; the person at this machine can start the server with `--scope all`."
+)
 
 
 class Place(msgspec.Struct, frozen=True):

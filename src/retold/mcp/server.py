@@ -11,11 +11,12 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from retold import __version__
+from retold.mcp.bugs import Bugs, Log
 from retold.mcp.desk import Desk
 from retold.mcp.reply import Reply, fenced
 from retold.mcp.tool import Tool
 from retold.mcp.tools import TOOLS
-from retold.mcp.trouble import Log, explained
+from retold.mcp.trouble import TROUBLES, told_trouble
 
 ABOUT = (
     "The history of conversations with coding agents (Gemini CLI, Claude Code, Codex CLI) on this machine. Ask it before"
@@ -32,7 +33,7 @@ Context = ServerRequestContext[Any]
 
 def made_server(desk: Desk, log: Log) -> Server[Any]:
     """Return a server that answers from a desk; `log` keeps bugs of ours."""
-    counter = Counter(desk, log)
+    counter = Counter(desk)
     server: Server[Any] = Server(
         "retold",
         version=__version__,
@@ -42,14 +43,15 @@ def made_server(desk: Desk, log: Log) -> Server[Any]:
         on_call_tool=counter.called,
     )
     server.middleware.clear()  # it would tell of every call, if whoever started us had set up telemetry
+    server.middleware.append(Bugs(log))
     return server
 
 
 class Counter:
     """Takes requests, and hands answers out."""
 
-    def __init__(self, desk: Desk, log: Log) -> None:
-        self._desk, self._log = desk, log
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     async def tools(
         self, _context: Context, _params: types.PaginatedRequestParams | None
@@ -65,8 +67,8 @@ class Counter:
         try:
             arguments = msgspec.convert(params.arguments or {}, tool.arguments)
             reply = await self._desk.answered(tool, arguments)
-        except Exception as error:  # noqa: BLE001 - a bug of ours must not be the end of the server
-            return _refusal(explained(error, self._log))
+        except TROUBLES as trouble:
+            return _refusal(told_trouble(trouble))
         return _result(_text(tool, reply))
 
 

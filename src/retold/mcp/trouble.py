@@ -1,28 +1,28 @@
-"""What an agent is told where it cannot be answered: what to ask instead, or what the person at the machine can run."""
+"""What went wrong, in words for whoever asked: what to do instead."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+import mcp_types as types
 import msgspec
+from mcp.shared.exceptions import MCPError
 
 from retold.archive.database import IndexDamaged, Stopped
 from retold.mcp.cursor import Refused
 
-Log = Callable[[Exception], str]
-"""Keeps a bug of ours for the report, and returns where."""
+TROUBLES = (msgspec.ValidationError, Refused, Stopped)
+"""All that may happen without being a fault of ours."""
 
 
-def explained(error: Exception, log: Log) -> str:
-    """Return an error in words. Of a bug of ours only the kind is told: its own words may quote what was asked or found."""
-    match error:
-        case Refused():
-            return str(error)
-        case msgspec.ValidationError():
-            return f"these arguments are not understood: {error}"
-        case IndexDamaged():
-            return f"{error}: the person at this machine mends it with `retold sync --reindex`"
-        case Stopped():
-            return f"the archive cannot be read now: {error}"
-        case _:
-            return f"this is a bug of retold's own ({type(error).__name__}), not of what was asked; log: {log(error)}"
+def told_trouble(trouble: Exception) -> str:
+    """Return what happened."""
+    if isinstance(trouble, msgspec.ValidationError):
+        return f"these arguments are not understood: {trouble}"
+    if isinstance(trouble, IndexDamaged):
+        return f"{trouble}: the person at this machine mends it with `retold sync --reindex`"
+    return str(trouble)
+
+
+def as_error(trouble: Exception) -> MCPError:
+    """Return what happened as an error of the protocol, where an answer has no other place for it."""
+    code = types.INTERNAL_ERROR if isinstance(trouble, Stopped) else types.INVALID_PARAMS
+    return MCPError(code, told_trouble(trouble))
