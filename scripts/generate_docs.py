@@ -31,6 +31,9 @@ from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
 from retold.ingest.price_source import library_version
 from retold.ingest.prices import library_date, library_rates
+from retold.mcp.prompts import PROMPTS
+from retold.mcp.resources import ADDRESSES
+from retold.mcp.tools import TOOLS as MCP_TOOLS
 from retold.model.problem import CODES
 from retold.model.rates import Rates, rates_text
 from retold.model.schema import schemas
@@ -117,6 +120,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield reference / "cli.md", cli_page()
     yield reference / "findings.md", findings_page()
     yield reference / "library.md", library_page()
+    yield reference / "mcp.md", mcp_page()
     yield reference / "problems.md", problems_page()
     yield reference / "tools.md", tools_page()
     for name, schema in schemas().items():
@@ -278,6 +282,46 @@ agent. The canonical names are {names}.
 
 What is not in the tables is `mcp` if it belongs to an MCP server, by its name or its title, `agent` if the call started a
 subagent, and `other` else.
+"""
+
+
+def mcp_page() -> str:
+    """Return what agents are told of tools, resources and prompts."""
+    lines = ["# What agents can ask\n\n" + NOTE + MCP_INTRODUCTION]
+    for tool in MCP_TOOLS:
+        lines += [f"## {tool.name}\n", f"{tool.about}\n", "| argument | takes | for |", "|---|---|---|"]
+        schema = tool.schema()
+        for name, field in schema["properties"].items():
+            needed = "" if "default" in field else ", needed"
+            told = field["description"].replace("|", "\\|")
+            lines.append(f"| `{name}` | {_taken(field)}{needed} | {told} |")
+        lines.append("")
+    lines.append("## Resources\n\n| address | what |\n|---|---|")
+    lines += [f"| `{uri}` | {what} |" for uri, what in ADDRESSES.items()]
+    lines.append("\n## Prompts\n\n| prompt | takes | for |\n|---|---|---|")
+    for offer in PROMPTS:
+        taken = ", ".join(f"`{name}`" for name in offer.takes)
+        lines.append(f"| `{offer.name}` | {taken} | {offer.about} |")
+    return "\n".join([*lines, ""])
+
+
+def _taken(field: dict[str, Any]) -> str:
+    """Return which values an argument takes, and which is the usual one."""
+    if "enum" in field:
+        taken = " ".join(f"`{value}`" for value in field["enum"])
+    else:
+        taken = {"string": "text", "integer": "number", "boolean": "yes or no"}[field["type"]]
+        least, most = field.get("minimum"), field.get("maximum", 10**9)
+        if least is not None:
+            taken += f" from {least:,}" + (f" to {most:,}" if most < 10**9 else "")
+    usual = field.get("default")
+    return f"{taken}; `{usual}` unless given" if usual or type(usual) is int else taken
+
+
+MCP_INTRODUCTION = """\
+The tools, resources and prompts of `retold mcp`, as agents are told of them. How answers are made, how far they see and what
+they leave out is told in [Agents that ask](../mcp.md).
+
 """
 
 

@@ -10,6 +10,7 @@ tokens, so that every sum tells which responses are in it.
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -31,6 +32,7 @@ FLOOD = "seq 1 20000"
 PARALLEL = ("echo first", "echo second")
 TASK = "LIST the folder for me"
 SUMMARY = "We looked at the folder and found what was there."
+RECALLING = "mcp__plugin_retold_retold__search_history"
 REFUSAL = "This prompt is refused."
 PAUSE_SECONDS = 0.3
 RUN_SECONDS = 60
@@ -48,6 +50,8 @@ class Scenario(StrEnum):
     REFUSE = "REFUSE"
     SLOW = "SLOW"
     """Said block by block, with a pause in which the CLI writes down what it has."""
+    RECALL = "RECALL"
+    """Ask retold: look for its tool first where it is not offered at once, and tell the sessions that come back."""
     COMPACT = "Your task is to create a detailed summary"
     """Asked by the CLI itself, where it has the history summed up."""
 
@@ -228,6 +232,8 @@ def content(number: int, request: Block) -> list[Block]:
     answer = {"type": "text", "text": f"This is answer {number}."}
     if Scenario.COMPACT in words:
         return [{"type": "text", "text": f"<summary>{SUMMARY}</summary>"}]
+    if Scenario.RECALL in said_words(request["messages"]):
+        return recalled(number, request)
     if has_results(request["messages"]):
         return [answer]
     names = [tool["name"] for tool in request.get("tools") or ()]
@@ -238,6 +244,32 @@ def content(number: int, request: Block) -> list[Block]:
     thought = {"type": "thinking", "thinking": THOUGHT, "signature": "c2lnbmVk"}
     said = [thought] if Scenario.THINK in words and names else []
     return [*said, answer, *calls] if calls else [*said, answer]
+
+
+def said_words(messages: Sequence[Block]) -> str:
+    """Return all texts of the user, from the first on."""
+    said = [message["content"] for message in messages if message["role"] == "user"]
+    blocks = [block for one in said for block in ([{"text": one}] if isinstance(one, str) else one)]
+    return "\n".join(block["text"] for block in blocks if "text" in block and not is_reminder(block))
+
+
+def recalled(number: int, request: Block) -> list[Block]:
+    """Return the next step of a model that asks retold: find the tool, call it, or tell what came of it."""
+    blocks = [
+        block for message in request["messages"] for block in message["content"] if isinstance(block, dict)
+    ]
+    done = [block["name"] for block in blocks if block["type"] == "tool_use"]
+    results = [block for block in blocks if block["type"] == "tool_result"]
+    if done and done[-1] == RECALLING:
+        keys = sorted(set(re.findall(r"(?:gemini|claude|codex):[\w-]+", json.dumps(results[-1]))))
+        return [{"type": "text", "text": f"Told in {', '.join(keys) or 'nothing'}."}]
+    found = re.search(rf"{Scenario.RECALL} *([\w ]+)", said_words(request["messages"]))
+    offered = [tool["name"] for tool in request.get("tools") or ()]
+    if RECALLING in offered or done:
+        name, arguments = RECALLING, {"query": found[1] if found else ""}
+    else:
+        name, arguments = "ToolSearch", {"query": f"select:{RECALLING}"}
+    return [{"type": "tool_use", "id": f"toolu_{number:04}_1", "name": name, "input": arguments}]
 
 
 def asked_calls(words: str, tools: Sequence[str]) -> list[tuple[str, Block]]:

@@ -5,7 +5,9 @@ n times `UNIT` tokens, so that every sum tells which responses are in it; `serve
 """
 
 import json
+import re
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +20,10 @@ Item = dict[str, Any]
 Tools = Mapping[str, Item]
 
 HANG_SECONDS = 60
+THINKING_SECONDS = 4
+RECALLING = "search_history"
+REPORTS = ("<subagent_notification>", "<skill>")
+"""How things begin that the CLI tells in the user's place."""
 THOUGHT = "**Looking around**\n\nThe folder may tell."
 SUMMARY = "We looked at the folder and found what was there."
 SEALED_SUMMARY: Item = {"type": "compaction", "encrypted_content": "a sealed summary"}
@@ -38,6 +44,8 @@ class Scenario(StrEnum):
     PARALLEL = "PARALLEL"
     PATCH = "PATCH"
     SPAWN = "SPAWN"
+    RECALL = "RECALL"
+    """Ask retold: look for its tool where it is not offered at once, and tell the sessions that come back."""
     HANG = "HANG"
     REFUSE = "REFUSE"
     COMPACT = "CONTEXT CHECKPOINT COMPACTION"
@@ -182,11 +190,11 @@ def newest_prompt(asked: Sequence[Item]) -> str:
 
 
 def newest_place(asked: Sequence[Item]) -> int | None:
-    """Return where the last prompt stands; what the CLI reports of subagents has the user's role, but asks nothing."""
+    """Return where the last prompt stands; what the CLI tells by itself has the user's role, but asks nothing."""
     places = [
         place
         for place, item in enumerate(asked)
-        if item.get("role") == "user" and not message_text(item).startswith("<subagent_notification>")
+        if item.get("role") == "user" and not message_text(item).startswith(REPORTS)
     ]
     return places[-1] if places else None
 
@@ -202,6 +210,8 @@ def output(number: int, body: Item) -> list[Item]:
         return [SEALED_SUMMARY]
     if Scenario.COMPACT in prompt:
         return [message(number, SUMMARY)]
+    if Scenario.RECALL in prompt:
+        return recalling(number, body)
     calls = next_calls(prompt, done, number, offered_tools(body))
     thoughts = [reasoning(number)] if Scenario.THINK in prompt and not done else []
     return thoughts + (calls or [message(number, f"This is answer {number}.")])
@@ -244,6 +254,26 @@ def next_calls(prompt: str, done: Sequence[Item], number: int, tools: Tools) -> 
     if Scenario.PATCH in prompt:
         return [patch(call_id, tools)]
     return []
+
+
+def recalling(number: int, body: Item) -> list[Item]:
+    """Return the next step of a model that asks retold: find the tool, in two tries, call it, tell what came of it."""
+    since, tools = body["input"][newest_place(body["input"]) :], offered_tools(body)
+    if any(item.get("name") == RECALLING for item in since):
+        keys = sorted(set(re.findall(r"(?:gemini|claude|codex):[\w-]+", json.dumps(since[-1]))))
+        return [message(number, f"Told in {', '.join(keys) or 'nothing'}.")]
+    if RECALLING in tools:
+        found = re.search(rf"{Scenario.RECALL} *([\w ]+)", newest_prompt(body["input"]))
+        called = function_call(f"call_{number}", RECALLING, {"query": found[1] if found else ""})
+        return [called | {"namespace": tools[RECALLING]["namespace"]}]
+    if len(newest_results(body["input"])) > 1:
+        return [message(number, "There is no tool to ask.")]
+    time.sleep(
+        THINKING_SECONDS
+    )  # a request that goes out before a server has started does not know its tools
+    asked = {"query": "retold search history"}
+    named = {"type": "tool_search_call", "id": f"ts_{number}", "call_id": f"call_{number}"}
+    return [named | {"execution": "client", "status": "completed", "arguments": asked}]
 
 
 def command(call_id: str, line: str, tools: Tools) -> Item:

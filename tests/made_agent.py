@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from retold.agents.connection import Connection, ConnectPlan
 from retold.agents.protocol import (
     Call,
     Ghost,
@@ -104,6 +105,10 @@ def resume(native_id: str) -> Sequence[str]:
 
 def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
     return None
+
+
+def connect_plan(home: Home, connection: Connection) -> ConnectPlan:  # noqa: ARG001 - as every agent has it
+    return ConnectPlan(home.path, (), (), "/recall", is_trust_needed=False)
 
 
 def limit(home: Home) -> Limit:  # noqa: ARG001 - as every agent has it

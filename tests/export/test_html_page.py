@@ -9,11 +9,11 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from made_pages import PIXEL, answered, asked, call, event, everything, message, telling
+from retold.export.diffs import MOST_LINES, compared
 from retold.export.formats import FORMATS
 from retold.export.html import index_pieces, pieces
 from retold.export.html.clip import HEAD, TAIL
 from retold.export.html.colours import LANGUAGES, _lexer
-from retold.export.html.diffs import MOST_LINES, compared
 from retold.export.html.pictures import LARGEST, picture
 from retold.export.html.prose import LONGEST
 from retold.export.telling import Choice, Telling

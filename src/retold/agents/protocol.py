@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from retold.agents.connection import Connection, ConnectPlan
 from retold.model.metered import Metered
 from retold.model.problem import Problem
 from retold.model.project import Clue
@@ -173,6 +174,8 @@ class HookPlan(msgspec.Struct, frozen=True):
     settings: Path
     events: tuple[str, ...]
     entry: dict[str, Any]
+    connected: Path | None = None
+    """Where the same stands if `connect` has put it there: a file of ours that the agent reads as well."""
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -270,6 +273,9 @@ class Agent(Protocol):
 
     def hook_plan(self, home: Home, call: Call) -> HookPlan | None:
         """What to write into which settings, so that the agent calls retold; None where it cannot."""
+
+    def connect_plan(self, home: Home, connection: Connection) -> ConnectPlan:
+        """What to write so that the agent asks retold for what was said before; nothing is written here."""
 
     def limit(self, home: Home) -> Limit:
         """How long the agent keeps sessions, as the settings of a home say."""

@@ -17,33 +17,33 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any
 
-_COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
-_TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
+COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
+TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
 _SAID = f"""
-SELECT {_COLUMNS}, best.cost
+SELECT {COLUMNS}, best.cost
 FROM (SELECT rowid, bm25(said, ?, ?) AS cost FROM said WHERE said MATCH ? {{best}}) AS best
-JOIN docs ON docs.id = best.rowid {_TOLD} WHERE {{which}} ORDER BY best.cost LIMIT ?
+JOIN docs ON docs.id = best.rowid {TOLD} WHERE {{which}} ORDER BY best.cost LIMIT ?
 """  # noqa: S608 - ours
 _OUTPUT = f"""
-SELECT {_COLUMNS}, -1 FROM output JOIN docs ON docs.id = output.rowid {_TOLD}
+SELECT {COLUMNS}, -1 FROM output JOIN docs ON docs.id = output.rowid {TOLD}
 WHERE output MATCH ? AND {{which}} ORDER BY output.rowid DESC LIMIT ?
 """  # noqa: S608 - ours
 _LATEST = f"""
-SELECT {_COLUMNS}, -1 FROM (SELECT rowid FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT ?) AS latest
-JOIN docs ON docs.id = latest.rowid {_TOLD} WHERE {{which}}
+SELECT {COLUMNS}, -1 FROM (SELECT rowid FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT ?) AS latest
+JOIN docs ON docs.id = latest.rowid {TOLD} WHERE {{which}}
 """  # noqa: S608 - ours
 _ANY = f"""
-SELECT {_COLUMNS}, -1, min(docs.id) FROM docs {_TOLD}
+SELECT {COLUMNS}, -1, min(docs.id) FROM docs {TOLD}
 WHERE {{which}} GROUP BY told.id ORDER BY sessions.ended_at DESC LIMIT ?
 """  # noqa: S608 - ours
 _OF_ONE = (
-    f"SELECT {_COLUMNS}, -1 FROM docs {_TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
+    f"SELECT {COLUMNS}, -1 FROM docs {TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
 )
 TABLES = ("said", "output")
 # FTS5 finds its way to a range of rows: the documents of one session lie side by side.
 _HELD = {
     table: f"""
-SELECT {_COLUMNS}, 0 FROM {table} JOIN docs ON docs.id = {table}.rowid {_TOLD}
+SELECT {COLUMNS}, 0 FROM {table} JOIN docs ON docs.id = {table}.rowid {TOLD}
 WHERE {table} MATCH ? AND docs.session = ? AND {table}.rowid BETWEEN
     (SELECT min(id) FROM docs WHERE session = ?) AND (SELECT max(id) FROM docs WHERE session = ?) AND {{which}} LIMIT 1
 """  # noqa: S608 - ours
@@ -61,7 +61,7 @@ _WITHOUT = (
     "told.id NOT IN (SELECT session FROM docs WHERE id IN"
     " (SELECT rowid FROM said WHERE said MATCH ? UNION SELECT rowid FROM output WHERE output MATCH ?))"
 )
-_MESSAGES = "LEFT JOIN archive.messages ON messages.session = sessions.id AND messages.seq = docs.seq"
+MESSAGES = "LEFT JOIN archive.messages ON messages.session = sessions.id AND messages.seq = docs.seq"
 MAPPED = 256 << 20
 """Bytes of a file that are read where the system has them, without a copy."""
 
@@ -154,7 +154,7 @@ class IndexFile:
     ) -> Iterator[Found]:
         """Yield documents; only where something is asked of messages are they looked up."""
         which, values = clause([*wanted.sessions, *wanted.messages])
-        sql = asked.format(which=which, messages=_MESSAGES if wanted.messages else "", best=best)
+        sql = asked.format(which=which, messages=MESSAGES if wanted.messages else "", best=best)
         return (Found(self, row) for row in self.rows(sql, [*before, *values, *behind]))
 
     def said(

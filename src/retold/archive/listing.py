@@ -41,14 +41,11 @@ NOT_BELOW_OTHERS = Condition(
 """No subagents, which are counted in their parent's row; unless that is lost."""
 _TYPED = "WITH typed (text) AS (SELECT ?1 UNION SELECT DISTINCT agent || ':' || ?1 FROM sessions)"
 _SELECT = "SELECT id, key, title, kind FROM"
-_NAMED = (
-    f"{_TYPED} {_SELECT} typed CROSS JOIN sessions ON key = text"
-    f" UNION {_SELECT} sessions WHERE native_id = ?1 ORDER BY key"
-)
+_NAMED = "key = text", "native_id = ?1"
 # No text sorts behind the last character that there is.
 _BEGUN = (
-    f"{_TYPED} {_SELECT} typed CROSS JOIN sessions ON key >= text AND key < text || char(1114111)"
-    f" UNION {_SELECT} sessions WHERE native_id >= ?1 AND native_id < ?1 || char(1114111) ORDER BY key"
+    "key >= text AND key < text || char(1114111)",
+    "native_id >= ?1 AND native_id < ?1 || char(1114111)",
 )
 
 
@@ -73,9 +70,25 @@ def summary_texts(record: Record, conditions: Iterable[Condition], limit: int | 
     return (summary_of(row[0]) for row in record.rows(asked, [*values, _ALL if limit is None else limit]))
 
 
-def rows_named(record: Record, text: str) -> list[tuple[Any, ...]]:
-    """Return id, key, title and kind of the sessions that a text names, or else begins the names of."""
-    return list(record.rows(_NAMED, (text,))) or list(record.rows(_BEGUN, (text,)))
+def rows_named(record: Record, text: str, conditions: Iterable[Condition] = ()) -> list[tuple[Any, ...]]:
+    """Return id, key, title and kind of the sessions that a text names, or else begins the names of.
+
+    Where conditions do not hold of a session, it is as if there were none: not even its name stands before others.
+    """
+    which, values = clause(conditions)
+    for by_key, by_id in (_NAMED, _BEGUN):
+        asked = (
+            f"{_TYPED} {_SELECT} typed CROSS JOIN sessions ON {by_key} WHERE {which}"
+            f" UNION {_SELECT} sessions WHERE {by_id} AND ({which}) ORDER BY key"
+        )
+        if found := list(record.rows(asked, (text, *values, *values))):
+            return found
+    return []
+
+
+def begun(text: str) -> Condition:
+    """Return the condition that a session's key begins with a text."""
+    return Condition("substr(sessions.key, 1, length(?)) = ?", text, text)
 
 
 def project_rows(record: Record) -> Iterator[tuple[Any, ...]]:

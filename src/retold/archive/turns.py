@@ -4,6 +4,8 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from retold.archive.record import Record
 
 
@@ -19,3 +21,11 @@ def turn_places(record: Record, session: int) -> list[int]:
     asked = "SELECT seq FROM messages WHERE session = ? AND is_prompt ORDER BY seq"
     prompts = [seq for (seq,) in record.rows(asked, (session,))]
     return [0, *prompts[1:]]
+
+
+def answer_places(record: Record, session: int) -> Iterator[int]:
+    """Yield where an agent says something that was not taken back, the last first."""
+    asked = (
+        "SELECT seq FROM messages WHERE session = ? AND role = 'assistant' AND NOT is_event AND fate = 'live'"
+    )
+    return (seq for (seq,) in record.rows(f"{asked} ORDER BY seq DESC", (session,)))

@@ -9,9 +9,12 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from retold.agents.connection import Server
     from retold.agents.protocol import Call
 
 HOOK, NOW = "--hook", "--now"
+NARROW = "project"
+"""The scope that the server has if it is told of none."""
 _EVERYWHERE = ("HOME", "USERPROFILE", "LOCALAPPDATA")
 """Variables that the system sets, for a timer too."""
 
@@ -59,6 +62,15 @@ def hook_call(env: Mapping[str, str], platform: str) -> Call:
         f"& {' '.join(map(_as_powershell, told))} *> $null; exit 0",
         platform == "win32",
     )
+
+
+def server(env: Mapping[str, str], scope: str, version: str) -> Server:
+    """Return how an agent starts the server of tools; no shell stands between."""
+    from retold.agents.connection import Server
+
+    command, *told = own_command()
+    wide = () if scope == NARROW else ("--scope", scope)
+    return Server(command, (*told, "mcp", *wide), variables(env), version)
 
 
 def _as_powershell(word: str) -> str:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from retold.archive.database import Stopped
+from retold.care.jsonc import Broken
 
 _UNCHANGED = "; nothing was changed"
 
@@ -39,6 +40,19 @@ def content(path: str) -> bytes | None:
         return None
     except OSError as error:
         raise Stopped(f"{path} cannot be read ({error.strerror}){_UNCHANGED}") from error
+
+
+def text_of(path: str, raw: bytes | None) -> str | None:
+    """Return what settings say; raises Stopped."""
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError as error:
+        raise Stopped(f"{path} is no UTF-8{_UNCHANGED}") from error
+
+
+def refusal(path: str, error: Broken) -> Stopped:
+    """Return why settings are left as they are."""
+    return Stopped(f"{path} cannot be changed: {error}; mend it and try again, nothing was changed")
 
 
 def check(change: Change) -> None:

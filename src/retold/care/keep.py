@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -9,11 +10,20 @@ from retold.agents.protocol import HookPlan
 from retold.agents.registry import AGENTS
 from retold.archive.database import Stopped
 from retold.care.calling import NOW, hook_call, words
-from retold.care.changes import Change, back_up, carry_out, check, content, remove_folders
+from retold.care.changes import (
+    Change,
+    back_up,
+    carry_out,
+    check,
+    content,
+    refusal,
+    remove_folders,
+    text_of,
+)
 from retold.care.ghosts import own_homes
 from retold.care.jsonc import Broken
 from retold.care.notes import NAME as NOTES
-from retold.care.notes import Note, Notes, digest, read_notes, write_notes
+from retold.care.notes import Note, Notes, digest, is_made_by_us, read_notes, write_notes
 from retold.care.settings import MARK, calls, is_called, with_hook, without_hook
 from retold.care.splice import is_bare_object
 from retold.care.timers import TIMERS, usable_timer
@@ -21,6 +31,9 @@ from retold.care.timers.machine import Machine, Timer
 from retold.ingest.home import retold_home
 
 BACKUPS = "backups"
+CONNECTED = ("connected", "stale")
+CALLING = ("yes", "connected")
+"""States in which an agent calls this retold."""
 
 
 class Hook(msgspec.Struct, frozen=True):
@@ -30,7 +43,8 @@ class Hook(msgspec.Struct, frozen=True):
     home: str | None
     """Where it lives; None for an agent that does not live here."""
     state: str
-    """`yes`, `no`, `old` for another call than today's, `none` where the agent has no hooks, or what is wrong."""
+    """`yes`, `no`, `old` for another call than today's, `connected` and `stale` for the same by what `connect` has
+    put there, `none` where the agent has no hooks, or what is wrong."""
 
 
 class Work(msgspec.Struct, frozen=True):
@@ -65,19 +79,28 @@ def hooks(machine: Machine) -> Iterator[Hook]:
         if not own:
             yield Hook(name, None, "no")
         for agent, home in own:
-            yield Hook(name, str(home.path), _state(agent.hook_plan(home, call)))
+            yield Hook(name, str(home.path), hook_state(agent.hook_plan(home, call)))
 
 
-def _state(plan: HookPlan | None) -> str:
+def hook_state(plan: HookPlan | None) -> str:
+    """Return whether an agent calls retold, as `Hook.state` has it."""
     if plan is None:
         return "none"
     try:
-        text = _text(str(plan.settings), content(os.path.realpath(plan.settings)))
-        if text is None or not calls(text):
-            return "no"
-        return "yes" if is_called(text, plan) else "old"
+        own = _state(plan, plan.settings, "yes", "old")
+        return own or _state(plan, plan.connected, "connected", "stale") or "no"
     except (Broken, Stopped) as error:
         return str(error)
+
+
+def _state(plan: HookPlan, settings: Path | None, called: str, otherwise: str) -> str | None:
+    if settings is None:
+        return None
+    path = os.path.realpath(settings)
+    text = text_of(path, content(path))
+    if text is None or not calls(text):
+        return None
+    return called if is_called(text, plan) else otherwise
 
 
 def timer(machine: Machine) -> tuple[str | None, bool]:
@@ -88,21 +111,24 @@ def timer(machine: Machine) -> tuple[str | None, bool]:
 
 def installation(machine: Machine) -> Work:
     """Return what there is to do so that everything is kept; raises Stopped if some of it cannot be done."""
-    notes = read_notes(retold_home(machine.env))
+    folder = retold_home(machine.env)
+    notes = read_notes(folder)
     told = dict(notes.settings)
     changes = []
     for plan in _plans(machine):
+        if hook_state(plan) in CONNECTED:
+            continue
         path = os.path.realpath(plan.settings)
         raw = content(path)
         try:
-            text = _text(path, raw)
+            text = text_of(path, raw)
             if text is not None and is_called(text, plan):
                 continue
             before = _original(text, raw, notes.settings.get(path))
             after = with_hook(before, plan).encode()
         except Broken as error:
-            raise _refusal(path, error) from error
-        told[path] = Note(before, digest(after))
+            raise refusal(path, error) from error
+        told[path] = Note(before, digest(after), is_made_by_us(folder, path))
         changes.append(Change(path, raw, after))
     found = usable_timer(machine)
     wanted = tuple(found.changes(machine, words(NOW, machine.env))) if found else ()
@@ -124,11 +150,11 @@ def removal(machine: Machine) -> Work:
             continue
         note = notes.settings.get(path)
         try:
-            text = _text(path, raw)
+            text = text_of(path, raw)
             before = _original(text, raw, note)
         except Broken as error:
-            raise _refusal(path, error) from error
-        if before is not None and note is not None and note.before is None and is_bare_object(before):
+            raise refusal(path, error) from error
+        if before is not None and note is not None and note.was_nothing and is_bare_object(before):
             before = None  # the file was ours, and nobody has put anything else into it
         changes.append(Change(path, raw, None if before is None else before.encode()))
     there = [one for one in TIMERS if one.is_there(machine)]
@@ -195,14 +221,3 @@ def _original(text: str | None, raw: bytes | None, note: Note | None) -> str | N
     if note is not None and note.is_of(raw):
         return note.before
     return None if text is None else without_hook(text)
-
-
-def _text(path: str, raw: bytes | None) -> str | None:
-    try:
-        return None if raw is None else raw.decode()
-    except UnicodeDecodeError as error:
-        raise Stopped(f"{path} is no UTF-8; nothing was changed") from error
-
-
-def _refusal(path: str, error: Broken) -> Stopped:
-    return Stopped(f"{path} cannot be changed: {error}; mend it and try again, nothing was changed")

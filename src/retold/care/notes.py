@@ -1,4 +1,4 @@
-"""What `keep` remembers of what it changed, so that it can be undone to the byte: `keep.json` in retold's own folder."""
+"""What `keep` and `connect` remember of what they changed, so that it can be undone to the byte, in retold's own folder."""
 
 import contextlib
 import hashlib
@@ -8,6 +8,8 @@ import tempfile
 import msgspec
 
 NAME = "keep.json"
+CONNECT = "connect-"
+"""How the names of what `connect` remembers begin."""
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -15,6 +17,13 @@ class Note(msgspec.Struct, frozen=True):
 
     before: str | None
     after: str
+    is_new: bool = False
+    """Whether the file was not there before any of us came, whoever of us came first."""
+
+    @property
+    def was_nothing(self) -> bool:
+        """Whether there is no file to go back to."""
+        return self.before is None or self.is_new
 
     def is_of(self, data: bytes | None) -> bool:
         """Tell whether nobody has touched the file since."""
@@ -34,24 +43,38 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def read_notes(folder: str) -> Notes:
+def read_notes(folder: str, name: str = NAME) -> Notes:
     """Return what is remembered; nothing, where that cannot be read."""
     try:
-        with open(os.path.join(folder, NAME), "rb") as file:
+        with open(os.path.join(folder, name), "rb") as file:
             return msgspec.json.decode(file.read(), type=Notes)
     except (OSError, msgspec.DecodeError):
         return Notes()
 
 
-def write_notes(folder: str, notes: Notes) -> None:
+def is_made_by_us(folder: str, path: str) -> bool:
+    """Tell whether a file that is there was made by one of us."""
+    names = [name for name in _listed(folder) if name == NAME or name.startswith(CONNECT)]
+    found = [read_notes(folder, name).settings.get(path) for name in names]
+    return any(note is not None and note.was_nothing for note in found)
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def write_notes(folder: str, notes: Notes, name: str = NAME) -> None:
     """Remember this, for the owner only; where there is nothing to remember, nothing is left."""
-    path = os.path.join(folder, NAME)
+    path = os.path.join(folder, name)
     if notes == Notes():
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         return
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=folder, prefix=NAME)
+    handle, draft = tempfile.mkstemp(dir=folder, prefix=name)
     with os.fdopen(handle, "wb") as file:
         file.write(msgspec.json.encode(notes))
     os.replace(draft, path)

@@ -1,6 +1,8 @@
 """The settings of an agent with the call of retold in them, and without."""
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 from retold.agents.protocol import HookPlan
 from retold.care.jsonc import Broken, Member, Node, scanned, string_of
@@ -11,10 +13,15 @@ MARK = "keep --hook"
 HOOKS = "hooks"
 
 
+def hooks_of(plan: HookPlan) -> dict[str, Any]:
+    """Return settings that say nothing but when to call retold."""
+    return {HOOKS: {event: [plan.entry] for event in plan.events}}
+
+
 def with_hook(text: str | None, plan: HookPlan) -> str:
     """Return settings that call retold, once for each event; raises Broken where they are not what they should be."""
     if text is None:
-        return new_text({HOOKS: {event: [plan.entry] for event in plan.events}})
+        return new_text(hooks_of(plan))
     text = without_hook(text)
     for event in plan.events:
         text = _with_entry(text, event, plan)
@@ -63,8 +70,19 @@ def calls(text: str) -> list[str]:
 
 
 def is_called(text: str, plan: HookPlan) -> bool:
-    """Tell whether the settings have what is planned, word for word; raises Broken."""
-    return sorted(calls(text)) == sorted(plan.events) and with_hook(text, plan) == text
+    """Tell whether the settings have what is planned, wherever it stands among others'; raises Broken."""
+    found = [(str(path[2].key), _value(text, member)) for path, member in _ours(text, _root(text))]
+    return sorted(event for event, _ in found) == sorted(plan.events) and all(
+        value == plan.entry for _, value in found
+    )
+
+
+def _value(text: str, member: Member) -> object:
+    """Return what something says; what has comments in it is not as we wrote it."""
+    try:
+        return json.loads(text[member.start : member.end])
+    except ValueError:
+        return None
 
 
 def _root(text: str) -> Node:

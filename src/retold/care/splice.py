@@ -12,15 +12,15 @@ _BESIDE = re.compile(r"(?:[ \t]*/\*[^\r\n]*?\*/)*(?:[ \t]*//[^\r\n]*)?")
 _LINE_START = re.compile(r"\r?\n[ \t]*\Z")
 _UNIT = "  "
 
+Value = Mapping[str, Any] | list[Any] | str
 
-def put(text: str, root: Node, container: Node, key: str | None, value: Mapping[str, Any] | list[Any]) -> str:
+
+def put(text: str, root: Node, container: Node, key: str | None, value: Value) -> str:
     """Return the text with a value at the end of an object or array, in the manner of its neighbours."""
     return (_append if container.members else _fill)(text, root, container, key, value)
 
 
-def _append(
-    text: str, root: Node, container: Node, key: str | None, value: Mapping[str, Any] | list[Any]
-) -> str:
+def _append(text: str, root: Node, container: Node, key: str | None, value: Value) -> str:
     is_tall = "\n" in text[container.start : container.end]
     last = container.members[-1].end
     comma = after_trivia(text, last)
@@ -32,9 +32,7 @@ def _append(
     return text[:last] + ("" if is_ended else ",") + text[last:place] + told + text[place:]
 
 
-def _fill(
-    text: str, root: Node, container: Node, key: str | None, value: Mapping[str, Any] | list[Any]
-) -> str:
+def _fill(text: str, root: Node, container: Node, key: str | None, value: Value) -> str:
     """Put the first value into an empty object or array."""
     inside = text[container.start : container.end]
     is_tall = container is root or "\n" in text[root.start : root.end]
@@ -80,9 +78,7 @@ def new_text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=len(_UNIT), ensure_ascii=False) + "\n"
 
 
-def _told(
-    text: str, root: Node, key: str | None, value: Mapping[str, Any] | list[Any], indent: str | None
-) -> str:
+def _told(text: str, root: Node, key: str | None, value: Value, indent: str | None) -> str:
     """Return a member as text, on one line where there is no indent."""
     name = "" if key is None else json.dumps(key, ensure_ascii=False) + ": "
     if indent is None:

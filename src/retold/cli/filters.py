@@ -27,6 +27,11 @@ def filter_arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--home", metavar="LABEL", help="came from the home with this label, or in this folder"
     )
+    date_arguments(parser)
+
+
+def date_arguments(parser: ArgumentParser) -> None:
+    """Add the filters by time."""
     parser.add_argument("--since", type=_date("after"), metavar="WHEN", help="2026-01-27, 7d, yesterday")
     parser.add_argument("--until", type=_date("before"), metavar="WHEN", help="the same")
 

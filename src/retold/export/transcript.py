@@ -54,7 +54,7 @@ def told(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[tuple[int,
     """Yield the entries of which something is shown, by their number in the timeline, each with its lines."""
     before: Entry | None = None
     for number, entry in enumerate(session.timeline):
-        lines = list(_entry(entry, wanted))
+        lines = list(entry_lines(entry, wanted))
         if not lines:
             continue
         head = [] if _goes_on(entry, before) else [Line("plain", ""), *_heading(entry, session.agent)]
@@ -96,7 +96,8 @@ def _goes_on(entry: Entry, before: Entry | None) -> bool:
     return (entry.response, entry.fate) == (before.response, before.fate)
 
 
-def _entry(entry: Entry, wanted: Wanted) -> Iterator[Line]:
+def entry_lines(entry: Entry, wanted: Wanted) -> Iterator[Line]:
+    """Yield what is shown of an entry, without a heading."""
     if isinstance(entry, Event):
         yield from _event(entry, wanted)
         return
@@ -121,15 +122,26 @@ def _said(message: Message, wanted: Wanted) -> Iterator[Line]:
 def _heading(entry: Entry, agent: str) -> Iterator[Line]:
     if isinstance(entry, Event):
         return
-    is_person = entry.role == "user" and (entry.prompt is not None or is_copied_prompt(entry))
-    names = {"user": "you" if is_person else "context", "assistant": entry.model or agent}
-    name = names.get(entry.role, entry.role)
-    became = [
-        word for word in ("" if entry.own else "copied", "" if entry.fate == "live" else entry.fate) if word
-    ]
+    became = fate_of(entry)
     at = f" · {entry.at:%H:%M:%S}" if entry.at else ""
-    told = f" ({', '.join(became)})" if became else ""
-    yield Line("you" if is_person else "agent", f"── {name}{told}{at}")
+    told = f" ({became})" if became else ""
+    yield Line("you" if _is_person(entry) else "agent", f"── {speaker(entry, agent)}{told}{at}")
+
+
+def speaker(message: Message, agent: str) -> str:
+    """Return who says a message: a person, the model, or what was put there by nobody."""
+    names = {"user": "you" if _is_person(message) else "context", "assistant": message.model or agent}
+    return names.get(message.role, message.role)
+
+
+def fate_of(entry: Entry) -> str:
+    """Return what became of an entry, in words; nothing of one that is here as it was said here."""
+    words = ("" if entry.own else "copied", "" if entry.fate == "live" else entry.fate)
+    return ", ".join(word for word in words if word)
+
+
+def _is_person(message: Message) -> bool:
+    return message.role == "user" and (message.prompt is not None or is_copied_prompt(message))
 
 
 def _event(event: Event, wanted: Wanted) -> Iterator[Line]:

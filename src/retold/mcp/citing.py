@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
+from retold.export.titles import uncut
 from retold.projects.matching import last_name
 from retold.query.glances import Glance
 
@@ -16,12 +20,17 @@ def cited(card: Glance) -> str:
     return " · ".join(fact for fact in facts if fact)
 
 
+def cleanly_cited(card: Glance, clean: Callable[[str], str]) -> str:
+    """Return the same without secrets, taken out by somebody who knows more of them than the title gives away."""
+    return cited(card if card.title is None else replace(card, title=clean(uncut(card.title) or "")))
+
+
 def moment(at: datetime | None) -> str | None:
     """Return a time to the minute, in UTC: keys are in UTC as well."""
     return None if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def title(text: str | None) -> str | None:
-    """Return a title that leaves room for what is told below it."""
+    """Return a title that leaves room for what is told below it; it is cut between words, see `uncut`."""
     line = " ".join((text or "").split())
-    return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
+    return uncut(line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…")

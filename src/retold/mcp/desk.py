@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 from weakref import WeakKeyDictionary
 
@@ -30,10 +31,7 @@ PATIENCE = 2_000
 _LEAVING = 0.3
 """Seconds for which those who read are waited for at the end."""
 STOPPED = "The scan was ended before it had seen everything: a simpler pattern, or fewer conversations, may find more."
-
-NARROW = (
-    "Only this project was looked at; the person at this machine can start the server with `--scope all`."
-)
+NARROW = "Only this project was looked at; the person at this machine opens the others with `retold connect AGENT --scope all`."
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -69,7 +67,7 @@ class Desk:
         scanned = None if job is None else await self._scanned(job)
 
         def ask(record: Record) -> Reply:
-            asking = Asking(record, self.reach(record), self.cleaner(), start.passage, scanned)
+            asking = self.asking(record, start.passage, scanned)
             reply = replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
             return msgspec.structs.replace(reply, note=_note(asking, reply))
 
@@ -96,6 +94,10 @@ class Desk:
             raise Refused("the scan could not be made now: try again, or look for words instead")
         return scanned
 
+    def asking(self, record: Record, first: int = 0, scanned: Scanned | None = None) -> Asking:
+        """Return what a question is answered from."""
+        return Asking(record, self.reach(record), self.cleaner(), self.redactors, first, scanned)
+
     def reach(self, record: Record) -> Reach:
         """Return how far a question sees: as far as the server was told at its start, whatever it asks for."""
         if self.place.is_all:
@@ -114,7 +116,13 @@ class Desk:
 
     def cleaner(self) -> Callable[[str], str]:
         """Return what takes secrets out of the texts of one answer, each by the same name wherever it stands."""
-        return Redactor(home=os.path.expanduser("~")).redacted_text if self.place.is_redacted else str
+        return str if self.redactors is None else self.redactors().redacted_text
+
+    @property
+    def redactors(self) -> Callable[[], Redactor] | None:
+        """What makes redactors; None where secrets may stay."""
+        home = os.path.expanduser("~")
+        return partial(Redactor, home=home) if self.place.is_redacted else None
 
     def close(self) -> bool:
         """Let go of the archive, whatever is still being asked; tell whether nobody is at it any more."""

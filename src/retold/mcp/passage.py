@@ -7,6 +7,7 @@ import re
 import msgspec
 
 from retold.export.controls import pictured
+from retold.mcp.budget import fitting, units
 
 # C0 but for tab and line end, DEL, C1; what turns the direction of text, and what nobody sees but a model reads: marks
 # without width (but for the joiners, which emoji and scripts need), tags, and selectors of variants beyond the usual ones.
@@ -15,6 +16,8 @@ _UNSEEN = re.compile(
     "\U000e0000-\U000e01ef]"
 )
 LONGEST_HEAD = 240
+_WIDEST_HEAD = 360
+"""In units of the budget: some letters take more room than others, and the smallest answer has to hold a head."""
 QUOTE = "> "
 
 
@@ -24,6 +27,10 @@ class Passage(msgspec.Struct, frozen=True):
     head: str
     """One line: the session, the turn, when, who. It may hold a title, which is as little ours as the quote."""
     quote: str = ""
+    is_clean: bool = False
+    """Whether secrets are out of the quote already."""
+    numbers: int = 1
+    """How many numbers it takes up, where there were some before it of which nothing is told."""
 
 
 def plain(text: str) -> str:
@@ -34,7 +41,9 @@ def plain(text: str) -> str:
 def head_line(text: str) -> str:
     """Return a head on one line, no longer than heads are."""
     line = " ".join(plain(text).split())
-    return line if len(line) <= LONGEST_HEAD else f"{line[: LONGEST_HEAD - 1]}…"
+    if len(line) <= LONGEST_HEAD and units(line) <= _WIDEST_HEAD:
+        return line
+    return f"{line[: min(fitting(line, _WIDEST_HEAD), LONGEST_HEAD - 1)]}…"
 
 
 def quoted(text: str) -> str:

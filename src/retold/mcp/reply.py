@@ -49,7 +49,7 @@ def replied(passages: Iterable[Passage], start: Cursor, budget: int, clean: Call
         if size <= room:
             taken.append(told)
             room -= size
-            place = Cursor(place.passage + 1)
+            place = Cursor(place.passage + passage.numbers)
             continue
         left = room - _units(Passage(told.head))
         if not taken or (size > whole and left >= _LEAST_QUOTE):
@@ -63,7 +63,8 @@ def replied(passages: Iterable[Passage], start: Cursor, budget: int, clean: Call
 def _from(passage: Passage, told: int, clean: Callable[[str], str]) -> Passage:
     """Return what of a passage was not told yet."""
     again = " (continued)" if told else ""
-    return Passage(head_line(clean(passage.head)) + again, plain(clean(passage.quote))[told:])
+    quote = passage.quote if passage.is_clean else clean(passage.quote)
+    return Passage(head_line(clean(passage.head)) + again, plain(quote)[told:])
 
 
 def fenced(reply: Reply, more: str) -> str:

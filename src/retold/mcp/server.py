@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import mcp_types as types
-import msgspec
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -13,8 +12,10 @@ from mcp.shared.exceptions import MCPError
 from retold import __version__
 from retold.mcp.bugs import Bugs, Log
 from retold.mcp.desk import Desk
+from retold.mcp.prompts import Prompts
 from retold.mcp.reply import Reply, fenced
-from retold.mcp.tool import Tool
+from retold.mcp.resources import Resources
+from retold.mcp.tool import Tool, understood
 from retold.mcp.tools import TOOLS
 from retold.mcp.trouble import TROUBLES, told_trouble
 
@@ -33,7 +34,7 @@ Context = ServerRequestContext[Any]
 
 def made_server(desk: Desk, log: Log) -> Server[Any]:
     """Return a server that answers from a desk; `log` keeps bugs of ours."""
-    counter = Counter(desk)
+    counter, resources, prompts = Counter(desk), Resources(desk), Prompts(desk)
     server: Server[Any] = Server(
         "retold",
         version=__version__,
@@ -41,6 +42,12 @@ def made_server(desk: Desk, log: Log) -> Server[Any]:
         instructions=ABOUT,
         on_list_tools=counter.tools,
         on_call_tool=counter.called,
+        on_list_resources=resources.listed,
+        on_list_resource_templates=resources.templates,
+        on_read_resource=resources.read,
+        on_list_prompts=prompts.listed,
+        on_get_prompt=prompts.filled,
+        on_completion=resources.completed,
     )
     server.middleware.clear()  # it would tell of every call, if whoever started us had set up telemetry
     server.middleware.append(Bugs(log))
@@ -65,7 +72,7 @@ class Counter:
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"no tool {params.name}: there are {', '.join(_BY_NAME)}")
         try:
-            arguments = msgspec.convert(params.arguments or {}, tool.arguments)
+            arguments = understood(tool.arguments, params.arguments or {})
             reply = await self._desk.answered(tool, arguments)
         except TROUBLES as trouble:
             return _refusal(told_trouble(trouble))

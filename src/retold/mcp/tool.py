@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from retold.archive.record import Record
+from retold.archive.record import Record, as_text
 from retold.mcp.budget import LEAST, MOST, USUAL
 from retold.mcp.passage import Passage
 from retold.query.reach import Reach
 from retold.query.scanned import Job, Scanned
+from retold.redaction import Redactor
 
 Budget = Annotated[
     int, msgspec.Meta(ge=LEAST, le=MOST, description="the most tokens that the answer may take")
@@ -21,11 +22,20 @@ From = Annotated[
 ]
 
 
+A = TypeVar("A", bound="Arguments")
+
+
 class Arguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What every tool takes."""
 
     budget: Budget = USUAL
     cursor: From = ""
+
+
+def understood(kind: type[A], given: Mapping[str, Any]) -> A:
+    """Return arguments as they were given, but for halves of characters, with which nothing can be asked; raises ValidationError."""
+    told = {name: as_text(value) if isinstance(value, str) else value for name, value in given.items()}
+    return msgspec.convert(told, kind)
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -35,6 +45,8 @@ class Asking(msgspec.Struct, frozen=True):
     reach: Reach
     clean: Callable[[str], str]
     """Takes secrets out of a text."""
+    redactors: Callable[[], Redactor] | None
+    """Makes what takes them out of one conversation; None where they may stay."""
     first: int = 0
     """The number of the passage that is wanted first."""
     scanned: Scanned | None = None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
-from retold.archive.changed import changed_rows, changer_rows, with_part
+from retold.archive.changed import changed_rows, changer_rows, paths_changed, with_end, with_part
 from retold.archive.conditions import Condition
-from retold.projects.matching import in_project
+from retold.archive.record import Record
+from retold.projects.matching import in_project, whole_path
 from retold.query.dates import moment_of
 from retold.query.question import Question
 
@@ -42,10 +45,28 @@ def changed(question: Question, part: str, limit: int, offset: int = 0) -> list[
     """Return the files that were changed most, of those with a text in their paths."""
     conditions: list[Condition] = [*question.sessions, *([with_part(part)] if part else [])]
     rows = changed_rows(question.record, conditions, limit, offset)
-    return [
-        Changed(path, in_project(path, root), changes, sessions, moment_of(last_at))
-        for path, root, changes, sessions, last_at in rows
-    ]
+    return [_changed(row) for row in rows]
+
+
+def _changed(row: Sequence[Any]) -> Changed:
+    path, root, changes, sessions, last_at = row
+    return Changed(path, in_project(path, root), changes, sessions, moment_of(last_at))
+
+
+def files_meant(question: Question, typed: str, limit: int) -> list[Changed]:
+    """Return the changed files that a path may mean: itself, else the one at that place in its project, else by its end."""
+    end = typed.strip().replace("\\", "/").removeprefix("./").rstrip("/")
+    rows = list(
+        changed_rows(question.record, [*question.sessions, with_end(end.lstrip("/"))], limit) if end else ()
+    )
+    itself = [row for row in rows if row[0] == end]
+    there = [row for row in rows if row[1] is not None and row[0] == whole_path(end, row[1])]
+    return [_changed(row) for row in itself or there or rows]
+
+
+def names_changed(record: Record, key: str) -> list[str]:
+    """Return the files that a session and its subagents changed, by their places in its project; the most changed first."""
+    return [in_project(path, root) for path, root, _ in paths_changed(record, key)]
 
 
 def changers(question: Question, path: str, limit: int, offset: int = 0) -> list[Changer]:

@@ -125,6 +125,13 @@ class Query(_Value):
         return tuple([term for clause in wanted for term in clause.alternatives])
 
 
+def plain_query(text: str) -> Query:
+    """Return the query of a text in which nothing has a meaning of its own: every piece between blanks is a word."""
+    found = re.finditer(r"\S+", text)
+    terms = [Term("word", match[0], match.start()) for match in found]
+    return Query(tuple([Clause((term,), is_negated=False) for term in terms]), ())
+
+
 def parse(text: str) -> Query:
     """Return the query that a text means; raises Unclear, and nothing else, where it means none."""
     groups = _groups(_items(text))

@@ -9,7 +9,7 @@ from retold.query.wanted import LISTED
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from retold.archive.conditions import Condition
     from retold.archive.listing import SessionRow
@@ -57,8 +57,10 @@ def named(record: Record, text: str) -> list[tuple[str, str | None]]:
     return [(key, title) for _, key, title in rows_meant(record, text)]
 
 
-def rows_meant(record: Record, text: str) -> list[tuple[int, str, str | None]]:
-    """Return the same with the id in the archive; a native id means the main session."""
-    found = rows_named(record, text)
+def rows_meant(
+    record: Record, text: str, conditions: Iterable[Condition] = ()
+) -> list[tuple[int, str, str | None]]:
+    """Return the same with the id in the archive, of those of which conditions hold; a native id means the main session."""
+    found = rows_named(record, text, conditions)
     main = [row for row in found if row[3] != "subagent"]
     return [(number, key, title) for number, key, title, _ in main or found]

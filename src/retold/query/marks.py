@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from retold.query.language import Query, Term
 
+WIDTH = 160
+"""How many characters of a text are shown."""
 _MOST_MARKS = 1_000
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAME = _CAPITALS + _CAPITALS.lower() + "0123456789"
@@ -54,11 +56,11 @@ def satisfies(text: str, query: Query) -> bool:
 
 
 def snippet(
-    text: str, found: Sequence[tuple[int, int]], width: int = 160
+    text: str, found: Sequence[tuple[int, int]], width: int = WIDTH
 ) -> tuple[str, list[tuple[int, int]]]:
     """Return one line of a text around as many different marks as fit, and where they stand in it."""
     shown = _trimmed(text, found)
-    first, last = _densest(text, shown, width)
+    first, last = densest(text, shown, width)
     if _length(text[first:last]) > width:
         last = _reach(text, first, width)
     room = width - _length(text[first:last])
@@ -166,7 +168,7 @@ def _trimmed(text: str, found: Sequence[tuple[int, int]]) -> list[tuple[int, int
     return trimmed
 
 
-def _densest(text: str, found: Sequence[tuple[int, int]], width: int) -> tuple[int, int]:
+def densest(text: str, found: Sequence[tuple[int, int]], width: int = WIDTH) -> tuple[int, int]:
     """Return the range, no wider than asked for, in which most different marks are; without any, the text's begin."""
     if not found:
         begin = len(text) - len(text.lstrip())

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 
 from retold.archive.listing import project_rows
-from retold.projects.matching import ORDER, closeness, last_name
+from retold.projects.matching import ORDER, closeness, is_meant, last_name
+from retold.query.scope import is_within
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -84,3 +85,19 @@ def called(found: Iterable[Place], name: str) -> list[Place]:
         place
         for fit, _, place in sorted((fit for fit in fits if fit[0] is not None), key=lambda fit: fit[:2])
     ]
+
+
+def meant(found: Iterable[Place], text: str) -> list[Place]:
+    """Return the places that a filter means; one that is called exactly so is meant alone."""
+    fits = [place for place in found if _is_meant(place, text)]
+    return [place for place in fits if text.rstrip("/\\") in (place.root, place.hash, place.name)] or fits
+
+
+def _is_meant(place: Place, text: str) -> bool:
+    return any(is_meant(place.root, key, place.hash, text) for key in (*place.native_keys, None))
+
+
+def around(found: Iterable[Place], folder: str) -> Place | None:
+    """Return the place that a folder is, or lies in; of several, the closest."""
+    places = [place for place in found if place.root and is_within(folder, place.root)]
+    return max(places, key=lambda place: len(place.root or ""), default=None)

@@ -33,11 +33,11 @@ def ranked(found: Iterable[Found]) -> Ranked:
     for session, docs in by_session.items():
         docs.sort(key=lambda one: -one.score)
         score = docs[0].score + SECOND * sum([one.score for one in docs[1:_COUNTED]])
-        scored.append((session, score * (1 + RECENT * _recency(docs[0].ended_at, now)), docs))
+        scored.append((session, score * (1 + RECENT * recency(docs[0].ended_at, now)), docs))
     return sorted(scored, key=lambda one: -one[1])
 
 
-def _recency(ended_at: int | None, now: float) -> float:
+def recency(ended_at: int | None, now: float) -> float:
     """Return 1 for a session of today, a half for one of a month ago, and so on."""
     return 0.0 if ended_at is None else float(0.5 ** (max(now - ended_at, 0.0) / _MONTH))
 

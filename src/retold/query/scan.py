@@ -12,6 +12,7 @@ from retold.query.hits import HITS, conversation_of, hit_of
 from retold.query.language import Unclear
 from retold.query.marks import snippet
 from retold.query.sieve import Sieve
+from retold.query.surroundings import surroundings
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
     from retold.archive.index_file import IndexFile
     from retold.archive.record import Record
-    from retold.query.hits import Conversation, Hit
+    from retold.query.hits import Conversation, Hit, Shown
+    from retold.query.surroundings import Clean
     from retold.query.wanted import Wanted
 
     Sitting = tuple[IndexFile, int, int, str | None]
@@ -30,13 +32,13 @@ if TYPE_CHECKING:
 _MOST = 100
 
 
-def scanned(
-    record: Record, text: str, wanted: Wanted, limit: int, *, is_regex: bool
+def scanned(  # noqa: PLR0913 - what is looked for, where, and how it is told
+    record: Record, text: str, wanted: Wanted, limit: int, *, is_regex: bool, clean: Clean | None = None
 ) -> Iterator[Conversation]:
     """Yield the conversations in which it stands, the newest first; small letters mean capitals as well."""
     places = _pattern(text) if is_regex else _letters(text)
     needle = None if is_regex else _raw(text)
-    return _Scan(record, wanted, places, needle).conversations(limit)
+    return _Scan(record, wanted, places, needle, clean).conversations(limit)
 
 
 def _pattern(text: str) -> Places:
@@ -71,8 +73,10 @@ def _raw(text: str) -> bytes:
 class _Scan:
     """One walk through everything."""
 
-    def __init__(self, record: Record, wanted: Wanted, places: Places, needle: bytes | None) -> None:
-        self._record, self._places, self._needle = record, places, needle
+    def __init__(
+        self, record: Record, wanted: Wanted, places: Places, needle: bytes | None, clean: Clean | None
+    ) -> None:
+        self._record, self._places, self._needle, self._clean = record, places, needle, clean
         self._conditions = Conditions(wanted.sessions, wanted.messages)
         self._index = Index(record, is_meant)
 
@@ -112,10 +116,18 @@ class _Scan:
         count = 0
         for found in file.documents(told, self._conditions):
             for text in found.texts():
-                marked = self._places(text)
-                if marked:
-                    yield hit_of(self._record, found, snippet(text, marked))
+                shown = self._shown(text)
+                if shown is not None:
+                    yield hit_of(self._record, found, shown)
                     count += 1
                     break
             if count == HITS:
                 return
+
+    def _shown(self, text: str) -> Shown | None:
+        """Return a line of a text around what it holds; None for what stands only in what nobody should see."""
+        marked = self._places(text)
+        if marked and self._clean is not None:
+            text = surroundings(text, marked, self._clean)
+            marked = self._places(text)
+        return snippet(text, marked) if marked else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import os
 import sys
+from collections.abc import Callable
 
 import msgspec
 
@@ -26,11 +27,20 @@ def scan(job: Job) -> None:
     wanted.sessions += [*conditions_of(job.filters), *job.reach.conditions()]
     with Record(job.folder) as record:
         try:
-            for conversation in scanned(record, job.text, wanted, job.limit, is_regex=job.is_regex):
+            clean = _cleaner() if job.is_redacted else None
+            for conversation in scanned(
+                record, job.text, wanted, job.limit, is_regex=job.is_regex, clean=clean
+            ):
                 _write(msgspec.json.encode(holding_of(conversation)))
         except Unclear as unclear:
             _write(msgspec.json.encode(Trouble(unclear.message)))
     _write(b"")
+
+
+def _cleaner() -> Callable[[str], str]:
+    from retold.redaction import Redactor
+
+    return Redactor(home=os.path.expanduser("~")).redacted_text
 
 
 def _write(line: bytes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
+from retold.archive.conditions import teach
 from retold.archive.index import Index
 from retold.archive.index_file import TABLES, Conditions, Found
 from retold.archive.words import part_spans
@@ -12,8 +13,9 @@ from retold.query.expression import exclusion, expression, lone_words, needs_ver
 from retold.query.hits import HITS, conversation_of, hit_of
 from retold.query.language import Query
 from retold.query.listing import rows_meant
-from retold.query.marks import marks, satisfies, snippet
+from retold.query.marks import satisfies
 from retold.query.ranking import followed, ranked
+from retold.query.surroundings import shown, telling_text
 from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
     from retold.query.hits import Conversation, Hit
     from retold.query.ranking import Ranked
+    from retold.query.surroundings import Clean
 
     Names = Mapping[str, Sequence[str]]
     """Words of the query, and names with humps of which each is a part."""
@@ -45,10 +48,19 @@ NO_NAMES: Names = {}
 class Search:
     """One question to the archive."""
 
-    def __init__(self, record: Record, query: Query, wanted: Wanted, index: Index | None = None) -> None:
+    def __init__(
+        self,
+        record: Record,
+        query: Query,
+        wanted: Wanted,
+        index: Index | None = None,
+        clean: Clean | None = None,
+    ) -> None:
+        """Take what is asked for; what is shown of a text is cleaned before it is cut out, if there is something to clean with."""
         self._record, self.query, self._wanted = record, query, wanted
         self._conditions = Conditions(wanted.sessions, wanted.messages)
         self._index = index or Index(record, is_meant)
+        self._clean = clean
 
     def conversations(self, limit: int) -> Iterator[Conversation]:
         """Yield the best conversations, the best first: those whose id was typed before all others."""
@@ -87,10 +99,15 @@ class Search:
             yield from file.beginnings(without, self._conditions, limit)
 
     def named(self) -> Iterator[int]:
-        """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so."""
+        """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so.
+
+        What must hold of sessions holds of them as well: whoever may not see one cannot ask for it by its name.
+        """
         terms = self.query.terms
         if len(terms) == 1 and not self.query.fields and len(terms[0].text) >= SHORTEST_ID:
-            yield from (number for number, *_ in rows_meant(self._record, terms[0].text)[:MOST_NAMED])
+            teach(self._record.connection, is_meant)
+            found = rows_meant(self._record, terms[0].text, self._wanted.sessions)
+            yield from (number for number, *_ in found[:MOST_NAMED])
 
     def said(self, names: Names = NO_NAMES, most: int = MOST) -> Iterator[Found]:
         """Yield the messages in which all words stand, or names of which they are parts."""
@@ -191,20 +208,7 @@ class Search:
 
     def _hits(self, docs: Sequence[Found]) -> Iterator[Hit]:
         for one in docs:
-            yield hit_of(self._record, one, snippet(*self._telling(one)))
-
-    def _telling(self, found: Found) -> tuple[str, list[tuple[int, int]]]:
-        """Return the text of a document in which most of what was asked for stands, and where it stands."""
-        best: tuple[str, list[tuple[int, int]]] = ("", [])
-        most = -1
-        for text in found.texts():
-            places = marks(text, self.query)
-            count = len({text[start:end].casefold() for start, end in places})
-            if count > most:
-                best, most = (text, places), count
-            if count >= len(self.query.terms):
-                break
-        return best
+            yield hit_of(self._record, one, shown(*telling_text(one, self.query), self.query, self._clean))
 
 
 def _is_part(word: str, name: str) -> bool:

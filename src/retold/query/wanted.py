@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from retold.query.language import Field
+    from retold.query.places import Place
 
 ALIASES = {"since": "after", "until": "before"}
 """What options of the command line are called, and the fields of a query that mean the same."""
@@ -44,6 +45,16 @@ class Wanted:
     def keep_within(self, folder: str) -> None:
         """Add that it took place in a folder, or below it."""
         self.sessions.append(below(folder))
+
+    def keep_project(self, place: Place) -> None:
+        """Add that it took place in one project, and in no other that is called alike."""
+        known_by = place.hash or place.root
+        if known_by is None:
+            from retold.archive.breakdowns import of_project
+
+            self.sessions.append(of_project(next(iter(place.native_keys), None)))
+        else:
+            self.add("project", known_by, in_messages=False)
 
     @staticmethod
     def _of_message(name: str, value: str) -> Condition | None:

@@ -1,6 +1,7 @@
 """A session without its secrets; one redactor for all sessions of an export."""
 
 from collections import Counter
+from typing import TypeVar
 
 import msgspec
 
@@ -13,6 +14,7 @@ from retold.redaction.known import Known, Span
 from retold.redaction.report import Place, Removal
 from retold.redaction.walk import Walk
 
+T = TypeVar("T", bound=msgspec.Struct)
 LONGEST = 50_000_000
 TOO_LONG = "[left out: too long to be checked]"
 _ROUNDS = 4
@@ -63,6 +65,13 @@ class Redactor:
         walk = Walk(self._visited)
         self._learned(text, walk)
         told = self._visited(text, walk)
+        self._found.clear()
+        return told
+
+    def redacted_value(self, value: T) -> T:
+        """Return a value made of texts without its secrets, and without those of sessions that came before."""
+        Walk(self._learned).struct(value)
+        told: T = Walk(self._visited).struct(value)
         self._found.clear()
         return told
 

@@ -4,6 +4,7 @@ from retold.agents import import_when_asked
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
+    from retold.agents.claude.connect import connect_plan
     from retold.agents.claude.families import relate
     from retold.agents.claude.hooks import hook_plan
     from retold.agents.claude.join import group, join
@@ -22,6 +23,7 @@ __all__ = [
     "PACKAGE",
     "PROGRAM",
     "clues",
+    "connect_plan",
     "find",
     "ghosts",
     "group",
@@ -41,6 +43,7 @@ __all__ = [
 
 _HOMES = {
     "clues": "places",
+    "connect_plan": "connect",
     "find": "places",
     "ghosts": "retention",
     "group": "join",

@@ -4,6 +4,7 @@ from retold.agents import import_when_asked
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
+    from retold.agents.codex.connect import connect_plan
     from retold.agents.codex.hooks import hook_plan
     from retold.agents.codex.join import group, join, relate
     from retold.agents.codex.meter import meter
@@ -21,6 +22,7 @@ __all__ = [
     "PACKAGE",
     "PROGRAM",
     "clues",
+    "connect_plan",
     "find",
     "ghosts",
     "group",
@@ -40,6 +42,7 @@ __all__ = [
 
 _HOMES = {
     "clues": "places",
+    "connect_plan": "connect",
     "find": "places",
     "ghosts": "retention",
     "group": "join",

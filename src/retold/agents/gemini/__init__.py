@@ -4,6 +4,7 @@ from retold.agents import import_when_asked
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
+    from retold.agents.gemini.connect import connect_plan
     from retold.agents.gemini.families import relate
     from retold.agents.gemini.ghosts import ghosts
     from retold.agents.gemini.hooks import hook_plan
@@ -23,6 +24,7 @@ __all__ = [
     "PACKAGE",
     "PROGRAM",
     "clues",
+    "connect_plan",
     "find",
     "ghosts",
     "group",
@@ -42,6 +44,7 @@ __all__ = [
 
 _HOMES = {
     "clues": "places",
+    "connect_plan": "connect",
     "find": "places",
     "ghosts": "ghosts",
     "group": "join",

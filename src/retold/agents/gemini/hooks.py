@@ -5,14 +5,17 @@ Run with 0.33.2, 0.38.2, 0.51.0 and 0.61.0; times are in milliseconds. On Window
 (`getShellConfiguration` of 0.61.0, read, not run).
 """
 
+from retold.agents.connection import NAME
 from retold.agents.protocol import Call, Home, HookPlan
 
 EVENTS = ("SessionEnd", "AfterAgent")
 PATIENCE = 30_000
+EXTENSION = ("extensions", NAME, "hooks", "hooks.json")
+"""Where an extension has its hooks."""
 
 
 def hook_plan(home: Home, call: Call) -> HookPlan | None:
     """Return what has to stand in `settings.json`."""
     command = call.powershell if call.is_windows else call.sh
     hook = {"name": "retold", "type": "command", "command": command, "timeout": PATIENCE}
-    return HookPlan(home.path / "settings.json", EVENTS, {"hooks": [hook]})
+    return HookPlan(home.path / "settings.json", EVENTS, {"hooks": [hook]}, home.path.joinpath(*EXTENSION))

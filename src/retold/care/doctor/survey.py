@@ -14,7 +14,7 @@ from retold.archive.database import Stopped
 from retold.archive.holdings import held_files, owned_files
 from retold.archive.limits import SOON
 from retold.archive.record import Record, exists
-from retold.care.keep import hooks
+from retold.care.keep import CALLING, hooks
 from retold.care.timers.machine import Machine
 from retold.ingest.answers import file_answer
 from retold.ingest.config import Config, read_config
@@ -124,7 +124,7 @@ def survey(env: Mapping[str, str]) -> Survey:
     """Look at everything; the caller closes the record."""
     folder = retold_home(env)
     config, trouble = _config(folder)
-    kept = {hook.home for hook in hooks(Machine(env, sys.platform)) if hook.state == "yes"}
+    kept = {hook.home for hook in hooks(Machine(env, sys.platform)) if hook.state in CALLING}
     places = [place for name in AGENTS for place in _places(AGENTS[name], env, config, kept)]
     now = datetime.now(UTC)
     empty = Survey(folder, now, places, config, trouble)

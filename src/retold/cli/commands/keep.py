@@ -17,6 +17,8 @@ HOOKS = {
     "yes": "hook: yes",
     "no": "hook: no",
     "old": "hook: yes, but it calls another retold: `retold keep --install` renews it",
+    "connected": "hook: yes, by what `retold connect` has set up",
+    "stale": "hook: yes, but it calls another retold: `retold connect` renews it",
     "none": "no hook: the timer has to do",
 }
 

@@ -28,6 +28,9 @@ def arguments(parser: ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--substring", action="store_true", help="find these letters anywhere in all text")
     how.add_argument("--regex", action="store_true", help="find what this regular expression matches")
+    how.add_argument(
+        "--any", action="store_true", help="find what comes closest to a question in plain words"
+    )
     parser.add_argument(
         "-n", "--limit", type=count, metavar="N", default=SHOWN, help="at most this many conversations"
     )
@@ -72,7 +75,7 @@ def _found(options: Namespace, console: Console) -> Iterator[Conversation]:
     from retold.cli.archive import opened
     from retold.cli.indexed import searched
 
-    search = _scan if options.substring or options.regex else _search
+    search = _scan if options.substring or options.regex else _recall if options.any else _search
     with opened(console) as record:
         yield from searched(lambda: search(record, " ".join(options.query).strip(), options), console)
 
@@ -83,6 +86,16 @@ def _scan(record: Record, text: str, options: Namespace) -> Iterator[Conversatio
 
     wanted = add_filters(Wanted(), options, in_messages=True)
     return scanned(record, text, wanted, options.limit, is_regex=options.regex)
+
+
+def _recall(record: Record, text: str, options: Namespace) -> Iterator[Conversation]:
+    from retold.query.plain import parse_plain
+    from retold.query.recall import Recall
+    from retold.query.wanted import Wanted
+
+    query = parse_plain(text)
+    wanted = add_filters(Wanted(query.fields), options, in_messages=True)
+    return Recall(record, query, wanted).conversations(options.limit)
 
 
 def _search(record: Record, text: str, options: Namespace) -> Iterator[Conversation]:

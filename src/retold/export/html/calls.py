@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
+from retold.export.diffs import changes
 from retold.export.html.blocks import as_tree, attached, box, failure, fold, labelled, told
 from retold.export.html.colours import language_of
-from retold.export.html.diffs import changes, diff_box
+from retold.export.html.diffs import diff_box
 from retold.export.html.frame import Frame
 from retold.export.html.signs import visible
 from retold.export.transcript import MARKS, as_json, key_argument_of, one_line

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from retold.archive.index import kept_index
-from retold.archive.turns import turn_of
 from retold.mcp.citing import cited
 from retold.mcp.cursor import Refused
 from retold.mcp.filters import Filtered, filtered, narrowed
 from retold.mcp.passage import Passage
+from retold.mcp.placing import place_lines
 from retold.mcp.tool import Asking, Tool
 from retold.projects.matching import is_meant
 from retold.query.finding import short_query
-from retold.query.holding import Holding, Place, holding_of
+from retold.query.holding import Holding, holding_of
 from retold.query.language import Unclear
 from retold.query.scanned import Job
 from retold.query.search import Search
@@ -56,9 +56,7 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
     )
     for holding in found:
         for row in held_rows(asking.record, [holding]):
-            yield Passage(
-                cited(row.card), "\n".join(_line(asking, holding, place) for place in holding.places)
-            )
+            yield Passage(cited(row.card), "\n".join(place_lines(asking, holding)))
 
 
 def _searched(asking: Asking, arguments: Arguments) -> Iterable[Holding]:
@@ -69,7 +67,7 @@ def _searched(asking: Asking, arguments: Arguments) -> Iterable[Holding]:
     except Unclear as unclear:
         raise Refused(f"{unclear.message} (character {unclear.place + 1} of the query)") from unclear
     wanted.sessions += narrowed(asking, arguments)
-    search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant))
+    search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant), asking.clean)
     return map(holding_of, chain.from_iterable(map(search.told, _found(search, asking.first))))
 
 
@@ -81,14 +79,6 @@ def _found(search: Search, first: int) -> Iterator[Ranked]:
         known = {session for session, *_ in near}
         far = [one for one in search.found(_MOST) if one[0] not in known]
         yield far[max(first - len(near), 0) : _MOST - len(near)]
-
-
-def _line(asking: Asking, holding: Holding, place: Place) -> str:
-    """Return a place: its turn, who said it or which tool it went by, and the words around."""
-    turn = f"turn {turn_of(asking.record, holding.session, place.seq)}" if place.seq >= 0 else "about it"
-    who = place.tool or place.role
-    became = "" if place.fate == "live" else f" ({place.fate})"
-    return f"{turn}{f', {who}' if who else ''}{became}: {place.snippet}"
 
 
 def _scan(arguments: Arguments) -> Job | None:

@@ -1,0 +1,83 @@
+"""How Gemini CLI is told to ask retold: an extension, and a policy of the user's.
+
+Run with 0.61.0. An extension that lies in `extensions` is loaded without being asked for; but a tool of a server is not
+even declared in a headless run unless a policy of the user's allows it, and what an extension allows itself is ignored.
+"""
+
+import json
+
+from retold.agents.connection import NAME, Connection, ConnectPlan, OwnFile
+from retold.agents.protocol import Home
+
+CONTEXT = "RETOLD.md"
+WRITTEN = "Written by `retold connect gemini`, and removed by `retold connect gemini --remove`."
+POLICY = f"""\
+# {WRITTEN}
+# All tools of this server only read: the archive of your own conversations.
+
+[[rule]]
+mcpName = "{NAME}"
+toolName = "*"
+decision = "allow"
+priority = 200
+"""
+
+
+def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
+    """Return the extension and the policy."""
+    folder = home.path / "extensions" / NAME
+    guide = connection.guide
+    texts = {
+        "gemini-extension.json": _json(_manifest(connection)),
+        CONTEXT: guide.context + f"\n<!-- {WRITTEN} -->\n",
+        "commands/recall.toml": _command(connection),
+        "skills/recall/SKILL.md": _skill(connection),
+    }
+    if connection.hooks is not None:
+        texts["hooks/hooks.json"] = _json(connection.hooks)
+    files = [OwnFile(folder / path, text) for path, text in texts.items()]
+    policy = OwnFile(home.path / "policies" / f"{NAME}.toml", POLICY)
+    return ConnectPlan(folder, (*files, policy), (), "/recall", is_trust_needed=True)
+
+
+def _manifest(connection: Connection) -> dict[str, object]:
+    server = connection.server
+    told = {"command": server.command, "args": list(server.arguments)}
+    return {
+        "name": NAME,
+        "version": server.version,
+        "description": f"{connection.guide.summary} {WRITTEN}",
+        "mcpServers": {NAME: {**told, "env": server.env} if server.env else told},
+        "contextFileName": CONTEXT,
+    }
+
+
+def _command(connection: Connection) -> str:
+    guide = connection.guide
+    return f"""\
+# {WRITTEN}
+description = {json.dumps(guide.summary, ensure_ascii=False)}
+prompt = '''
+{guide.recall}
+
+What is asked: {{{{args}}}}
+'''
+"""
+
+
+def _skill(connection: Connection) -> str:
+    guide = connection.guide
+    return f"""\
+---
+name: recall
+description: {guide.summary} {guide.occasions}
+---
+
+{guide.recall}
+
+<!-- {WRITTEN} -->
+"""
+
+
+def _json(value: dict[str, object]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

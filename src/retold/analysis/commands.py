@@ -1,0 +1,201 @@
+"""Commands of a shell: which programs they run on what, and whether one that worked makes good one that did not."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from retold.model.parts import ToolCall
+
+LONGEST = 2_000
+_BETWEEN = re.compile(r"&&|\|\||[;\n]")
+_PIPE = re.compile(r"\|&?")
+_SET = re.compile(r"^\w+=")
+_VERSION = re.compile(r"(?<=python)[\d.]+$")
+_PUT_BEFORE = frozenset(
+    ("sudo", "env", "time", "nice", "nohup", "exec", "npx", "command", "xvfb-run", "stdbuf")
+)
+_PUT_BEFORE_TWO = frozenset(
+    (
+        ("uv", "run"),
+        ("poetry", "run"),
+        ("pipenv", "run"),
+        ("hatch", "run"),
+        ("bundle", "exec"),
+        ("pnpm", "exec"),
+    )
+)
+_ASIDE = frozenset(
+    ("cd", "export", "echo", "source", ".", "set", "mkdir", "true", "sleep", "pwd", "printf", "clear")
+)
+"""Programs beside the point of a command."""
+_ANSWERING = frozenset(
+    ("grep", "rg", "egrep", "diff", "cmp", "test", "[", "[[", "which", "command", "type", "pgrep", "false")
+)
+"""Programs that say no with exit code 1."""
+LOOKING = _ANSWERING | frozenset(
+    (
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "find",
+        "fd",
+        "tree",
+        "wc",
+        "stat",
+        "file",
+        "du",
+        "df",
+        "less",
+        "sed",
+        "awk",
+        "jq",
+    )
+)
+"""Programs that only look."""
+_CHECKING = frozenset(
+    (
+        "pytest", "tox", "nox", "unittest", "mypy", "pyright", "ruff", "flake8", "pylint", "black", "eslint", "prettier", "tsc",
+        "jest", "vitest", "mocha", "playwright", "cargo", "go", "npm", "pnpm", "yarn", "make", "gradle", "gradlew", "mvn",
+        "ctest", "rspec", "phpunit", "dotnet", "swift", "mix",
+    )
+)  # fmt: skip
+"""Programs that, where they are content with the whole, are content with a part of it."""
+_COMMANDED = frozenset(
+    (
+        "cargo",
+        "go",
+        "npm",
+        "pnpm",
+        "yarn",
+        "make",
+        "gradle",
+        "gradlew",
+        "mvn",
+        "dotnet",
+        "swift",
+        "mix",
+        "ruff",
+    )
+)
+"""Those of them whose first word says what to do."""
+_READING = frozenset(
+    ("python", "node", "deno", "ruby", "perl", "bash", "sh", "zsh", "psql", "sqlite3", "cat", "tee")
+)
+"""Programs that, where they are given no words, do whatever they read: another thing each time."""
+_WHOLE = frozenset((".", "./", "./...", "--all"))
+
+
+class Run(msgspec.Struct, frozen=True):
+    """A program that a command runs, and the words it is given that are no options."""
+
+    program: str
+    words: tuple[str, ...]
+
+
+def command_of(call: ToolCall) -> str:
+    """Return the command that a call of a shell runs, as a person would type it; nothing, where there is none."""
+    for name in ("command", "cmd", "script", "input"):
+        value = call.arguments.get(name)
+        if type(value) is str:
+            return value[:LONGEST]
+        if type(value) is list:
+            return _of_words([word for word in value if type(word) is str])[:LONGEST]
+    return ""
+
+
+def _of_words(words: Sequence[str]) -> str:
+    is_shell = len(words) > 2 and words[0].endswith("sh") and words[1].startswith("-")  # noqa: PLR2004 - sh -c COMMAND
+    return words[2] if is_shell else " ".join(words)
+
+
+def runs(command: str) -> tuple[Run, ...]:
+    """Return the programs that a command runs, without those beside the point; of a pipe, the first."""
+    text = command[:LONGEST].partition("<<")[0]
+    found = [run for step in _BETWEEN.split(text) if (run := _run(_PIPE.split(step, maxsplit=1)[0]))]
+    return tuple(run for run in found if run.program not in _ASIDE) or tuple(found)
+
+
+def _run(step: str) -> Run | None:
+    try:
+        words = shlex.split(step)
+    except ValueError:  # a quote without its other half
+        words = step.split()
+    words = _without_what_is_put_before(words)
+    if not words:
+        return None
+    program = _VERSION.sub("", words[0].replace("\\", "/").rpartition("/")[2])
+    if program == "python" and words[1:2] == ["-m"] and len(words) > 2:  # noqa: PLR2004 - the module
+        program, words = words[2], words[2:]
+    return Run(program, tuple(_plain_words(words[1:])))
+
+
+def _without_what_is_put_before(words: list[str]) -> list[str]:
+    while words:
+        if _SET.match(words[0]) or words[0] in _PUT_BEFORE:
+            words = words[1:]
+        elif tuple(words[:2]) in _PUT_BEFORE_TWO or words[0] == "timeout":
+            words = words[2:]
+        else:
+            break
+    return words
+
+
+def _plain_words(words: Sequence[str]) -> Iterator[str]:
+    """Yield words that are neither options, nor numbers, nor where output goes."""
+    for word in words:
+        if not word.startswith(("-", ">", "<", "2>", "&>", "1>")) and not word.isdecimal():
+            yield word
+
+
+def is_answer(command: str, exit_code: int | None) -> bool:
+    """Tell whether a command that did not end well only said no."""
+    found = runs(command)
+    return exit_code == 1 and bool(found) and found[-1].program in _ANSWERING
+
+
+def is_look(command: str) -> bool:
+    """Tell whether a command only looks at something."""
+    found = runs(command)
+    return bool(found) and all(run.program in LOOKING or _is_asking(run) for run in found)
+
+
+def _is_asking(run: Run) -> bool:
+    return run.program == "git" and run.words[:1] in (
+        ("status",),
+        ("log",),
+        ("diff",),
+        ("show",),
+        ("branch",),
+        ("blame",),
+    )
+
+
+def makes_good(done: Sequence[Run], failed: Sequence[Run]) -> bool:
+    """Tell whether a command that worked ran all that another one failed to, on the same or on more."""
+    return bool(failed) and all(any(_covers(one, run) for one in done) for run in failed)
+
+
+def _covers(done: Run, failed: Run) -> bool:
+    if done.program != failed.program:
+        return False
+    if done.words == failed.words:
+        return bool(done.words) or done.program not in _READING
+    if done.program not in _CHECKING:
+        return False
+    of, wanted = _objects(done), _objects(failed)
+    if done.program in _COMMANDED and done.words[:1] != failed.words[:1]:
+        return False
+    return (
+        not of or bool(_WHOLE.intersection(of)) or (bool(wanted) and all(_is_in(one, of) for one in wanted))
+    )
+
+
+def _objects(run: Run) -> tuple[str, ...]:
+    return run.words[1:] if run.program in _COMMANDED else run.words
+
+
+def _is_in(path: str, others: Sequence[str]) -> bool:
+    return any(path == one or path.startswith((f"{one.rstrip('/')}/", f"{one}::")) for one in others)

@@ -1,0 +1,38 @@
+"""What somebody has to know of a conversation to go on with it: what it came to, what was asked, and its last turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from retold.archive.turns import turn_places
+from retold.export.quoting import Quoting
+from retold.export.transcript import Wanted
+from retold.export.worked import one_line, worked
+from retold.mcp.passage import Passage
+from retold.mcp.reading import told, top
+from retold.mcp.tool import Asking
+from retold.model.entries import words_of
+from retold.query.glances import Glance
+
+_LAST_TURNS = 3
+_MOST_PROMPTS = 40
+"""Of a long conversation, the last ones."""
+
+
+def summed_up(asking: Asking, card: Glance) -> Iterator[Passage]:
+    """Yield what to know of it, the shortest first."""
+    quoting = Quoting(asking.record, card.key, asking.redactors)
+    begins = turn_places(asking.record, card.session)
+    yield from top(quoting, len(begins))
+    yield Passage("what it came to", "\n".join(worked(asking.record, card, quoting)), is_clean=True)
+    yield Passage("what was asked", "\n".join(_prompts(quoting, begins)), is_clean=True)
+    yield from told(quoting, begins, Wanted(), begins[-_LAST_TURNS:][0], None)
+
+
+def _prompts(quoting: Quoting, begins: Sequence[int]) -> Iterator[str]:
+    """Yield what began each turn, on a line."""
+    skipped = max(len(begins) - _MOST_PROMPTS, 0)
+    for turn, place in enumerate(begins[skipped:], skipped + 1):
+        for _, entry in quoting.entries(place, place + 1):
+            if line := one_line(words_of(entry)):
+                yield f"turn {turn}: {line}"

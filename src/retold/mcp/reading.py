@@ -1,0 +1,67 @@
+"""A conversation as passages: what is known of it, then entry by entry what was said."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+from retold.export.quoting import Quoting
+from retold.export.transcript import Wanted, about, entry_lines, fate_of, plural, speaker
+from retold.mcp.citing import moment
+from retold.mcp.passage import Passage
+from retold.model.entries import Entry, Message
+from retold.model.parts import ToolCall
+from retold.model.session import Session
+
+_MOST_CHILDREN = 20
+"""Subagents that are told of at the top; each is told of where it was called as well."""
+
+
+def top(quoting: Quoting, turns: int) -> Iterator[Passage]:
+    """Yield what is known of a conversation before any of it is read."""
+    session = quoting.session
+    if session is not None:
+        title, *facts = [line.text for line in about(session)]
+        lines = [f"{title}", *facts, *_further(session, turns)]
+        yield Passage(f"session {session.key}", "\n".join(lines), is_clean=True)
+
+
+def _further(session: Session, turns: int) -> Iterator[str]:
+    ended = f" · ended {moment(session.ended_at)}" if session.ended_at else ""
+    yield f"{session.agent} · {plural(turns, 'turn')} · {session.status}{ended}"
+    if session.parent:
+        yield f"part of {session.parent}"
+    shown, left = session.children[:_MOST_CHILDREN], len(session.children) - _MOST_CHILDREN
+    if shown:
+        yield "subagents: " + ", ".join(shown) + (f" and {left} more" if left > 0 else "")
+
+
+def told(
+    quoting: Quoting, begins: Sequence[int], wanted: Wanted, first: int, end: int | None
+) -> Iterator[Passage]:
+    """Yield a passage for every entry of which something is told; those before it that tell nothing go with it."""
+    session = quoting.session
+    if session is None:
+        return
+    skipped = 0
+    for seq, entry in quoting.entries(first, end):
+        lines = [line.text for line in entry_lines(entry, wanted)]
+        lines += [f"  → subagent {key}" for key in _children(entry)]
+        if not lines:
+            skipped += 1
+            continue
+        head = f"turn {max(bisect_right(begins, seq), 1)} · {_who(entry, session.agent)}"
+        yield Passage(head, "\n".join(lines), is_clean=True, numbers=skipped + 1)
+        skipped = 0
+
+
+def _children(entry: Entry) -> Iterator[str]:
+    parts = entry.parts if isinstance(entry, Message) else ()
+    return (part.child for part in parts if isinstance(part, ToolCall) and part.child)
+
+
+def _who(entry: Entry, agent: str) -> str:
+    name = speaker(entry, agent) if isinstance(entry, Message) else entry.kind
+    became = fate_of(entry)
+    at = moment(entry.at)
+    return f"{name}{f' ({became})' if became else ''}{f' · {at}' if at else ''}"

@@ -1,0 +1,64 @@
+"""`find_decisions`: what was decided about something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from retold.mcp.citing import cleanly_cited
+from retold.mcp.filters import Filtered, narrowed
+from retold.mcp.passage import Passage
+from retold.mcp.placing import place_lines
+from retold.mcp.tool import Asking, Tool
+from retold.query.shelf import held_rows
+
+TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
+if TYPE_CHECKING:
+    from retold.analysis.decisions import Decision
+    from retold.ingest.remembering import Remembered
+
+
+class Arguments(Filtered, frozen=True, kw_only=True):
+    """What it is about."""
+
+    about: Annotated[
+        str,
+        msgspec.Meta(description="a subject or a question in plain words", min_length=1, max_length=2_000),
+    ]
+
+
+def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+    from retold.export.quoting import Quoting
+    from retold.ingest.remembering import Question, decided
+
+    question = Question(arguments.about, narrowed(asking, arguments), asking.clean)
+    for found in decided(asking.record, question, asking.first):
+        for row in held_rows(asking.record, [found.holding]):
+            quoting = Quoting(asking.record, row.card.key, asking.redactors)
+            lines = "\n".join(_lines(asking, found))
+            yield Passage(cleanly_cited(row.card, quoting.text), quoting.text(lines), is_clean=True)
+
+
+def _lines(asking: Asking, found: Remembered) -> Iterator[str]:
+    """Yield what was decided; where that was not said in so many words, where it was spoken of."""
+    yield from map(_line, found.decisions)
+    if not found.decisions:
+        yield from (f"spoken of, {line}" for line in place_lines(asking, found.holding))
+
+
+def _line(decision: Decision) -> str:
+    return f"turn {decision.place.turn}, decided by {decision.by} ({decision.source}): {decision.text}"
+
+
+FIND_DECISIONS = Tool(
+    name="find_decisions",
+    title="What did we decide?",
+    about="Find out what was decided about something in past conversations: sentences in which a person or an agent"
+    " chose, agreed or ruled something out, and plans that were approved. Where nothing was decided in so many words, it is"
+    " told where the subject was spoken of. A later decision may have replaced an earlier one: look at the dates.",
+    arguments=Arguments,
+    answer=_answer,
+    nothing="Nothing was said about it in past conversations.",
+)

@@ -1,0 +1,88 @@
+"""`find_fix`: how something was solved before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from retold.mcp.citing import cleanly_cited
+from retold.mcp.filters import Filtered, narrowed
+from retold.mcp.passage import Passage
+from retold.mcp.placing import place_lines
+from retold.mcp.tool import Asking, Tool
+from retold.projects.matching import in_project
+from retold.query.shelf import held_rows
+
+TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
+if TYPE_CHECKING:
+    from retold.analysis.failures import Failure, Fix
+    from retold.ingest.remembering import Remembered
+
+_LINE = 260
+_FILES = 6
+
+
+class Arguments(Filtered, frozen=True, kw_only=True):
+    """What went wrong."""
+
+    problem: Annotated[
+        str,
+        msgspec.Meta(
+            description="the problem in plain words, or the error message as it stands",
+            min_length=1,
+            max_length=2_000,
+        ),
+    ]
+
+
+def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+    from retold.export.quoting import Quoting
+    from retold.ingest.remembering import Question, fixes
+
+    question = Question(arguments.problem, narrowed(asking, arguments), asking.clean)
+    for found in fixes(asking.record, question, asking.first):
+        for row in held_rows(asking.record, [found.holding]):
+            quoting = Quoting(asking.record, row.card.key, asking.redactors)
+            lines = "\n".join(_lines(asking, found, row.card.root))
+            yield Passage(cleanly_cited(row.card, quoting.text), quoting.text(lines), is_clean=True)
+
+
+def _lines(asking: Asking, found: Remembered, root: str | None) -> Iterator[str]:
+    """Yield where the words stand, what failed there, and what mended it."""
+    yield from place_lines(asking, found.holding)
+    for failure in found.failures:
+        yield _failed(failure)
+        if failure.fix is not None:
+            yield _mended(failure.fix, root)
+
+
+def _failed(failure: Failure) -> str:
+    about = " ".join(word for word in (failure.tool, failure.target) if word)
+    error = " / ".join(failure.error.split("\n"))
+    return f"turn {failure.place.turn} failed: {_cut(about)}{f' -> {_cut(error)}' if error else ''}"
+
+
+def _mended(fix: Fix, root: str | None) -> str:
+    files = ", ".join(in_project(path, root) for path in fix.files[:_FILES])
+    done = [f"changed {files}" if files else "", f"ran {'; '.join(fix.commands[:2])}" if fix.commands else ""]
+    told = ", ".join(one for one in done if one)
+    words = fix.after or fix.before
+    return f"turn {fix.place.turn} worked again{f' after it {_cut(told)}' if told else ''}{f': {_cut(words)}' if words else ''}"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LINE else f"{text[:_LINE].rsplit(' ', 1)[0]}…"
+
+
+FIND_FIX = Tool(
+    name="find_fix",
+    title="How was this solved before?",
+    about="Find out how an error or a problem was solved in past conversations. Give the error message, or ask in plain"
+    " words; not all of them have to occur. Answers with the conversations that come closest: what was said, which call failed,"
+    " which files were changed and when it worked again. Ask this before you debug something that may have been there before.",
+    arguments=Arguments,
+    answer=_answer,
+    nothing="Nothing like it was found in past conversations.",
+)

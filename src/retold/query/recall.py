@@ -1,0 +1,115 @@
+"""Conversations that may answer a question in plain words: those that hold most of what is telling in it, the nearest together."""
+
+from __future__ import annotations
+
+import time
+
+from retold.archive.index import Index
+from retold.archive.index_file import TABLES, Conditions
+from retold.archive.occurrences import found_again
+from retold.projects.matching import is_meant
+from retold.query.expression import exclusion
+from retold.query.gathering import Gathering
+from retold.query.hits import HITS, conversation_of, hit_of
+from retold.query.language import Query
+from retold.query.nearness import best_of
+from retold.query.plain import parse_plain
+from retold.query.ranking import recency
+from retold.query.scale import Scale
+from retold.query.search import SHOWN_AT_LENGTH, Search
+from retold.query.surroundings import shown, telling_text
+from retold.query.telling import telling
+from retold.query.wanted import Wanted
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from retold.archive.conditions import Condition
+    from retold.archive.index_file import Found, IndexFile
+    from retold.archive.record import Record
+    from retold.query.hits import Conversation, Hit
+    from retold.query.surroundings import Clean
+
+RECENT = 0.03
+"""How much more a conversation of today weighs than one of long ago: it decides between equals."""
+
+
+def recalled(  # noqa: PLR0913 - a question, where it is asked, and how it is answered
+    record: Record,
+    question: str,
+    conditions: Sequence[Condition],
+    limit: int,
+    *,
+    is_local: bool = False,
+    index: Index | None = None,
+    clean: Clean | None = None,
+) -> list[Conversation]:
+    """Return the conversations that come closest to a question, the best first; raises Unclear for one that means nothing.
+
+    Fields, phrases, -not and OR mean what they mean in a search; conditions hold besides, whatever is asked. Where
+    nothing is telling in a question, the newest are returned.
+    """
+    query = parse_plain(question)
+    wanted = Wanted(query.fields, is_local=is_local)
+    wanted.sessions += conditions
+    return list(Recall(record, query, wanted, index, clean).conversations(limit))
+
+
+class Recall:
+    """One question in plain words."""
+
+    def __init__(
+        self,
+        record: Record,
+        query: Query,
+        wanted: Wanted,
+        index: Index | None = None,
+        clean: Clean | None = None,
+    ) -> None:
+        self._record, self._query, self._wanted, self._clean = record, query, wanted, clean
+        self._conditions = Conditions(wanted.sessions, wanted.messages)
+        self._index = index or Index(record, is_meant)
+        unwanted = {table: exclusion(query, has_positions=table == "said") for table in TABLES}
+        self._without = {table: match for table, match in unwanted.items() if match is not None}
+        self.words = telling(query)
+        """What is looked for; without any, the newest are told."""
+
+    def conversations(self, limit: int) -> Iterator[Conversation]:
+        """Yield the conversations that come closest, the best first."""
+        if not self.words:
+            yield from self._newest().conversations(limit)
+            return
+        scale = Scale(self._index, self.words)
+        found = self._index.at_once(lambda file: self._best(file, scale, limit))
+        found.sort(key=lambda one: -one[0])
+        best = found[0][0] if found else 1.0
+        marked = scale.marked()
+        for place, (score, docs) in enumerate(found[:limit]):
+            hits = self._hits(docs[: HITS if place < SHOWN_AT_LENGTH else 1], marked)
+            conversation = conversation_of(self._record, docs[0].session, score / best, list(hits))
+            if conversation is not None:
+                yield conversation
+
+    def _newest(self) -> Search:
+        """Return the search for whatever is meant by fields, and by what must not occur."""
+        unwanted = tuple([clause for clause in self._query.clauses if clause.is_negated])
+        query = Query(unwanted, self._query.fields)
+        return Search(self._record, query, self._wanted, self._index, self._clean)
+
+    def _best(self, file: IndexFile, scale: Scale, limit: int) -> list[tuple[float, list[Found]]]:
+        """Return the best conversations of one file of the index, each with its documents."""
+        gathering = Gathering(file, scale, self._conditions, self._without)
+        best = best_of(gathering.conversed, limit + 1)
+        found = found_again(file, [doc for *_, docs in best for doc in docs[:HITS]])
+        now = time.time()
+        return [
+            (worth * (1 + RECENT * recency(held[0].ended_at, now)), held)
+            for worth, _, docs in best
+            if (held := [found[doc] for doc in docs[:HITS] if doc in found])
+        ]
+
+    def _hits(self, docs: Sequence[Found], marked: Query) -> Iterator[Hit]:
+        for one in docs:
+            text, places = telling_text(one, marked)
+            yield hit_of(self._record, one, shown(text, places, marked, self._clean))

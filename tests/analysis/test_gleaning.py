@@ -1,0 +1,129 @@
+"""All that a session comes to: whatever its timeline is, of every agent, and as the archive tells it."""
+
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import made_talks
+from hostile_texts import TEXTS as HOSTILE
+from made_dialogues import TIMELINES, assistant, call, user
+from retold.analysis.gleaning import Gleaned, gleaned
+from retold.analysis.places import placed
+from retold.archive.record import Record
+from retold.ingest.gleanings import gleaning, gleanings
+from retold.ingest.retell import retold
+from retold.ingest.slices import turns
+from retold.model.entries import Entry, Event
+from retold.model.parts import Text
+from retold.model.tools import CATEGORIES
+from retold.query.wanted import Wanted
+from synced import synced
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.integers()
+    | st.text(max_size=8)
+    | st.sampled_from(["make && x", "*** Begin Patch\n*** Add File: a\n+b"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+NAMES = st.sampled_from(
+    ["command", "cmd", "file_path", "plan", "todos", "taskId", "subject", "status", "input", "old_string"]
+)
+CALLS = st.builds(
+    call,
+    name=st.sampled_from(["Bash", "ExitPlanMode", "update_plan", ""]),
+    canonical=st.sampled_from(sorted(CATEGORIES)),
+    status=st.sampled_from(["success", "error", "cancelled", "unknown"]),
+    arguments=st.dictionaries(NAMES, ANYTHING, max_size=3),
+    exit_code=st.none() | st.integers(-1, 2),
+    result=st.none() | st.sampled_from(["Error: x", "Process running with session ID 7", "\ud800"]),
+)
+
+
+@given(TIMELINES, st.lists(CALLS, max_size=4))
+def test_no_timeline_makes_it_raise(entries: list[Entry], calls: list[object]) -> None:
+    told = [*entries, assistant(*calls), *entries]
+    found = gleaned(told)
+    assert found == gleaned(iter(told))
+    places = [one.place for one in found.failures] + [one.place for one in found.open_ends]
+    assert all(0 <= place.seq < len(told) for place in places)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_texts_are_texts(text: str) -> None:
+    failed = call(canonical="shell_exec", arguments={"command": text}, status="error", error=text)
+    found = gleaned([user(text), assistant(Text(text), failed), Event(None, "error", None, "live", text)])
+    assert len(found.failures) == 1 + bool(text.strip())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#" * 20_000, "`" * 20_000, "- " * 10_000, "I use " * 4_000, "let's " * 4_000, "'" * 20_000, "." * 20_000 + "x", "* " * 9_000 + "decisions",
+        "next " * 5_000, "\n" * 20_000, " \n\t" * 7_000, "```\n" * 5_000, "=" * 100_000, "a" * 300_000, "(" * 20_000, "?!" * 10_000, "\\" * 20_000,
+    ],
+)  # fmt: skip
+def test_no_text_takes_long(text: str) -> None:
+    failed = call(canonical="shell_exec", arguments={"command": text}, status="error", error=text)
+    began = time.process_time()
+    gleaned([user(text), assistant(Text(text), failed), user(text[::-1]), assistant(Text(text))])
+    assert time.process_time() - began < 2
+
+
+def test_of_many_entries_what_is_told_is_bounded() -> None:
+    long = "The zone is wrong because of the moon. " * 40
+    failed = call(
+        canonical="shell_exec",
+        arguments={"command": f"make {long}"},
+        status="error",
+        error=f"error {long}\n" * 50,
+    )
+    found = gleaned(
+        [user(f"Let's use UTC. {long}"), assistant(Text(long), failed), assistant(Text(f"{long}?"))]
+    )
+    assert all(len(one.target) <= 200 and len(one.error) <= 1_000 for one in found.failures)
+    assert all(len(one.text) <= 300 and len(one.context) <= 600 for one in found.decisions)
+    assert found.decisions
+
+
+@pytest.mark.parametrize("agent", made_talks.FORMS)
+def test_every_agent_is_gleaned_from_its_archive(agent: str, tmp_path: Path) -> None:
+    said = [
+        made_talks.Turn("Why is the tide late?", "a table", "I would store the zone with each height."),
+        made_talks.Turn("Yes. And from now on heights are in centimetres.", "done", "Shall I push it?"),
+    ]
+    form = made_talks.FORMS[agent]
+    form.write(tmp_path / "home", 7, said)
+    with Record(synced(tmp_path / "retold", {"HOME": str(tmp_path / "home")}).folder) as record:
+        key = form.key(7)
+        (found,) = gleanings(record, Wanted())
+        assert found == gleaning(record, key)
+        assert found.session.key == key
+        assert found.session.timeline == ()
+        whole = retold(record, key)
+        assert whole is not None
+        assert found.gleaned == gleaned(whole.timeline)
+        assert [one.text for one in found.gleaned.decisions] == [
+            "I would store the zone with each height.",
+            "And from now on heights are in centimetres.",
+        ]
+        assert [(one.kind, one.place.turn) for one in found.gleaned.open_ends] == [("question", 2)]
+
+
+def test_turns_are_counted_as_an_outline_counts_them(demo_env: dict[str, str]) -> None:
+    with Record(demo_env["RETOLD_HOME"]) as record:
+        for (key,) in list(record.rows("SELECT key FROM sessions")):
+            session, outline = retold(record, key), turns(record, key)
+            assert session is not None
+            for one in placed(session.timeline):
+                assert one.place.turn == sum(turn.place <= one.place.seq for turn in outline), key
+
+
+def test_a_session_that_is_not_there_comes_to_nothing(demo_env: dict[str, str]) -> None:
+    with Record(demo_env["RETOLD_HOME"]) as record:
+        assert gleaning(record, "gemini:nothing") is None
+    assert gleaned([]) == Gleaned()

@@ -1,0 +1,110 @@
+"""`file_history`: which conversations changed a file, and how."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from asking_agent import Agent, agent
+from made_home import ROOT, MadeHome, call, gemini, user
+
+FIRST, SECOND, THIRD = (
+    f"gemini:session-2026-03-01T09-{minute:02}-0000000{number}"
+    for number, minute in ((1, 0), (2, 10), (3, 20))
+)
+
+
+def edit(path: str, old: str, new: str, minute: int, **more: object) -> dict[str, object]:
+    return call("replace", {"file_path": path, "old_string": old, "new_string": new}, minute, **more)
+
+
+@pytest.fixture(scope="module")
+def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+    """Three conversations, which name one file in three ways, and others that are called alike."""
+    home = MadeHome(tmp_path_factory.mktemp("files") / "ann")
+    home.mark("almanac", ROOT)
+    written = call("write_file", {"file_path": f"{ROOT}/src/moon.py", "content": "PHASES = 4\n"}, 1)
+    home.json("almanac", 1, 0, [user("a1", 0, "Begin"), gemini("a2", 1, "Begun.", [written])])
+    first, second = edit("src/moon.py", "PHASES = 4", "PHASES = 8", 12), edit("./src/moon.py", "8", "29", 14)
+    home.json(
+        "almanac",
+        2,
+        10,
+        [
+            user("b1", 10, "More phases"),
+            gemini("b2", 11, "Eight.", [first]),
+            user("b3", 13, "More"),
+            gemini("b4", 14, "One a day.", [second, edit("lib/moon.py", "x", "y", 14)]),
+        ],
+    )
+    failed = edit(f"{ROOT}/src/moon.py", "absent", "nothing", 22, status="error")
+    other = edit(f"{ROOT}/vendor/src/moon.py", "", "high", 23)
+    read = call("read_file", {"file_path": f"{ROOT}/src/sun.py"}, 24)
+    home.json(
+        "almanac", 3, 20, [user("c1", 20, "Again"), gemini("c2", 21, "It failed.", [failed, other, read])]
+    )
+    with agent(home.folder) as found:
+        yield found
+
+
+@pytest.mark.parametrize(
+    "path", [f"{ROOT}/src/moon.py", "src/moon.py", "./src/moon.py", "src\\moon.py", "almanac/src/moon.py"]
+)
+def test_a_file_is_known_by_any_of_its_paths(ann: Agent, path: str) -> None:
+    told = ann.ask("file_history", path=path)
+    heads = [line for line in told.body.split("\n") if line and not line.startswith(">")]
+    assert [head.split(" · ")[0] for head in heads] == [THIRD, SECOND, FIRST]
+    assert all(head.endswith(" · almanac/src/moon.py") for head in heads)
+
+
+def test_edits_are_told_with_their_turns_tools_and_diffs(ann: Agent) -> None:
+    told = ann.ask("file_history", path="src/moon.py").quotes
+    assert told == (
+        "turn 1, replace (error), 2026-03-01 09:22 UTC\n@@ -1 +1 @@\n-absent\n+nothing\n"
+        "turn 1, replace, 2026-03-01 09:12 UTC\n@@ -1 +1 @@\n-PHASES = 4\n+PHASES = 8\n\n"
+        "turn 2, replace, 2026-03-01 09:14 UTC\n@@ -1 +1 @@\n-8\n+29\n"
+        "turn 1, write_file, 2026-03-01 09:01 UTC\n@@ -0,0 +1 @@\n+PHASES = 4"
+    )
+
+
+def test_of_several_files_it_is_told_which_are_meant(ann: Agent) -> None:
+    told = ann.ask("file_history", path="moon.py")
+    assert told.quotes.split("\n") == [
+        "almanac/src/moon.py: 4 changes in 3 conversations, last 2026-03-01 09:25 UTC",
+        "almanac/lib/moon.py: 1 change in 1 conversation, last 2026-03-01 09:15 UTC",
+        "almanac/vendor/src/moon.py: 1 change in 1 conversation, last 2026-03-01 09:25 UTC",
+    ]
+    for line in told.quotes.split("\n"):
+        path = line.partition(":")[0]
+        assert f" · {path}\n" in ann.ask("file_history", path=path).body
+
+
+@pytest.mark.parametrize(
+    "path", ["sun.py", "oon.py", "moon", "nothing.py", "/", ".", "'; --", "%", "_oon.py", "m\x00"]
+)
+def test_what_no_conversation_changed_is_not_found(ann: Agent, path: str) -> None:
+    told = ann.ask("file_history", path=path)
+    assert not told.is_error
+    assert told.text.startswith("No conversation within reach changed such a file.")
+
+
+def test_times_narrow_it_down(ann: Agent) -> None:
+    assert ann.ask("file_history", path="src/moon.py", until="2026-02-01").text.startswith("No conversation")
+    assert ann.ask("file_history", path="src/moon.py", since="never").is_error
+
+
+def test_pages_hold_every_change_once(ann: Agent) -> None:
+    whole = ann.ask("file_history", path="src/moon.py").quotes
+    pages = ann.pages("file_history", path="src/moon.py", budget=300)
+    assert len(pages) > 1
+    assert "\n".join(page.quotes for page in pages) == whole
+
+
+def test_of_very_many_edits_the_rest_is_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
+    home = MadeHome(tmp_path_factory.mktemp("many") / "ann")
+    home.mark("almanac", ROOT)
+    calls = [{**edit("a.py", f"o{number}", f"n{number}", 1), "id": f"e{number}"} for number in range(45)]
+    home.json("almanac", 1, 0, [user("a1", 0, "Begin"), gemini("a2", 1, "Done.", calls)])
+    with agent(home.folder) as ann:
+        told = ann.ask("file_history", path="a.py", budget=20_000).quotes
+    assert told.count("@@") == 80
+    assert told.endswith("5 more changes: read_session with tools `full` tells them")

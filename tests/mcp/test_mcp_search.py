@@ -1,0 +1,96 @@
+"""`search_history`: words, letters and patterns, within reach, without secrets, in a bounded time."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from asking_agent import asking
+from made_home import ROOT, MadeHome, call, gemini, user
+from retold.mcp.desk import NARROW, STOPPED, Place
+from retold.mcp.tools.search_history import SEARCH_HISTORY
+from synced import synced
+
+KEY = "AKIA" + "QZ7YXW2PLMKJ4RTB"
+"""Invented, in the form of a key that everybody knows."""
+
+
+def called(place: Place, tool: str, **arguments: Any) -> tuple[str, bool]:
+    with asking(place.folder, place.here, is_all=place.is_all, is_redacted=place.is_redacted) as agent:
+        return agent.ask(tool, **arguments)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
+    folder = tmp_path_factory.mktemp("search")
+    home = MadeHome(folder / "ann")
+    home.mark("almanac", ROOT)
+    home.mark("tide", "/home/ann/dev/tide")
+    shell = call("run_shell_command", {"command": f"deploy --key {KEY} harbour"}, 3)
+    home.json(
+        "almanac",
+        1,
+        1,
+        [user("a", 1, "Where is the heron counted?"), gemini("b", 2, "In count.py.", [shell])],
+    )
+    home.json("tide", 2, 9, [user("c", 9, "Where is the heron drawn?")], root="/home/ann/dev/tide")
+    home.json("almanac", 3, 11, [user("d", 11, "spin " + "a" * 40_000 + "!")])
+    archive = synced(folder / "retold", {"HOME": str(home.folder)})
+    return Place(archive.folder, ROOT)
+
+
+@pytest.mark.parametrize("mode", ["words", "letters", "regex"])
+def test_each_way_of_looking_stays_within_reach(place: Place, mode: str) -> None:
+    text, is_error = called(place, "search_history", query="heron", mode=mode)
+    assert not is_error
+    assert "heron counted" in text
+    assert "> turn 1, user: Where is the heron counted?" in text
+    assert "drawn" not in text
+    everything = Place(place.folder, "/", is_all=True)
+    assert "heron drawn" in called(everything, "search_history", query="heron", mode=mode)[0]
+
+
+@pytest.mark.parametrize(
+    "filters", [{"project": "tide"}, {"project": "/home/ann/dev/tide"}, {"query": "heron project:tide"}]
+)
+def test_no_filter_widens_the_reach(place: Place, filters: dict[str, str]) -> None:
+    for mode in ("words",) if "query" in filters else ("words", "letters"):
+        text, _ = called(place, "search_history", **({"query": "heron", "mode": mode} | filters))
+        assert text == f"{SEARCH_HISTORY.nothing} {NARROW}"
+
+
+@pytest.mark.parametrize(("query", "mode"), [("deploy", "words"), ("deploy", "letters"), ("dep.oy", "regex")])
+def test_a_snippet_has_no_secret_in_it(place: Place, query: str, mode: str) -> None:
+    text, _ = called(place, "search_history", query=query, mode=mode)
+    assert "deploy" in text
+    assert "harbour" in text
+    assert "AKIA" not in text
+    shown, _ = called(Place(place.folder, ROOT, is_redacted=False), "search_history", query=query, mode=mode)
+    assert KEY in shown
+
+
+@pytest.mark.parametrize(("query", "mode"), [(KEY[:9], "letters"), ("AKIA[Q-Z]", "regex")])
+def test_a_secret_cannot_be_guessed_letter_by_letter(place: Place, query: str, mode: str) -> None:
+    text, _ = called(place, "search_history", query=query, mode=mode)
+    assert text == f"{SEARCH_HISTORY.nothing} {NARROW}"
+
+
+def test_a_pattern_without_end_is_ended_and_said_to_be(place: Place) -> None:
+    text, is_error = called(place, "search_history", query="(a+)+$", mode="regex")
+    assert not is_error
+    assert text.endswith(STOPPED)
+
+
+def test_what_means_nothing_is_refused_with_what_to_write(place: Place, tmp_path: Path) -> None:
+    for arguments, words in (
+        ({"query": '"heron'}, 'write "two words"'),
+        ({"query": "["}, "no regular expression"),
+        ({"query": "heron", "since": "the other day"}, "'the other day' is no date: write 2026-01-27"),
+    ):
+        mode = "regex" if arguments["query"] == "[" else "words"
+        text, is_error = called(place, "search_history", mode=mode, **arguments)
+        assert is_error
+        assert words in text
+    text, is_error = called(Place(str(tmp_path), ROOT), "search_history", query="heron")
+    assert is_error
+    assert "`retold sync`" in text

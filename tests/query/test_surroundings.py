@@ -1,0 +1,102 @@
+"""What is shown of a text is cleaned before it is cut out: half of a secret is none that anybody knows."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from made_talks import FORMS, Turn
+from retold.archive.record import Record
+from retold.query.language import parse
+from retold.query.marks import marks
+from retold.query.recall import recalled
+from retold.query.search import Search
+from retold.query.surroundings import AROUND, shown
+from retold.query.wanted import Wanted
+from retold.redaction.redactor import Redactor
+from synced import synced
+
+SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
+QUERY = parse("heron")
+
+
+def without_secret(text: str) -> str:
+    return text.replace(SECRET, "[gone]")
+
+
+def line(text: str) -> str:
+    """Return what is shown of a text, where it is cleaned."""
+    found, places = shown(text, marks(text, QUERY), QUERY, without_secret)
+    assert all(found[start:end] == "heron" for start, end in places)
+    return found
+
+
+@pytest.mark.parametrize("gap", range(60, 100, 3))
+def test_no_half_of_a_secret_is_shown(gap: int) -> None:
+    # At the edge of a line of 160 characters, wherever that is.
+    text = f"{SECRET} {'x' * (gap - 2)} heron {'y' * (gap - 2)} {SECRET}"
+    assert not set(re.findall(r"\w+", line(text))) & {SECRET[:length] for length in range(4, 41)}
+    assert "a1B2c3" not in line(text)
+    assert "heron" in line(text)
+
+
+@pytest.mark.parametrize("offset", range(-45, 46, 3))
+def test_a_secret_that_is_cut_where_cleaning_begins_is_not_shown(offset: int) -> None:
+    filler = "word " * ((AROUND + offset) // 5) + "w" * ((AROUND + offset) % 5)
+    for text in (f"{'z ' * 9_000}{SECRET} {filler} heron", f"heron {filler} {SECRET}{' z' * 9_000}"):
+        assert "a1B2c3" not in line(text)
+        assert "heron" in line(text)
+
+
+@pytest.mark.parametrize("offset", range(-45, 46, 3))
+def test_where_nothing_is_left_to_mark_the_edge_is_not_shown_either(offset: int) -> None:
+    filler = "word " * ((AROUND + offset) // 5) + "w" * ((AROUND + offset) % 5)
+    text = f"{'z ' * 9_000}{SECRET} {filler} heron {filler} {SECRET}{' z' * 9_000}"
+    found, places = shown(
+        text, marks(text, QUERY), QUERY, lambda told: without_secret(told).replace("heron", "-")
+    )
+    assert not places
+    assert not any(SECRET[start : start + 6] in found for start in range(len(SECRET) - 5))
+
+
+def test_what_stands_before_a_place_may_all_go() -> None:
+    # What is taken out near the edge brings the place nearer to it.
+    assert (
+        line(f"{'z ' * 9_000}{f'{SECRET} ' * 99} heron {f'{SECRET} ' * 99}{'z ' * 9_000}").count("heron") == 1
+    )
+
+
+def test_a_word_that_was_part_of_a_secret_is_not_shown() -> None:
+    text = "keep this: heron-4711 and nothing else"
+    found, places = shown(text, marks(text, QUERY), QUERY, lambda told: told.replace("heron-4711", "[gone]"))
+    assert (found, places) == ("keep this: [gone] and nothing else", [])
+
+
+def test_only_what_is_near_is_cleaned() -> None:
+    seen: list[str] = []
+
+    def clean(text: str) -> str:
+        seen.append(text)
+        return text
+
+    text = f"{'z ' * 1_000_000}heron{' z' * 1_000_000}"
+    shown(text, marks(text, QUERY), QUERY, clean)
+    assert [len(one) for one in seen] == [2 * AROUND + len("heron")]
+
+
+def test_searches_and_recall_show_what_was_cleaned(tmp_path: Path) -> None:
+    filler = "the quick brown fox jumps over the lazy dog " * 300
+    talk = [
+        Turn(f"{filler} token {SECRET} of the heron {filler}", f"heron {SECRET}", f"The heron has {SECRET}."),
+    ]
+    FORMS["claude"].write(tmp_path / "home", 1, talk)
+    synced(tmp_path / "retold", {"HOME": str(tmp_path / "home")})
+    with Record(str(tmp_path / "retold")) as record:
+        for clean, is_there in ((None, True), (Redactor().redacted_text, False)):
+            searched = list(Search(record, QUERY, Wanted(), clean=clean).conversations(5))
+            asked = recalled(record, "where was the heron", [], 5, clean=clean)
+            for found in (searched, asked):
+                snippets = [hit.snippet for one in found for hit in one.hits]
+                assert snippets
+                assert all("heron" in snippet for snippet in snippets)
+                assert any("a1B2c3" in snippet for snippet in snippets) is is_there
