@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import mcp_types as types
@@ -64,7 +65,7 @@ class Counter:
         self, _context: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """Tell of all tools."""
-        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS])
+        return types.ListToolsResult(tools=list(_listed()))
 
     async def called(self, _context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Answer a call; what cannot be answered is told to the agent, which may ask better."""
@@ -83,6 +84,12 @@ def _text(tool: Tool, reply: Reply) -> str:
     if not reply.passages:
         return f"{tool.nothing} {reply.note}".rstrip()
     return fenced(reply, f'There is more: call {tool.name} with the same arguments and cursor "{{cursor}}".')
+
+
+@cache
+def _listed() -> tuple[types.Tool, ...]:
+    """Return what is told of all tools: it never changes, and takes a while to make."""
+    return tuple(map(_described, TOOLS))
 
 
 def _described(tool: Tool) -> types.Tool:
