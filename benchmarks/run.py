@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import archiving
+import asking
 import counter
 import counting
 import decoding
@@ -46,6 +47,7 @@ GROUPS = {
     "stats": Group("Stats", counting.measures),
     "search": Group("Search", searching.search_measures),
     "page": Group("The local page", serving.measures),
+    "mcp": Group("The tools for agents", asking.measures),
     "known": Group("Known items", known_items.known_measures),
     "redaction": Group("Redaction", redacting.measures),
     "large": Group("Search in 2 GB", searching.large_measures),

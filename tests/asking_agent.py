@@ -57,7 +57,7 @@ class Agent:
         """Return what a talk with the server comes to; refusals of the protocol are raised as themselves."""
 
         async def run() -> T | BaseException:
-            async with Client(made_server(self.desk)) as client:
+            async with Client(made_server(self.desk, repr)) as client:
                 try:
                     return await talk(client)
                 except Exception as error:  # noqa: BLE001 - the client would wrap it in a group

@@ -13,9 +13,9 @@ import pytest
 
 from herons import QUESTION, heron_person
 from persons import Person, is_root
+from retold.serving.names import Names
 from retold.web import browser, peers
 from retold.web.entrance import LASTS, MOST, Entrance
-from retold.web.names import Names
 from served import PATIENCE, Visit, served
 
 TOKEN = "quokka-" * 3

@@ -12,7 +12,8 @@ import pytest
 
 from herons import QUESTION, heron_person
 from retold.archive.record import Record
-from retold.web import app, connection, guard
+from retold.serving import connection
+from retold.web import app, guard
 from retold.web import request as web_request
 from retold.web.answer import Answer, Asked, Moved, Page, Sent
 from retold.web.guard import STRANGERS

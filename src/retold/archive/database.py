@@ -51,13 +51,13 @@ def connected(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
     return connection
 
 
-def reading(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
+def reading(path: str, mark: int, steps: Sequence[str], patience: int = PATIENCE) -> apsw.Connection:
     """Return a connection that only reads; raises FileNotFoundError where nothing was made yet."""
     if not os.path.exists(path):
         raise FileNotFoundError(path)
     try:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-        connection.set_busy_timeout(PATIENCE)
+        connection.set_busy_timeout(patience)
         if _version(connection, path, mark, steps) < len(steps):
             _bring_up(connection, path, mark, steps)
         connection.execute("PRAGMA query_only = 1")

@@ -27,7 +27,9 @@ class Index:
         Whoever opens it often does better without files in its memory: they are put there anew each time.
         """
         self.files = [
-            IndexFile(shard_path(record.folder, number), record.path, is_mapped=is_mapped)
+            IndexFile(
+                shard_path(record.folder, number), record.path, is_mapped=is_mapped, patience=record.patience
+            )
             for number in range(SHARDS)
         ]
         for file in self.files:

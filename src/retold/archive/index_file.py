@@ -7,7 +7,7 @@ import os
 import apsw
 
 from retold.archive.conditions import Condition, clause
-from retold.archive.database import PATIENCE, IndexDamaged
+from retold.archive.database import PATIENCE, IndexDamaged, told
 from retold.archive.originals import Originals
 from retold.archive.texts import MARK, STEPS
 from retold.archive.words import LONGEST_NAME
@@ -96,13 +96,13 @@ class Conditions:
 class IndexFile:
     """One file of the index, with the archive beside it."""
 
-    def __init__(self, path: str, archive: str, *, is_mapped: bool = True) -> None:
+    def __init__(self, path: str, archive: str, *, is_mapped: bool = True, patience: int = PATIENCE) -> None:
         if not os.path.exists(path):
             raise IndexDamaged(f"{path} is missing")
         self.path = path
         try:
             self.connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-            self.connection.set_busy_timeout(PATIENCE)
+            self.connection.set_busy_timeout(patience)
             is_ours = self.connection.pragma("application_id") == MARK
             # Whoever searches needs the tables of the first step alone: the next sync takes the others.
             if not is_ours or not 1 <= self.connection.pragma("user_version") <= len(STEPS):
@@ -112,6 +112,8 @@ class IndexFile:
             self.connection.execute("PRAGMA query_only = 1")
             self._number = os.stat(path).st_ino
             self._begin()
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise told(error, path) from error
         except apsw.Error as error:
             raise IndexDamaged(f"{path} cannot be read ({error})") from error
 
@@ -144,6 +146,8 @@ class IndexFile:
             yield from self.connection.execute(asked, values)
         except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
             raise IndexDamaged(f"{self.path} is damaged ({error})") from error
+        except (apsw.BusyError, apsw.LockedError) as error:
+            raise told(error, self.path) from error
 
     def _found(
         self, asked: str, wanted: Conditions, before: Sequence[Any], behind: Sequence[Any], best: str = ""
@@ -181,8 +185,8 @@ class IndexFile:
     def within(self, table: str, match: str, key: str, wanted: Conditions, most: int) -> Iterator[Found]:
         """Yield the documents of one session that hold something, in its order."""
         asked = "SELECT told.id FROM told JOIN archive.sessions ON sessions.name = told.name WHERE sessions.key = ?"
-        for (told,) in list(self.rows(asked, (key,))):
-            yield from self._found(_WITHIN[table], wanted, (match, told, told, told), (most,))
+        for (told_id,) in list(self.rows(asked, (key,))):
+            yield from self._found(_WITHIN[table], wanted, (match, told_id, told_id, told_id), (most,))
 
     def beginnings(self, without: tuple[str, str] | None, wanted: Conditions, most: int) -> Iterator[Found]:
         """Yield the first document of each session that is meant, the newest first; but of those that hold something."""

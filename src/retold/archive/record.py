@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import zlib
 
-from retold.archive.database import MACHINE, connected, reading, told
+import apsw
+
+from retold.archive.database import MACHINE, PATIENCE, connected, reading, told
 from retold.archive.originals import Originals
 from retold.archive.schema import MARK, STEPS
 
@@ -25,10 +27,13 @@ _WRITING = ("synchronous = NORMAL", "cache_size = -32000", "wal_autocheckpoint =
 class Record:
     """An open archive. What goes wrong with its file is raised as `Stopped`."""
 
-    def __init__(self, folder: str, *, can_write: bool = False) -> None:
-        self.folder = folder
+    def __init__(self, folder: str, *, can_write: bool = False, patience: int = PATIENCE) -> None:
+        """Open it; others who have locked it are waited for, for so many milliseconds."""
+        self.folder, self.patience = folder, patience
         self.path = os.path.join(folder, NAME)
-        self.connection = connected(self.path, MARK, STEPS) if can_write else reading(self.path, MARK, STEPS)
+        self.connection = (
+            connected(self.path, MARK, STEPS) if can_write else reading(self.path, MARK, STEPS, patience)
+        )
         if can_write:
             for setting in _WRITING:
                 self.row(f"PRAGMA {setting}")
@@ -66,6 +71,29 @@ class Record:
         """Hold on to no moment until something is asked again."""
         if self.index is not None:
             self.index.rest()
+
+    def wait(self, patience: int) -> None:
+        """Wait for others, from now on, for so many milliseconds."""
+        self.patience = patience
+        for connection in self._connections():
+            connection.set_busy_timeout(patience)
+
+    def let_go(self) -> None:
+        """Close it, whatever has happened; what a thread is still at closes when that is done."""
+        try:  # noqa: SIM105 - contextlib takes a while to import
+            self.rest()
+        except apsw.Error:
+            pass
+        self.connection.close()
+
+    def interrupt(self) -> None:
+        """Break off what is being asked, in another thread: it raises there."""
+        for connection in self._connections():
+            connection.interrupt()
+
+    def _connections(self) -> list[apsw.Connection]:
+        files = [] if self.index is None else self.index.files
+        return [self.connection, *(file.connection for file in files)]
 
     def version(self) -> int:
         """Return a number that changes when others have written; it is of this connection only."""

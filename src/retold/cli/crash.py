@@ -15,7 +15,7 @@ def crash_log(error: BaseException) -> str:
     told = "".join(traceback.format_exception(error))
     about = f"retold {__version__}, Python {platform.python_version()} on {sys.platform}\n\n{told}"
     folder = os.path.join(retold_home(os.environ), "logs")
-    path = os.path.join(folder, f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S}-{os.getpid()}.log")
+    path = os.path.join(folder, f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}.log")
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with os.fdopen(

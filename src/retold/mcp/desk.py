@@ -6,13 +6,17 @@ import os
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
+from weakref import WeakKeyDictionary
 
 import msgspec
 
-from retold.archive.record import Record, exists
+from retold.archive.database import Stopped
+from retold.archive.index import kept_index
+from retold.archive.record import NAME, Record
 from retold.mcp.cursor import Refused, cursor_of
 from retold.mcp.reply import Reply, replied
 from retold.mcp.tool import Arguments, Asking, Tool
+from retold.projects.matching import is_meant
 from retold.query.places import places
 from retold.query.reach import EVERYTHING, Reach, project_reach
 from retold.query.readers import Readers
@@ -22,6 +26,10 @@ from retold.redaction import Redactor
 
 T = TypeVar("T")
 UNMADE = "there is no archive of conversations yet: the person at this machine makes one with `retold sync`"
+PATIENCE = 2_000
+"""Milliseconds for which a question waits for others who have locked the archive: an agent waits for it, too."""
+_LEAVING = 0.3
+"""Seconds for which those who read are waited for at the end."""
 STOPPED = "The scan was ended before it had seen everything: a simpler pattern, or fewer conversations, may find more."
 NARROW = "Only this project was looked at; the person at this machine opens the others with `retold connect AGENT --scope all`."
 
@@ -44,8 +52,13 @@ class Desk:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self._readers = Readers(place.folder)
+        self._readers = Readers(place.folder, PATIENCE)
         self._scans: Scans | None = None
+        self._roots: WeakKeyDictionary[Record, tuple[int, list[str | None]]] = WeakKeyDictionary()
+
+    def prepare(self) -> None:
+        """Open the archive ahead of the first question."""
+        self._readers.prepare(lambda record: (self.reach(record), kept_index(record, is_meant)))
 
     async def answered(self, tool: Tool, arguments: Arguments) -> Reply:
         """Return an answer; raises Refused with what to ask instead, Stopped where the archive cannot be read."""
@@ -62,9 +75,12 @@ class Desk:
 
     async def asked(self, ask: Callable[[Record], T]) -> T:
         """Return what somebody asks of the archive."""
-        if not exists(self.place.folder):
-            raise Refused(UNMADE)
-        return await self._readers.asked(ask)
+        try:
+            return await self._readers.asked(ask)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise Refused(UNMADE) from error
+        except OSError as error:
+            raise Stopped(f"{os.path.join(self.place.folder, NAME)}: {error.strerror}") from error
 
     async def _scanned(self, job: Job) -> Scanned:
         reach = await self.asked(self.reach)
@@ -86,8 +102,17 @@ class Desk:
         """Return how far a question sees: as far as the server was told at its start, whatever it asks for."""
         if self.place.is_all:
             return EVERYTHING
-        roots = [place.root for place in places(record)]
-        return project_reach(roots, self.place.here, os.path.expanduser("~"), self.place.named)
+        return project_reach(
+            self._known_roots(record), self.place.here, os.path.expanduser("~"), self.place.named
+        )
+
+    def _known_roots(self, record: Record) -> list[str | None]:
+        """Return where conversations took place; they are looked up anew only when others have written."""
+        version, roots = self._roots.get(record, (-1, []))
+        if version != (now := record.version()):
+            roots = [place.root for place in places(record)]
+            self._roots[record] = (now, roots)
+        return roots
 
     def cleaner(self) -> Callable[[str], str]:
         """Return what takes secrets out of the texts of one answer, each by the same name wherever it stands."""
@@ -99,9 +124,9 @@ class Desk:
         home = os.path.expanduser("~")
         return partial(Redactor, home=home) if self.place.is_redacted else None
 
-    def close(self) -> None:
-        """Let go of the archive."""
-        self._readers.close()
+    def close(self) -> bool:
+        """Let go of the archive, whatever is still being asked; tell whether nobody is at it any more."""
+        return self._readers.leave(_LEAVING)
 
 
 def _note(asking: Asking, reply: Reply) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import cache
 from typing import Any
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from retold import __version__
+from retold.mcp.bugs import Bugs, Log
 from retold.mcp.desk import Desk
 from retold.mcp.prompts import Prompts
 from retold.mcp.reply import Reply, fenced
@@ -33,8 +33,8 @@ _ONLY_READS = types.ToolAnnotations(
 Context = ServerRequestContext[Any]
 
 
-def made_server(desk: Desk) -> Server[Any]:
-    """Return a server that answers from a desk."""
+def made_server(desk: Desk, log: Log) -> Server[Any]:
+    """Return a server that answers from a desk; `log` keeps bugs of ours."""
     counter, resources, prompts = Counter(desk), Resources(desk), Prompts(desk)
     server: Server[Any] = Server(
         "retold",
@@ -51,6 +51,7 @@ def made_server(desk: Desk) -> Server[Any]:
         on_completion=resources.completed,
     )
     server.middleware.clear()  # it would tell of every call, if whoever started us had set up telemetry
+    server.middleware.append(Bugs(log))
     return server
 
 
@@ -64,7 +65,7 @@ class Counter:
         self, _context: Context, _params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
         """Tell of all tools."""
-        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS])
+        return types.ListToolsResult(tools=list(_listed()))
 
     async def called(self, _context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         """Answer a call; what cannot be answered is told to the agent, which may ask better."""
@@ -85,6 +86,12 @@ def _text(tool: Tool, reply: Reply) -> str:
     return fenced(reply, f'There is more: call {tool.name} with the same arguments and cursor "{{cursor}}".')
 
 
+@cache
+def _listed() -> tuple[types.Tool, ...]:
+    """Return what is told of all tools: it never changes, and takes a while to make."""
+    return tuple(map(_described, TOOLS))
+
+
 def _described(tool: Tool) -> types.Tool:
     return types.Tool(
         name=tool.name,
@@ -101,13 +108,3 @@ def _result(text: str) -> types.CallToolResult:
 
 def _refusal(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
-
-
-def serve_stdio(desk: Desk) -> None:
-    """Answer over stdin and stdout until they are closed."""
-    asyncio.run(_serve(made_server(desk)))
-
-
-async def _serve(server: Server[Any]) -> None:
-    async with stdio_server() as (given, told):
-        await server.run(given, told, server.create_initialization_options())

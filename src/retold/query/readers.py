@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import os
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import local
 from typing import TypeVar
 
-from retold.archive.record import Record
+from retold.archive.database import MACHINE, PATIENCE, told
+from retold.archive.record import NAME, Record
+from retold.query.turn import Turn
 
 T = TypeVar("T")
 _ARENAS = -8
 """`M_ARENA_MAX`: how many stores of memory there may be."""
 THREADS = 3
 """More would only take the interpreter from each other: all but SQLite and zstd runs one at a time."""
+_OFTEN = 0.01
+"""Seconds after which it is looked again whether all are done."""
 
 
 def _share_memory() -> None:
@@ -28,29 +34,73 @@ def _share_memory() -> None:
 class Readers:
     """A few threads over one archive."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder, self._own = folder, local()
+    def __init__(self, folder: str, patience: int = PATIENCE) -> None:
+        """Take the archive's folder, and for how many milliseconds a question waits for others who have locked it."""
+        self._folder, self._patience, self._own = folder, patience, local()
+        self._turns: set[Turn] = set()
         _share_memory()
         self._threads = ThreadPoolExecutor(THREADS, "reader")
 
     async def asked(self, ask: Callable[[Record], T]) -> T:
-        """Return what somebody asks of the archive, who may take as long as it takes."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, ask)
-
-    def _ask(self, ask: Callable[[Record], T]) -> T:
-        record: Record | None = getattr(self._own, "record", None)
-        if record is None:
-            record = self._own.record = Record(self._folder)
+        """Return what somebody asks of the archive, who may take as long as it takes; or until nobody waits any more."""
+        turn = Turn()
         try:
-            return ask(record)
-        except BaseException:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, ask, turn)
+        except asyncio.CancelledError:
+            turn.leave()
+            raise
+
+    def prepare(self, ask: Callable[[Record], object]) -> None:
+        """Have a thread ask something that makes later questions quick; what goes wrong is told to whoever asks then."""
+        self._threads.submit(self._ask, ask, Turn())
+
+    def _ask(self, ask: Callable[[Record], T], turn: Turn) -> T:
+        self._turns.add(turn)
+        try:
+            return self._answer(ask, turn)
+        finally:
+            self._turns.discard(turn)
+
+    def _answer(self, ask: Callable[[Record], T], turn: Turn) -> T:
+        left = max(self._patience - int((time.monotonic() - turn.since) * 1000), 0)
+        record = self._record(left)
+        try:
+            record.wait(left)  # many who wait for the same lock do not wait one after the other
+            with turn.of(record):
+                answer = ask(record)
+            record.rest()
+        except BaseException as error:
             # Whatever it was, the next one begins with a connection that nothing has happened to.
             self._own.record = None
-            record.connection.close()
+            record.let_go()
+            if isinstance(error, MACHINE):
+                raise told(error, record.path) from error
             raise
-        finally:
-            record.rest()
+        return answer
+
+    def _record(self, patience: int) -> Record:
+        """Return this thread's connection; a new one if another file lies there now: raises OSError if none does."""
+        there = os.stat(os.path.join(self._folder, NAME))
+        number = (there.st_dev, there.st_ino)
+        record: Record | None = getattr(self._own, "record", None)
+        if record is not None and self._own.number != number:
+            record.let_go()
+            record = self._own.record = None
+        if record is None:
+            record = self._own.record = Record(self._folder, patience=patience)
+            self._own.number = number
+        return record
 
     def close(self) -> None:
         """Let go; what is being asked is still answered."""
         self._threads.shutdown(cancel_futures=True)
+
+    def leave(self, seconds: float) -> bool:
+        """Let go of what is being asked, too; tell whether all have heard it within some seconds."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for turn in tuple(self._turns):
+            turn.leave()
+        until = time.monotonic() + seconds
+        while self._turns and time.monotonic() < until:
+            time.sleep(_OFTEN)
+        return not self._turns

@@ -10,14 +10,13 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from retold.web.allowance import Allowance
+from retold.serving.allowance import Allowance
+from retold.serving.server import MOST
 from retold.web.entrance import Entrance
 
 ENTER, STATIC = "/enter", "/static/"
 LONGEST = 8_192
 """Bytes of an address."""
-MOST = 32_768
-"""Bytes of headers: cookies of all servers of this machine are among them."""
 KNOWN, STRANGERS = (400, 200.0), (40, 2.0)
 """How many requests at once, and a second, by those who were let in, and by all others together."""
 _POLICY = (

@@ -1,26 +1,19 @@
-"""The server: on a port of this machine, for as long as the command runs."""
+"""The page, served: on a port of this machine, for as long as the command runs."""
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from threading import current_thread, main_thread
 
 import msgspec
-import uvicorn
 
+from retold.serving.names import LOOPBACK, Names
+from retold.serving.server import Server, bound
 from retold.web.app import application
-from retold.web.connection import Connection
 from retold.web.entrance import Entrance
-from retold.web.guard import ENTER, MOST
+from retold.web.guard import ENTER
 from retold.web.looks import address
-from retold.web.names import LOOPBACK, Names
-
-_CLOSING = 1
-"""Seconds for which open connections are waited for at the end."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -47,24 +40,11 @@ class Web:
     def __init__(self, place: Place) -> None:
         """Take a port; raises OSError if that cannot be had."""
         self._place = place
-        self._socket = _bound(place)
-        self.port: int = self._socket.getsockname()[1]
+        taken = bound(place.host, place.port)
+        self.port: int = taken.getsockname()[1]
         self.entrance = Entrance(self.port, place.token)
         app = application(place.folder, self.entrance, Names(self.port, place.names, place.is_open))
-        self._server = _Server(
-            uvicorn.Config(
-                app,
-                http=Connection,
-                access_log=False,
-                log_config=None,
-                log_level="critical",  # what strangers send is not worth a line; our own bugs are told by the pages
-                server_header=False,
-                proxy_headers=False,
-                ws="none",
-                h11_max_incomplete_event_size=2 * MOST,
-                timeout_graceful_shutdown=_CLOSING,
-            )
-        )
+        self._server = Server(app, taken)
 
     def link(self) -> str:
         """Return a new link that works once, within a minute."""
@@ -76,41 +56,11 @@ class Web:
 
     def run(self, begun: Callable[[], None]) -> None:
         """Serve until the process is told to end; `begun` is called once the port answers."""
-        self._server.begun = begun
-        if current_thread() is main_thread():
-            # To be terminated is to end as with Ctrl-C: what has to be cleared away is.
-            signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with suppress(KeyboardInterrupt):
-            asyncio.run(self._server.serve(sockets=[self._socket]))
+        self._server.run(begun)
 
     def end(self) -> None:
         """End it from another thread."""
-        self._server.should_exit = True
-
-
-class _Server(uvicorn.Server):
-    begun: Callable[[], None] | None = None
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self.begun is not None:
-            self.begun()
-
-
-def _bound(place: Place) -> socket.socket:
-    family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
-    # Said to be TCP: only then asyncio sends answers at once, where else the last piece waits for 40 ms.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    if hasattr(socket, "SO_EXCLUSIVEADDRUSE"):  # on Windows others could else take the same port
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
-    else:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind((place.host, place.port))
-    except OSError:
-        made.close()
-        raise
-    return made
+        self._server.end()
 
 
 def _reached(host: str) -> str:

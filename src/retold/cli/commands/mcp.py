@@ -8,15 +8,26 @@ import sys
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from typing import Any
+
+    from mcp.server.lowlevel import Server
 
     from retold.cli.console import Console
+    from retold.mcp.desk import Desk
 
 SCOPES = ("project", "all")
+TOKEN = "RETOLD_MCP_TOKEN"  # noqa: S105 - the name of a variable
+_MOST_PORT = 65_535
+_INTERRUPTED = 130
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `mcp` understands."""
-    parser.description = "A server of the Model Context Protocol over stdin and stdout: agents start it by themselves, see `retold connect`."
+    parser.description = (
+        "A server of the Model Context Protocol over stdin and stdout: agents start it by themselves, see `retold connect`."
+        " With --http it listens on 127.0.0.1 instead, for whoever sends `Authorization: Bearer TOKEN`: its address is told"
+        f" on stdout; the token is the one in {TOKEN}, or else a new one, told on stderr."
+    )
     parser.add_argument(
         "--scope",
         choices=SCOPES,
@@ -24,28 +35,104 @@ def arguments(parser: ArgumentParser) -> None:
         help="the widest that is given: the project of the folder it is started in (the usual), or all",
     )
     parser.add_argument("--no-redact", action="store_true", help="leave secrets in what is quoted")
+    parser.add_argument("--http", action="store_true", help="over HTTP, until Ctrl-C")
+    parser.add_argument(
+        "--port", type=int, default=0, help="with --http: a port; any that is free if not told"
+    )
+    parser.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="with --http: write the token to a file that only you can read, and do not tell it",
+    )
 
 
 def run(options: Namespace, console: Console) -> int:
     """Serve until whoever started it lets go."""
+    wrong = _wrong(options)
+    if wrong:
+        console.tell(f"retold: {wrong}")
+        return 2
     from retold.ingest.home import retold_home
     from retold.mcp.desk import Desk, Place
-    from retold.mcp.server import serve_stdio
 
-    place = Place(
-        retold_home(os.environ),
-        os.getcwd(),
-        options.scope == "all",
-        not options.no_redact,
-        os.environ.get("PWD"),
-    )
+    here, named = os.getcwd(), os.environ.get("PWD")
+    desk = Desk(Place(retold_home(os.environ), here, options.scope == "all", not options.no_redact, named))
+    desk.prepare()  # while what comes next is imported
+    try:
+        code = _served(desk, options, console)
+    finally:
+        is_done = desk.close()
+    if not is_done:  # a thread is still at a question that nobody waits for
+        console.close()
+        os._exit(code)
+    return code
+
+
+def _wrong(options: Namespace) -> str | None:
+    token = os.environ.get(TOKEN) or None
+    if not options.http:
+        is_for_http = options.port or options.token_file
+        return "--port and --token-file are for --http" if is_for_http else None
+    if not 0 <= options.port <= _MOST_PORT:
+        return f"{options.port} is no port: they go up to {_MOST_PORT}"
+    if token is not None and not (token.isascii() and token.isprintable() and len(token.split()) == 1):
+        return f"{TOKEN} is no token: it must be letters, digits and signs without spaces"
+    return None
+
+
+def _served(desk: Desk, options: Namespace, console: Console) -> int:
+    import logging
+
+    from retold.cli.crash import crash_log
+    from retold.mcp.server import made_server
+
+    logging.getLogger().addHandler(logging.NullHandler())  # what others send us is not for the terminal
+    server = made_server(desk, crash_log)
+    if options.http:
+        return _over_http(server, options, console)
+    from retold.mcp.stdio import serve_stdio
+
     if sys.stdin.isatty():
         console.tell(
             "retold: waiting for an agent to speak; `retold connect` lets one start this; Ctrl-D ends"
         )
-    desk = Desk(place)
-    try:
-        serve_stdio(desk)
-    finally:
-        desk.close()
+    import signal
+
+    return _INTERRUPTED if serve_stdio(server) == signal.SIGINT else 0
+
+
+def _over_http(server: Server[Any], options: Namespace, console: Console) -> int:
+    from secrets import token_urlsafe
+
+    from retold.mcp.http import SHORTEST, Http
+
+    chosen = os.environ.get(TOKEN)
+    if chosen and len(chosen) < SHORTEST:
+        console.tell(f"retold: {TOKEN} is too short: at least {SHORTEST} characters")
+        return 2
+    token = chosen or token_urlsafe(32)
+    http = Http(server, options.port, token)
+    if options.token_file:
+        _keep(token, options.token_file)
+
+    def begin() -> None:
+        console.line(http.address)
+        console.out.flush()
+        if options.token_file:
+            console.tell(f"retold: the token is in {options.token_file}; Ctrl-C ends")
+        else:
+            told = f"that of {TOKEN}" if chosen else token
+            console.tell(f"retold: the token is {told}; Ctrl-C ends")
+
+    http.run(begin)
     return 0
+
+
+def _keep(token: str, path: str) -> None:
+    """Write a token where only its owner can read it, in a file that nobody else has open."""
+    draft = f"{path}.{os.getpid()}.new"
+    with os.fdopen(
+        os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as file:
+        file.write(f"{token}\n")
+    os.replace(draft, path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Literal
+from itertools import chain
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -23,8 +24,13 @@ from retold.query.search import Search
 from retold.query.shelf import held_rows
 from retold.query.wanted import Wanted
 
+if TYPE_CHECKING:
+    from retold.query.ranking import Ranked
+
 _MOST = 200
 """Conversations that one question is told of, over all its pages."""
+_FEW = 20
+"""Those that are looked for at first: more are seldom told, and take several times as long to find."""
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
@@ -62,7 +68,17 @@ def _searched(asking: Asking, arguments: Arguments) -> Iterable[Holding]:
         raise Refused(f"{unclear.message} (character {unclear.place + 1} of the query)") from unclear
     wanted.sessions += narrowed(asking, arguments)
     search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant), asking.clean)
-    return map(holding_of, search.told(search.found(_MOST)[asking.first : _MOST]))
+    return map(holding_of, chain.from_iterable(map(search.told, _found(search, asking.first))))
+
+
+def _found(search: Search, first: int) -> Iterator[Ranked]:
+    """Yield what is found, from the first that is wanted on; what is far behind is looked for when all else was told."""
+    near = search.found(_FEW)[:_MOST]
+    yield near[first:]
+    if len(near) >= _FEW:  # else there is no more
+        known = {session for session, *_ in near}
+        far = [one for one in search.found(_MOST) if one[0] not in known]
+        yield far[max(first - len(near), 0) : _MOST - len(near)]
 
 
 def _scan(arguments: Arguments) -> Job | None:

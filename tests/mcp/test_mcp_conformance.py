@@ -1,0 +1,223 @@
+"""Every tool as it is told to agents, whatever it is called with, and what programs of others say of the server.
+
+The tools are taken from the registry: one that is added is looked at without a change here.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import mcp_types as types
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from mcp.shared.exceptions import MCPError
+
+from conftest import available
+from mcp_arguments import Json, fitting, plain, strange
+from mcp_peers import INSPECTOR, Inspector, installed
+from real_cli import cache_folder
+from retold.archive.record import Record
+from retold.mcp.budget import LEAST, MOST, tokens
+from retold.mcp.desk import Desk, Place
+from retold.mcp.server import Counter
+from retold.mcp.tool import Tool
+from retold.mcp.tools import TOOLS
+from retold.query.scanned import Job, Scanned
+from spoken import TOKEN, client, over_http, said
+
+WORDS = [
+    "the",
+    "test",
+    "error",
+    "bread OR test",
+    "fix*",
+    "file:py",
+    "crumb",
+    "1.0",
+    "7d",
+    "yesterday",
+    "gemini",
+]
+every_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+
+
+@pytest.fixture(scope="module")
+def counter(demo_env: dict[str, str]) -> Iterator[Counter]:
+    """What answers calls, over the demo archive; a bug of ours is raised."""
+
+    async def scanned(_self: Desk, _job: Job) -> Scanned:
+        return Scanned(end="stopped")  # processes have their own tests
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Desk, "_scanned", scanned)
+        desk = Desk(Place(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
+        yield Counter(desk)
+        assert desk.close()
+
+
+@pytest.fixture(scope="module")
+def words(demo_env: dict[str, str]) -> list[str]:
+    """Words of the demo archive, its keys among them."""
+    with Record(demo_env["RETOLD_HOME"]) as record:
+        keys = [key for (key,) in record.rows("SELECT key FROM sessions ORDER BY ended_at DESC LIMIT 5")]
+        files = [path for (path,) in record.rows("SELECT DISTINCT path FROM files ORDER BY path LIMIT 5")]
+    return [*WORDS, *keys, *files]
+
+
+def called(counter: Counter, tool: Tool, arguments: Mapping[str, Any]) -> types.CallToolResult:
+    params = types.CallToolRequestParams(name=tool.name, arguments=dict(arguments))
+    return asyncio.run(counter.called(None, params))  # type: ignore[arg-type]  # no tool looks at the context
+
+
+# What is told of them ---------------------------------------------------------------------------------------------
+
+
+@every_tool
+def test_a_tool_tells_what_it_takes_in_a_schema_that_every_agent_reads(tool: Tool) -> None:
+    schema = tool.schema()
+    Draft202012Validator.check_schema(schema)
+    told = json.dumps(schema)
+    assert "$ref" not in told
+    assert "$defs" not in told
+    assert schema["type"] == "object"
+    assert schema["additionalProperties"] is False
+    assert all(about.get("description") for about in schema["properties"].values())
+    assert tool.name.replace("_", "").isalnum()
+    assert len(tool.name) <= 40  # agents put the server's name before it, and take 63 at most
+    assert tool.about
+    assert tool.title
+
+
+@every_tool
+def test_defaults_are_what_the_schema_allows(tool: Tool) -> None:
+    for about in tool.schema()["properties"].values():
+        if "default" in about:
+            Draft202012Validator(about).validate(about["default"])
+
+
+# What they are called with ----------------------------------------------------------------------------------------
+
+
+@every_tool
+@given(data=st.data())
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_whatever_a_tool_is_called_with_it_answers(
+    counter: Counter, words: list[str], tool: Tool, data: st.DataObject
+) -> None:
+    arguments = data.draw(strange(tool, words))
+    result = called(counter, tool, arguments)
+    text = said(result)
+    assert text
+    text.encode()
+    is_right = Draft202012Validator(tool.schema()).is_valid(arguments)
+    if not is_right:
+        assert result.is_error, (arguments, text)
+
+
+@every_tool
+@given(data=st.data())
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+def test_an_answer_keeps_to_its_budget_on_every_page(
+    counter: Counter, words: list[str], tool: Tool, data: st.DataObject
+) -> None:
+    budget = data.draw(st.integers(LEAST, MOST) | st.integers(LEAST, LEAST + 50))
+    arguments = {
+        name: value
+        for name, value in data.draw(fitting(tool, words)).items()
+        if name not in ("cursor", "budget")
+    }
+    cursor, seen = "", set()
+    for _ in range(6):
+        text = said(called(counter, tool, {**arguments, "budget": budget, "cursor": cursor}))
+        assert tokens(text) <= budget, (arguments, budget, cursor)
+        *_, more = text.rpartition('and cursor "')
+        cursor = more.partition('"')[0] if text.rstrip().endswith('".') and "There is more" in text else ""
+        if not cursor:
+            break
+        assert cursor not in seen  # it goes on, and not in circles
+        seen.add(cursor)
+
+
+def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(counter: Counter) -> None:
+    with pytest.raises(MCPError, match="no tool made_up: there are"):
+        asyncio.run(counter.called(None, types.CallToolRequestParams(name="made_up")))  # type: ignore[arg-type]
+
+
+def test_every_tool_answers_the_sdks_client(demo_env: dict[str, str]) -> None:
+    async def ask() -> None:
+        async with client({**os.environ, **demo_env}) as spoken:
+            listed = await spoken.list_tools()
+            assert [tool.name for tool in listed.tools] == [tool.name for tool in TOOLS]
+            for tool in TOOLS:
+                answer = said(await spoken.call_tool(tool.name, plain(tool, "test")))
+                assert "bug of retold's" not in answer
+
+    asyncio.run(ask())
+
+
+# What others say --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def inspector(tmp_path_factory: pytest.TempPathFactory) -> Inspector:
+    with available():
+        folder = installed(cache_folder(os.environ), "inspector", INSPECTOR)
+    return Inspector(folder, tmp_path_factory.mktemp("inspector"))
+
+
+def _inspected(inspector: Inspector, target: list[str], options: list[str]) -> None:
+    def ask(*more: str) -> Json:
+        return inspector.asked([*target, *options, *more])
+
+    assert [tool["name"] for tool in ask("--method", "tools/list")["tools"]] == [tool.name for tool in TOOLS]
+    found = ask(
+        "--method", "tools/call", "--tool-name", "search_history", "--tool-arg", "query=test", "budget=500"
+    )
+    assert not found["isError"]
+    assert "Quoted history" in found["content"][0]["text"]
+
+
+def test_the_inspector_is_content_over_pipes(inspector: Inspector, demo_env: dict[str, str]) -> None:
+    given = [part for name in sorted(demo_env) for part in ("-e", f"{name}={demo_env[name]}")]
+    path = ["-e", f"PYTHONPATH={os.environ['PYTHONPATH']}"] if "PYTHONPATH" in os.environ else []
+    _inspected(inspector, [*given, *path, sys.executable, "-m", "retold", "mcp", "--scope", "all"], [])
+
+
+def test_the_inspector_is_content_over_http(inspector: Inspector, demo_env: dict[str, str]) -> None:
+    with over_http({**os.environ, **demo_env}) as server:
+        _inspected(
+            inspector, [server.address], ["--transport", "http", "--header", f"Authorization: Bearer {TOKEN}"]
+        )
+
+
+def test_the_inspector_lists_whatever_the_server_says_it_has(
+    inspector: Inspector, demo_env: dict[str, str]
+) -> None:
+    async def has() -> list[str]:
+        async with client({**os.environ, **demo_env}, mode="legacy") as spoken:
+            told = spoken.server_capabilities
+            methods = {"resources/list": told.resources, "resources/templates/list": told.resources}
+            methods["prompts/list"] = told.prompts  # type: ignore[assignment]  # all of them may be None
+            return [method for method, capability in methods.items() if capability is not None]
+
+    with over_http({**os.environ, **demo_env}) as server:
+        for method in asyncio.run(has()):
+            options = [
+                "--transport",
+                "http",
+                "--header",
+                f"Authorization: Bearer {TOKEN}",
+                "--method",
+                method,
+            ]
+            (listed,) = [
+                value
+                for value in inspector.asked([server.address, *options]).values()
+                if isinstance(value, list)
+            ]
+            assert listed
