@@ -1,5 +1,7 @@
 """What passes between retold and an agent that is to ask it: how the server is started, what is said of it, and what to write."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,12 @@ class Server(msgspec.Struct, frozen=True):
     """Variables that say where things are: agents do not hand on all that they have."""
     version: str
 
+    @property
+    def entry(self) -> dict[str, Any]:
+        """As every agent's settings have it."""
+        told = {"command": self.command, "args": list(self.arguments)}
+        return {**told, "env": self.env} if self.env else told
+
 
 class Guide(msgspec.Struct, frozen=True):
     """What a model is told about the tools."""
@@ -29,6 +37,17 @@ class Guide(msgspec.Struct, frozen=True):
     context: str
     recall: str
     """What to do when something is to be recalled."""
+
+    def skill(self, signed: str, front: Sequence[str] = (), asked: str = "") -> str:
+        """Return the skill of that name, signed; an agent may want more in front, and what is asked behind."""
+        head = "\n".join(["name: recall", f"description: {self.summary} {self.occasions}", *front])
+        pieces = [
+            f"---\n{head}\n---",
+            self.recall,
+            *([f"What is asked: {asked}"] if asked else []),
+            f"<!-- {signed} -->",
+        ]
+        return "\n\n".join(pieces) + "\n"
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -75,3 +94,13 @@ class ConnectPlan(msgspec.Struct, frozen=True):
     """What a person types before what is to be recalled."""
     is_trust_needed: bool
     """Whether the agent starts no server in a folder that it was not told to trust."""
+
+
+def signature(agent: str) -> str:
+    """Return what stands in every file of ours, so that it is known again and nobody wonders."""
+    return f"Written by `retold connect {agent}`, and removed by `retold connect {agent} --remove`."
+
+
+def as_json(value: dict[str, Any]) -> str:
+    """Return a value as the text of a file."""
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

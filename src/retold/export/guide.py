@@ -38,8 +38,7 @@ RECALL = f"""\
 Find out what earlier conversations say about what is asked, with the tools of the MCP server `retold`:
 `search_history` with a few telling words first; `find_fix` if it is about an error, or if words find nothing,
 `find_decisions` if about a decision, `file_history` if about a file, `recent_work` or `project_brief` if nothing in
-particular is asked. Read on with `read_session` where a passage is not
-enough. Then answer in a few sentences.
+particular is asked. Read on with `read_session` where a passage is not enough. Then answer in a few sentences.
 
 {CITING}
 

@@ -5,25 +5,24 @@ being installed and without being asked for; `plugin init` of that version puts 
 and so refused in a headless run, unless the user's settings allow them.
 """
 
-import json
-
-from retold.agents.connection import NAME, Connection, ConnectPlan, ListItem, OwnFile
+from retold.agents.connection import NAME, Connection, ConnectPlan, ListItem, OwnFile, as_json, signature
 from retold.agents.protocol import Home
 
-WRITTEN = "Written by `retold connect claude`, and removed by `retold connect claude --remove`."
+WRITTEN = signature("claude")
 TOOLS = f"mcp__plugin_{NAME}_{NAME}"
 """What the names of its tools begin with; as a permission, all of them."""
+FRONT = ('argument-hint: "[what]"', f"allowed-tools: {TOOLS}")
 
 
 def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
     """Return the plugin and the permission."""
     folder = home.path / "skills" / NAME
     texts = {
-        ".claude-plugin/plugin.json": _json(_manifest(connection)),
-        "skills/recall/SKILL.md": _skill(connection),
+        ".claude-plugin/plugin.json": as_json(_manifest(connection)),
+        "skills/recall/SKILL.md": connection.guide.skill(WRITTEN, FRONT, "$ARGUMENTS"),
     }
     if connection.hooks is not None:
-        texts["hooks/hooks.json"] = _json(connection.hooks)
+        texts["hooks/hooks.json"] = as_json(connection.hooks)
     files = tuple(OwnFile(folder / path, text) for path, text in texts.items())
     allowed = ListItem(home.path / "settings.json", ("permissions", "allow"), TOOLS)
     return ConnectPlan(folder, files, (allowed,), "/recall", is_trust_needed=False)
@@ -31,33 +30,10 @@ def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
 
 def _manifest(connection: Connection) -> dict[str, object]:
     server = connection.server
-    told = {"command": server.command, "args": list(server.arguments)}
     return {
         "name": NAME,
         "version": server.version,
         "description": f"{connection.guide.summary} {WRITTEN}",
         "author": {"name": NAME},
-        "mcpServers": {NAME: {**told, "env": server.env} if server.env else told},
+        "mcpServers": {NAME: server.entry},
     }
-
-
-def _skill(connection: Connection) -> str:
-    guide = connection.guide
-    return f"""\
----
-name: recall
-description: {guide.summary} {guide.occasions}
-argument-hint: "[what]"
-allowed-tools: {TOOLS}
----
-
-{guide.recall}
-
-What is asked: $ARGUMENTS
-
-<!-- {WRITTEN} -->
-"""
-
-
-def _json(value: dict[str, object]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"

@@ -3,40 +3,20 @@
 Run with 0.166.0. It has no place for a command of its own: a skill is called with `$recall`, or by the model.
 """
 
-from retold.agents.connection import NAME, Connection, ConnectPlan, OwnFile, Table
+from retold.agents.connection import NAME, Connection, ConnectPlan, OwnFile, Table, signature
 from retold.agents.protocol import Home
 
-WRITTEN = "Written by `retold connect codex`, and removed by `retold connect codex --remove`."
+WRITTEN = signature("codex")
 
 
 def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
     """Return the server and the skill."""
-    server = connection.server
-    told = {"command": server.command, "args": list(server.arguments)}
-    table = Table(
-        home.path / "config.toml",
-        ("mcp_servers", NAME),
-        {**told, "env": server.env} if server.env else told,
-    )
+    table = Table(home.path / "config.toml", ("mcp_servers", NAME), connection.server.entry)
     folder = home.path / "skills" / "recall"
     return ConnectPlan(
         folder,
-        (OwnFile(folder / "SKILL.md", _skill(connection)),),
+        (OwnFile(folder / "SKILL.md", connection.guide.skill(WRITTEN)),),
         (table,),
         "$recall",
         is_trust_needed=False,
     )
-
-
-def _skill(connection: Connection) -> str:
-    guide = connection.guide
-    return f"""\
----
-name: recall
-description: {guide.summary} {guide.occasions}
----
-
-{guide.recall}
-
-<!-- {WRITTEN} -->
-"""

@@ -6,11 +6,11 @@ even declared in a headless run unless a policy of the user's allows it, and wha
 
 import json
 
-from retold.agents.connection import NAME, Connection, ConnectPlan, OwnFile
+from retold.agents.connection import NAME, Connection, ConnectPlan, OwnFile, as_json, signature
 from retold.agents.protocol import Home
 
 CONTEXT = "RETOLD.md"
-WRITTEN = "Written by `retold connect gemini`, and removed by `retold connect gemini --remove`."
+WRITTEN = signature("gemini")
 POLICY = f"""\
 # {WRITTEN}
 # All tools of this server only read: the archive of your own conversations.
@@ -28,13 +28,13 @@ def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
     folder = home.path / "extensions" / NAME
     guide = connection.guide
     texts = {
-        "gemini-extension.json": _json(_manifest(connection)),
+        "gemini-extension.json": as_json(_manifest(connection)),
         CONTEXT: guide.context + f"\n<!-- {WRITTEN} -->\n",
         "commands/recall.toml": _command(connection),
-        "skills/recall/SKILL.md": _skill(connection),
+        "skills/recall/SKILL.md": connection.guide.skill(WRITTEN),
     }
     if connection.hooks is not None:
-        texts["hooks/hooks.json"] = _json(connection.hooks)
+        texts["hooks/hooks.json"] = as_json(connection.hooks)
     files = [OwnFile(folder / path, text) for path, text in texts.items()]
     policy = OwnFile(home.path / "policies" / f"{NAME}.toml", POLICY)
     return ConnectPlan(folder, (*files, policy), (), "/recall", is_trust_needed=True)
@@ -42,12 +42,11 @@ def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
 
 def _manifest(connection: Connection) -> dict[str, object]:
     server = connection.server
-    told = {"command": server.command, "args": list(server.arguments)}
     return {
         "name": NAME,
         "version": server.version,
         "description": f"{connection.guide.summary} {WRITTEN}",
-        "mcpServers": {NAME: {**told, "env": server.env} if server.env else told},
+        "mcpServers": {NAME: server.entry},
         "contextFileName": CONTEXT,
     }
 
@@ -63,21 +62,3 @@ prompt = '''
 What is asked: {{{{args}}}}
 '''
 """
-
-
-def _skill(connection: Connection) -> str:
-    guide = connection.guide
-    return f"""\
----
-name: recall
-description: {guide.summary} {guide.occasions}
----
-
-{guide.recall}
-
-<!-- {WRITTEN} -->
-"""
-
-
-def _json(value: dict[str, object]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
