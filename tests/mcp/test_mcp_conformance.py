@@ -24,6 +24,7 @@ from real_cli import cache_folder
 from retold.archive.record import Record
 from retold.mcp.budget import LEAST, MOST, tokens
 from retold.mcp.desk import Desk, Place
+from retold.mcp.prompts import PROMPTS
 from retold.mcp.server import Counter
 from retold.mcp.tool import Tool
 from retold.mcp.tools import TOOLS
@@ -189,35 +190,23 @@ def test_the_inspector_is_content_over_pipes(inspector: Inspector, demo_env: dic
 
 
 def test_the_inspector_is_content_over_http(inspector: Inspector, demo_env: dict[str, str]) -> None:
+    options = ["--transport", "http", "--header", f"Authorization: Bearer {TOKEN}"]
     with over_http({**os.environ, **demo_env}) as server:
-        _inspected(
-            inspector, [server.address], ["--transport", "http", "--header", f"Authorization: Bearer {TOKEN}"]
-        )
+        _inspected(inspector, [server.address], options)
 
 
-def test_the_inspector_lists_whatever_the_server_says_it_has(
-    inspector: Inspector, demo_env: dict[str, str]
-) -> None:
-    async def has() -> list[str]:
-        async with client({**os.environ, **demo_env}, mode="legacy") as spoken:
-            told = spoken.server_capabilities
-            methods = {"resources/list": told.resources, "resources/templates/list": told.resources}
-            methods["prompts/list"] = told.prompts  # type: ignore[assignment]  # all of them may be None
-            return [method for method, capability in methods.items() if capability is not None]
-
+def test_the_inspector_reads_resources_and_prompts(inspector: Inspector, demo_env: dict[str, str]) -> None:
+    options = ["--transport", "http", "--header", f"Authorization: Bearer {TOKEN}", "--method"]
     with over_http({**os.environ, **demo_env}) as server:
-        for method in asyncio.run(has()):
-            options = [
-                "--transport",
-                "http",
-                "--header",
-                f"Authorization: Bearer {TOKEN}",
-                "--method",
-                method,
-            ]
-            (listed,) = [
-                value
-                for value in inspector.asked([server.address, *options]).values()
-                if isinstance(value, list)
-            ]
-            assert listed
+
+        def ask(*more: str) -> Json:
+            return inspector.asked([server.address, *options, *more])
+
+        *_, last = ask("resources/list")["resources"]
+        (read,) = ask("resources/read", "--uri", last["uri"])["contents"]
+        assert "Quoted history" in read["text"]
+        assert ask("resources/templates/list")["resourceTemplates"]
+        offered = [prompt["name"] for prompt in ask("prompts/list")["prompts"]]
+        assert offered == [offer.name for offer in PROMPTS]
+        (message,) = ask("prompts/get", "--prompt-name", "retrospective")["messages"]
+        assert "a brief" in message["content"]["text"]
