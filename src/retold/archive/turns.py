@@ -1,4 +1,4 @@
-"""Turns as the archive counts them: each begins with a person's prompt, and whatever comes before the first is of the first."""
+"""Where people and agents spoke in a session, as the archive knows it without reading the session."""
 
 from __future__ import annotations
 
@@ -9,18 +9,16 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
 
 
-def turn_of(record: Record, session: int, seq: int) -> int:
-    """Return the number of the turn that a place in the timeline is in, from 1."""
-    asked = "SELECT count(*) FROM messages WHERE session = ? AND seq <= ? AND is_prompt"
-    found = record.row(asked, (session, seq))
-    return max(1, found[0] if found else 1)
-
-
-def turn_places(record: Record, session: int) -> list[int]:
-    """Return where each turn begins in the timeline; the first does at its start."""
+def prompt_places(record: Record, session: int) -> list[int]:
+    """Return where in the timeline somebody said something that was not copied as a mere message."""
     asked = "SELECT seq FROM messages WHERE session = ? AND is_prompt ORDER BY seq"
-    prompts = [seq for (seq,) in record.rows(asked, (session,))]
-    return [0, *prompts[1:]]
+    return [seq for (seq,) in record.rows(asked, (session,))]
+
+
+def has_copied_words(record: Record, session: int) -> bool:
+    """Tell whether there may be words of a person in it that count as prompts in another session alone."""
+    asked = "SELECT 1 FROM messages WHERE session = ? AND copied AND role = 'user' AND NOT is_event AND NOT is_prompt"
+    return record.row(asked, (session,)) is not None
 
 
 def answer_places(record: Record, session: int) -> Iterator[int]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from retold.archive.conditions import Condition, of_key
-from retold.archive.turns import turn_of
 from retold.export.edits import Edit, changed_by, edits_of
 from retold.export.quoting import Quoting
 from retold.export.transcript import fate_of, plural
 from retold.ingest.slices import slices
+from retold.ingest.turning import turn_of
 from retold.mcp.citing import cleanly_cited, moment
 from retold.mcp.passage import Passage
 from retold.mcp.tool import Asking
@@ -81,7 +81,7 @@ def _edit(asking: Asking, card: Glance, quoting: Quoting, edit: Edit) -> str:
     message = quoting.entry(edit.message)
     part = message.parts[edit.place] if isinstance(message, Message) else None
     call = part if isinstance(part, ToolCall) else edit.call
-    turn = turn_of(asking.record, card.session, edit.seq)
+    turn = turn_of(asking.record, card.session, card.key, edit.seq)
     became = [word for word in (call.status if call.status != "success" else "", fate_of(message)) if word]
     told = f" ({', '.join(became)})" if became else ""
     at = moment(call.at or message.at)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from retold.archive.turns import turn_places
 from retold.export.quoting import Quoting
 from retold.export.transcript import Wanted
 from retold.export.worked import one_line, worked
+from retold.ingest.turning import turn_places
 from retold.mcp.passage import Passage
 from retold.mcp.reading import told, top
 from retold.mcp.tool import Asking
@@ -22,7 +22,7 @@ _MOST_PROMPTS = 40
 def summed_up(asking: Asking, card: Glance) -> Iterator[Passage]:
     """Yield what to know of it, the shortest first."""
     quoting = Quoting(asking.record, card.key, asking.redactors)
-    begins = turn_places(asking.record, card.session)
+    begins = turn_places(asking.record, card.session, card.key)
     yield from top(quoting, len(begins))
     yield Passage("what it came to", "\n".join(worked(asking.record, card, quoting)), is_clean=True)
     yield Passage("what was asked", "\n".join(_prompts(quoting, begins)), is_clean=True)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 
-from retold.archive.turns import turn_of
+from retold.analysis.places import Place as Gleaned
+from retold.ingest.turning import turn_places
 from retold.mcp.tool import Asking
 from retold.query.holding import Holding, Place
 
@@ -12,13 +14,19 @@ _WHOLE = "about it"
 """The place of a title, or of a tag."""
 
 
-def place_lines(asking: Asking, holding: Holding) -> Iterator[str]:
+def place_lines(asking: Asking, key: str, holding: Holding) -> Iterator[str]:
     """Yield the places at which the words of a question stand."""
-    return (_line(asking, holding.session, place) for place in holding.places)
+    begins = turn_places(asking.record, holding.session, key)
+    return (_line(begins, place) for place in holding.places)
 
 
-def _line(asking: Asking, session: int, place: Place) -> str:
-    turn = f"turn {turn_of(asking.record, session, place.seq)}" if place.seq >= 0 else _WHOLE
+def _line(begins: Sequence[int], place: Place) -> str:
+    turn = f"turn {bisect_right(begins, place.seq)}" if place.seq >= 0 else _WHOLE
     who = place.tool or place.role
     became = "" if place.fate == "live" else f" ({place.fate})"
     return f"{turn}{f', {who}' if who else ''}{became}: {place.snippet}"
+
+
+def turn_words(place: Gleaned) -> str:
+    """Return the turn of something that was gleaned; what nobody had asked for yet is of the first."""
+    return f"turn {max(1, place.turn)}"

@@ -10,7 +10,7 @@ import msgspec
 from retold.mcp.citing import cleanly_cited
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.placing import place_lines
+from retold.mcp.placing import place_lines, turn_words
 from retold.mcp.tool import Asking, Tool
 from retold.query.shelf import held_rows
 
@@ -37,19 +37,19 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
     for found in decided(asking.record, question, asking.first):
         for row in held_rows(asking.record, [found.holding]):
             quoting = Quoting(asking.record, row.card.key, asking.redactors)
-            lines = "\n".join(_lines(asking, found))
+            lines = "\n".join(_lines(asking, found, row.card.key))
             yield Passage(cleanly_cited(row.card, quoting.text), quoting.text(lines), is_clean=True)
 
 
-def _lines(asking: Asking, found: Remembered) -> Iterator[str]:
+def _lines(asking: Asking, found: Remembered, key: str) -> Iterator[str]:
     """Yield what was decided; where that was not said in so many words, where it was spoken of."""
     yield from map(_line, found.decisions)
     if not found.decisions:
-        yield from (f"spoken of, {line}" for line in place_lines(asking, found.holding))
+        yield from (f"spoken of, {line}" for line in place_lines(asking, key, found.holding))
 
 
 def _line(decision: Decision) -> str:
-    return f"turn {decision.place.turn}, decided by {decision.by} ({decision.source}): {decision.text}"
+    return f"{turn_words(decision.place)}, decided by {decision.by} ({decision.source}): {decision.text}"
 
 
 FIND_DECISIONS = Tool(

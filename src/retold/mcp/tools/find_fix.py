@@ -10,7 +10,7 @@ import msgspec
 from retold.mcp.citing import cleanly_cited
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.placing import place_lines
+from retold.mcp.placing import place_lines, turn_words
 from retold.mcp.tool import Asking, Tool
 from retold.projects.matching import in_project
 from retold.query.shelf import held_rows
@@ -19,6 +19,7 @@ TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
 if TYPE_CHECKING:
     from retold.analysis.failures import Failure, Fix
     from retold.ingest.remembering import Remembered
+    from retold.query.glances import Glance
 
 _LINE = 260
 _FILES = 6
@@ -45,23 +46,23 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
     for found in fixes(asking.record, question, asking.first):
         for row in held_rows(asking.record, [found.holding]):
             quoting = Quoting(asking.record, row.card.key, asking.redactors)
-            lines = "\n".join(_lines(asking, found, row.card.root))
+            lines = "\n".join(_lines(asking, found, row.card))
             yield Passage(cleanly_cited(row.card, quoting.text), quoting.text(lines), is_clean=True)
 
 
-def _lines(asking: Asking, found: Remembered, root: str | None) -> Iterator[str]:
+def _lines(asking: Asking, found: Remembered, card: Glance) -> Iterator[str]:
     """Yield where the words stand, what failed there, and what mended it."""
-    yield from place_lines(asking, found.holding)
+    yield from place_lines(asking, card.key, found.holding)
     for failure in found.failures:
         yield _failed(failure)
         if failure.fix is not None:
-            yield _mended(failure.fix, root)
+            yield _mended(failure.fix, card.root)
 
 
 def _failed(failure: Failure) -> str:
     about = " ".join(word for word in (failure.tool, failure.target) if word)
     error = " / ".join(failure.error.split("\n"))
-    return f"turn {failure.place.turn} failed: {_cut(about)}{f' -> {_cut(error)}' if error else ''}"
+    return f"{turn_words(failure.place)} failed: {_cut(about)}{f' -> {_cut(error)}' if error else ''}"
 
 
 def _mended(fix: Fix, root: str | None) -> str:
@@ -69,7 +70,7 @@ def _mended(fix: Fix, root: str | None) -> str:
     done = [f"changed {files}" if files else "", f"ran {'; '.join(fix.commands[:2])}" if fix.commands else ""]
     told = ", ".join(one for one in done if one)
     words = fix.after or fix.before
-    return f"turn {fix.place.turn} worked again{f' after it {_cut(told)}' if told else ''}{f': {_cut(words)}' if words else ''}"
+    return f"{turn_words(fix.place)} worked again{f' after it {_cut(told)}' if told else ''}{f': {_cut(words)}' if words else ''}"
 
 
 def _cut(text: str) -> str:

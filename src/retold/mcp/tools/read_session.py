@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from retold.archive.turns import turn_places
+from retold.ingest.turning import turn_places
 from retold.mcp import tool
 from retold.mcp.cursor import Refused
 from retold.mcp.meaning import session_meant
@@ -45,7 +45,7 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
     from retold.mcp.reading import told, top
 
     card = session_meant(asking, arguments.session)
-    begins = turn_places(asking.record, card.session)
+    begins = turn_places(asking.record, card.session, card.key)
     if arguments.turn > len(begins):
         raise Refused(f"the session has {plural(len(begins), 'turn')}: there is no turn {arguments.turn}")
     quoting = Quoting(asking.record, card.key, asking.redactors)

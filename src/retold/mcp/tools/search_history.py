@@ -56,7 +56,7 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
     )
     for holding in found:
         for row in held_rows(asking.record, [holding]):
-            yield Passage(cited(row.card), "\n".join(place_lines(asking, holding)))
+            yield Passage(cited(row.card), "\n".join(place_lines(asking, row.card.key, holding)))
 
 
 def _searched(asking: Asking, arguments: Arguments) -> Iterable[Holding]:

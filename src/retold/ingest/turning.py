@@ -1,0 +1,27 @@
+"""Turns by their numbers: each begins with what a person said, as in an outline; whatever comes before the first is of the first."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from retold.archive.record import Record
+from retold.archive.turns import has_copied_words, prompt_places
+
+
+def turn_places(record: Record, session: int, key: str) -> list[int]:
+    """Return where each turn begins in the timeline; the first does at its start.
+
+    The archive knows that without reading a session, but for one that begins with what was said in another.
+    """
+    if has_copied_words(record, session):
+        from retold.ingest.slices import turns  # which brings all that reads sessions with it
+
+        places = [turn.place for turn in turns(record, key)]
+    else:
+        places = prompt_places(record, session)
+    return [0, *places[1:]]
+
+
+def turn_of(record: Record, session: int, key: str, seq: int) -> int:
+    """Return the number of the turn that a place in the timeline is in, from 1."""
+    return bisect_right(turn_places(record, session, key), seq)

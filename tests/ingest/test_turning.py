@@ -1,0 +1,24 @@
+"""Turns by their numbers: the same wherever they are counted, since one is told to be asked for elsewhere."""
+
+from itertools import chain
+
+from retold.analysis.places import placed
+from retold.archive.record import Record
+from retold.ingest.slices import slices, turns
+from retold.ingest.turning import turn_of, turn_places
+
+
+def test_turns_have_the_same_number_in_the_archive_in_an_outline_and_in_what_is_gleaned(
+    demo_env: dict[str, str],
+) -> None:
+    forks = 0
+    with Record(demo_env["RETOLD_HOME"]) as record:
+        for session, key, kind in list(record.rows("SELECT id, key, kind FROM sessions")):
+            begins, outline = turn_places(record, session, key), turns(record, key)
+            assert begins[1:] == [turn.place for turn in outline][1:], key
+            timeline = chain.from_iterable(part.session.timeline for part in slices(record, key))
+            for one in placed(timeline):
+                told = max(1, one.place.turn)  # nobody speaks in a subagent, which is one turn
+                assert turn_of(record, session, key, one.place.seq) == told, key
+            forks += kind == "fork"
+    assert forks > 1  # they begin with what was said elsewhere, by either agent in its own way
