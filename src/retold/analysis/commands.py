@@ -111,6 +111,12 @@ def _of_words(words: Sequence[str]) -> str:
     return words[2] if is_shell else " ".join(words)
 
 
+_ONLY_TOLD = frozenset(("--version", "-V", "--help", "-h", "--collect-only", "--co"))
+"""With these a program does nothing of what it is for, and so makes nothing good."""
+_LISTED = ("run",)
+"""`npm run` alone lists what could be run."""
+
+
 def runs(command: str) -> tuple[Run, ...]:
     """Return the programs that a command runs, without those beside the point; of a pipe, the first."""
     text = command[:LONGEST].partition("<<")[0]
@@ -144,9 +150,10 @@ def _without_what_is_put_before(words: list[str]) -> list[str]:
 
 
 def _plain_words(words: Sequence[str]) -> Iterator[str]:
-    """Yield words that are neither options, nor numbers, nor where output goes."""
+    """Yield words that are neither options that change little, nor numbers, nor where output goes."""
     for word in words:
-        if not word.startswith(("-", ">", "<", "2>", "&>", "1>")) and not word.isdecimal():
+        is_option = word.startswith(("-", ">", "<", "2>", "&>", "1>"))
+        if word in _ONLY_TOLD or not (is_option or word.isdecimal()):
             yield word
 
 
@@ -186,6 +193,8 @@ def _covers(done: Run, failed: Run) -> bool:
     if done.program not in _CHECKING:
         return False
     of, wanted = _objects(done), _objects(failed)
+    if done.words == _LISTED:
+        return False
     if done.program in _COMMANDED and done.words[:1] != failed.words[:1]:
         return False
     return (

@@ -104,11 +104,11 @@ def count_sessions(record: Record) -> int:
     return int(next(record.rows("SELECT count(*) FROM sessions WHERE kind <> 'subagent'"))[0])
 
 
-def is_among(record: Record, session: int, conditions: Iterable[Condition]) -> bool:
-    """Tell whether conditions hold of a session."""
+def is_among(record: Record, key: str, conditions: Iterable[Condition]) -> bool:
+    """Tell whether there is a session of a key of which conditions hold."""
     which, values = clause(conditions)
-    asked = f"SELECT 1 FROM sessions WHERE id = ? AND ({which})"  # noqa: S608 - values are bound
-    return record.row(asked, [session, *values]) is not None
+    asked = f"SELECT 1 FROM sessions WHERE key = ? AND ({which})"  # noqa: S608 - values are bound
+    return record.row(asked, [key, *values]) is not None
 
 
 def heading_row(record: Record, session: int) -> tuple[Any, ...] | None:

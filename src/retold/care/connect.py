@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -53,7 +54,8 @@ class Work(msgspec.Struct, frozen=True):
 
 def homes_of(name: str, machine: Machine) -> list[Home]:
     """Return where an agent lives on this machine."""
-    return [home for agent, home in own_homes(machine.env) if name == agent.NAME]
+    homes = [home for agent, home in own_homes(machine.env) if name == agent.NAME]
+    return list({os.path.realpath(home.path): home for home in reversed(homes)}.values())[::-1]
 
 
 def plans(name: str, machine: Machine, server: Server | None) -> Iterator[ConnectPlan]:
@@ -84,7 +86,7 @@ def connection(name: str, machine: Machine, server: Server) -> Work:
 
 def _written(file: OwnFile, told: dict[str, Note]) -> Change:
     """Return what becomes of a file of ours; what has its name and is not ours is refused."""
-    path, after = _path(file), file.text.encode()
+    path, after = _path(file), _encoded(file.text, file.path)
     raw = content(path)
     if raw is not None and raw != after and not _is_ours(raw, told.get(path)):
         raise Stopped(f"{path} is there already, and is not retold's; nothing was changed")
@@ -101,7 +103,7 @@ def _entered(entry: Entry, told: dict[str, Note], folder: str) -> Change:
         if text is not None and has_entry(text, entry):
             return Change(path, raw, raw)
         before = _original(text, raw, entry, told.get(path))
-        after = with_entry(before, entry).encode()
+        after = _encoded(with_entry(before, entry), entry.settings)
     except Broken as error:
         raise refusal(path, error) from error
     told[path] = Note(before, digest(after), is_made_by_us(folder, path))
@@ -191,12 +193,21 @@ def notes_name(agent: str) -> str:
     return f"{CONNECT}{agent}.json"
 
 
+def _encoded(text: str, path: Path) -> bytes:
+    """Return the bytes of a file; raises Stopped for a path in it that is no text."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise Stopped(f"{path} would hold a path that is no text; nothing was changed") from error
+
+
 def _path(file: OwnFile) -> str:
     return os.path.realpath(file.path)
 
 
 def _is_ours(raw: bytes, note: Note | None) -> bool:
-    return note is not None or any(mark in raw for mark in MARKS)
+    """Tell whether a file is as we wrote it, or has our name in it still."""
+    return (note is not None and note.is_of(raw)) or any(mark in raw for mark in MARKS)
 
 
 def _is_within(path: str, plans: Sequence[ConnectPlan]) -> bool:

@@ -12,8 +12,9 @@ from retold.analysis.decisions import Decision
 from retold.analysis.failures import Failure
 from retold.analysis.open_ends import OpenEnd
 from retold.analysis.places import Place
+from retold.archive.conditions import Condition
 from retold.archive.record import Record
-from retold.ingest.gleanings import MOST, Gleaning, gleaning, with_subagents
+from retold.ingest.gleanings import MOST, Gleaning, gleanings
 from retold.model.session import Kind, SessionStatus
 from retold.projects.matching import in_project, last_name, whole_path
 from retold.query.listing import listed_keys
@@ -78,13 +79,13 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     """Those that were changed most first."""
 
 
-def digest(record: Record, wanted: Wanted, most: int = MOST) -> Digest:
-    """Return what the meant sessions come to; no more than the newest so many are looked into."""
-    keys = listed_keys(record, wanted)
-    found = (gleaning(record, key) for key in keys[:most])
-    return digested(
-        [with_subagents(record, one) for one in found if one is not None], left_out=max(len(keys) - most, 0)
-    )
+def digest(record: Record, wanted: Wanted, most: int = MOST, reach: Sequence[Condition] = ()) -> Digest:
+    """Return what the meant sessions come to; no more than the newest so many are looked into.
+
+    Of their subagents those count that are within reach.
+    """
+    found = list(gleanings(record, wanted, most, reach))
+    return digested(found, left_out=max(len(listed_keys(record, wanted)) - most, 0))
 
 
 def digested(found: Sequence[Gleaning], left_out: int = 0) -> Digest:

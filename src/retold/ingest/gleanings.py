@@ -1,11 +1,13 @@
 """What sessions come to, read from the archive: one, or those that are meant, each with its subagents."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import msgspec
 
 from retold.analysis.gleaning import Gleaned, gleaned
+from retold.archive.conditions import Condition
+from retold.archive.listing import is_among
 from retold.archive.record import Record
 from retold.ingest.slices import slices
 from retold.model.session import Session
@@ -45,27 +47,31 @@ def gleaning(record: Record, key: str) -> Gleaning | None:
     return Gleaning(session, found)
 
 
-def with_subagents(record: Record, found: Gleaning) -> Gleaning:
-    """Return the same with what its subagents come to."""
+def with_subagents(record: Record, found: Gleaning, reach: Sequence[Condition] = ()) -> Gleaning:
+    """Return the same with what its subagents come to, if somebody may see them: they may work elsewhere."""
     return msgspec.structs.replace(
-        found, subagents=tuple(_subagents(record, found.session, {found.session.key}))
+        found, subagents=tuple(_subagents(record, found.session, {found.session.key}, reach))
     )
 
 
-def _subagents(record: Record, session: Session, told: set[str]) -> Iterator[Gleaning]:
+def _subagents(
+    record: Record, session: Session, told: set[str], reach: Sequence[Condition]
+) -> Iterator[Gleaning]:
     for key in session.children:
-        if key in told:
+        if key in told or not is_among(record, key, reach):
             continue
         told.add(key)
         child = gleaning(record, key)
         if child is not None and child.session.kind == "subagent":
             yield child
-            yield from _subagents(record, child.session, told)
+            yield from _subagents(record, child.session, told, reach)
 
 
-def gleanings(record: Record, wanted: Wanted, most: int = MOST) -> Iterator[Gleaning]:
-    """Yield what the meant sessions come to, the newest first, with their subagents."""
+def gleanings(
+    record: Record, wanted: Wanted, most: int = MOST, reach: Sequence[Condition] = ()
+) -> Iterator[Gleaning]:
+    """Yield what the meant sessions come to, the newest first, with their subagents as far as they are within reach."""
     for key in listed_keys(record, wanted)[:most]:
         found = gleaning(record, key)
         if found is not None:
-            yield with_subagents(record, found)
+            yield with_subagents(record, found, reach)

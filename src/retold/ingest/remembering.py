@@ -74,6 +74,8 @@ def _recall(record: Record, question: Question) -> Recall:
 
 def _recalled(record: Record, recall: Recall, first: int) -> Iterator[tuple[Holding, Gleaned]]:
     """Yield what comes closest, with all that it comes to: that is read only as far as it is asked for."""
+    if not recall.words:  # the newest would be told, as if they were an answer
+        return
     for place, conversation in enumerate(recall.conversations(MOST)):
         if place >= _SURE and conversation.score < _WORTH:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
@@ -10,7 +11,7 @@ from retold.export.edits import Edit, changed_by, edits_of
 from retold.export.quoting import Quoting
 from retold.export.transcript import fate_of, plural
 from retold.ingest.slices import slices
-from retold.ingest.turning import turn_of
+from retold.ingest.turning import turn_places
 from retold.mcp.citing import cleanly_cited, moment
 from retold.mcp.passage import Passage
 from retold.mcp.tool import Asking
@@ -47,13 +48,24 @@ def _question(asking: Asking, sessions: Sequence[Condition]) -> Question:
 
 def _files(files: list[Changed]) -> Iterator[Passage]:
     """Yield which files are meant, each by a path that means no other."""
-    names = [file.name for file in files]
+    names, ends = [file.name for file in files], _ends([file.path for file in files])
     lines = [
-        f"{file.name if names.count(file.name) == 1 else file.path}: {plural(file.changes, 'change')}"
+        f"{file.name if names.count(file.name) == 1 else end}: {plural(file.changes, 'change')}"
         f" in {plural(file.sessions, 'conversation')}, last {moment(file.last_at) or 'at no known time'}"
-        for file in files
+        for file, end in zip(files, ends, strict=True)
     ]
     yield Passage("Several files are meant: ask again with one of these paths", "\n".join(lines))
+
+
+def _ends(paths: Sequence[str]) -> list[str]:
+    """Return the shortest end of each path that is of no other: a whole path may hold a name that is not told."""
+    parts = [path.replace("\\", "/").split("/") for path in paths]
+    deepest = max(map(len, parts))
+    ends = [["/".join(part[-length:]) for part in parts] for length in range(1, deepest + 1)]
+    return [
+        next((same[place] for same in ends if same.count(same[place]) == 1), path)
+        for place, path in enumerate(paths)
+    ]
 
 
 def _sessions(asking: Asking, question: Question, file: Changed) -> Iterator[Passage]:
@@ -71,17 +83,18 @@ def _sessions(asking: Asking, question: Question, file: Changed) -> Iterator[Pas
 def _edits(asking: Asking, card: Glance, quoting: Quoting, path: str) -> str:
     """Return what a session changed in a file, call by call."""
     found = edits_of(slices(asking.record, card.key), path)
-    told = [_edit(asking, card, quoting, edit) for edit in islice(found, _MOST_EDITS)]
+    begins = turn_places(asking.record, card.session, card.key)
+    told = [_edit(begins, quoting, edit) for edit in islice(found, _MOST_EDITS)]
     left = sum(1 for _ in found)
     more = [f"{plural(left, 'more change')}: read_session with tools `full` tells them"] if left else []
     return "\n\n".join([*told, *more])
 
 
-def _edit(asking: Asking, card: Glance, quoting: Quoting, edit: Edit) -> str:
+def _edit(begins: Sequence[int], quoting: Quoting, edit: Edit) -> str:
     message = quoting.entry(edit.message)
     part = message.parts[edit.place] if isinstance(message, Message) else None
     call = part if isinstance(part, ToolCall) else edit.call
-    turn = turn_of(asking.record, card.session, card.key, edit.seq)
+    turn = bisect_right(begins, edit.seq)
     became = [word for word in (call.status if call.status != "success" else "", fate_of(message)) if word]
     told = f" ({', '.join(became)})" if became else ""
     at = moment(call.at or message.at)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
@@ -25,6 +26,8 @@ from retold.query.scans import Scans
 from retold.redaction import Redactor
 
 T = TypeVar("T")
+_LOOKS = re.compile(r"\(\?(?:<?[=!]|\()")
+"""Parts of a pattern that match by what is not told: by what stands, or does not stand, around."""
 UNMADE = "there is no archive of conversations yet: the person at this machine makes one with `retold sync`"
 PATIENCE = 2_000
 """Milliseconds for which a question waits for others who have locked the archive: an agent waits for it, too."""
@@ -83,6 +86,10 @@ class Desk:
             raise Stopped(f"{os.path.join(self.place.folder, NAME)}: {error.strerror}") from error
 
     async def _scanned(self, job: Job) -> Scanned:
+        if job.is_regex and self.place.is_redacted and _LOOKS.search(job.text):
+            raise Refused(
+                "a pattern that looks ahead or behind could tell secrets: write one without (?=, (?!, (?<"
+            )
         reach = await self.asked(self.reach)
         if self._scans is None:
             self._scans = Scans(self.place.folder)

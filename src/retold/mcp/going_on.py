@@ -23,10 +23,10 @@ def summed_up(asking: Asking, card: Glance) -> Iterator[Passage]:
     """Yield what to know of it, the shortest first."""
     quoting = Quoting(asking.record, card.key, asking.redactors)
     begins = turn_places(asking.record, card.session, card.key)
-    yield from top(quoting, len(begins))
+    yield from top(asking, quoting, len(begins))
     yield Passage("what it came to", "\n".join(worked(asking.record, card, quoting)), is_clean=True)
     yield Passage("what was asked", "\n".join(_prompts(quoting, begins)), is_clean=True)
-    yield from told(quoting, begins, Wanted(), begins[-_LAST_TURNS:][0], None)
+    yield from told(asking, quoting, begins, Wanted(), begins[-_LAST_TURNS:][0], None)
 
 
 def _prompts(quoting: Quoting, begins: Sequence[int]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from retold.archive.listing import is_among
 from retold.mcp.cursor import Refused
 from retold.mcp.passage import head_line
 from retold.mcp.tool import Asking
@@ -11,6 +12,11 @@ from retold.query.listing import rows_meant
 _MOST = 10
 """Conversations that are told of where several are meant."""
 _LONGEST = 80
+
+
+def is_seen(asking: Asking, key: str) -> bool:
+    """Tell whether a conversation is within reach."""
+    return is_among(asking.record, key, asking.reach.conditions())
 
 
 def session_meant(asking: Asking, text: str) -> Glance:

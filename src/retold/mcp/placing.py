@@ -14,6 +14,15 @@ _WHOLE = "about it"
 """The place of a title, or of a tag."""
 
 
+def untold(asking: Asking, holding: Holding) -> bool:
+    """Tell whether words stand only in what is not told: then not even that may be known, or they could be guessed."""
+    return asking.redactors is not None and bool(holding.places) and not any(map(_is_told, holding.places))
+
+
+def _is_told(place: Place) -> bool:
+    return bool(place.matches)
+
+
 def place_lines(asking: Asking, key: str, holding: Holding) -> Iterator[str]:
     """Yield the places at which the words of a question stand."""
     begins = turn_places(asking.record, holding.session, key)

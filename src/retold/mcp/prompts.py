@@ -106,7 +106,8 @@ class Prompts:
             reply = await self._material(offer, params.arguments or {})
         except TROUBLES as trouble:
             raise as_error(trouble) from trouble
-        history = fenced(reply, _MORE) if reply.passages else offer.material.nothing
+        nothing = f"{offer.material.nothing} {reply.note}".rstrip()
+        history = fenced(reply, _MORE) if reply.passages else nothing
         content = types.TextContent(text=f"{offer.words}\n\n{history}")
         return types.GetPromptResult(
             description=offer.about, messages=[types.PromptMessage(role="user", content=content)]

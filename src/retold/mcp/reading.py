@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from retold.export.quoting import Quoting
 from retold.export.transcript import Wanted, about, entry_lines, fate_of, plural, speaker
 from retold.mcp.citing import moment
+from retold.mcp.meaning import is_seen
 from retold.mcp.passage import Passage
+from retold.mcp.tool import Asking
 from retold.model.entries import Entry, Message
 from retold.model.parts import ToolCall
 from retold.model.session import Session
@@ -17,27 +19,28 @@ _MOST_CHILDREN = 20
 """Subagents that are told of at the top; each is told of where it was called as well."""
 
 
-def top(quoting: Quoting, turns: int) -> Iterator[Passage]:
+def top(asking: Asking, quoting: Quoting, turns: int) -> Iterator[Passage]:
     """Yield what is known of a conversation before any of it is read."""
     session = quoting.session
     if session is not None:
         title, *facts = [line.text for line in about(session)]
-        lines = [f"{title}", *facts, *_further(session, turns)]
+        lines = [f"{title}", *facts, *_further(asking, session, turns)]
         yield Passage(f"session {session.key}", "\n".join(lines), is_clean=True)
 
 
-def _further(session: Session, turns: int) -> Iterator[str]:
+def _further(asking: Asking, session: Session, turns: int) -> Iterator[str]:
     ended = f" · ended {moment(session.ended_at)}" if session.ended_at else ""
     yield f"{session.agent} · {plural(turns, 'turn')} · {session.status}{ended}"
-    if session.parent:
+    if session.parent and is_seen(asking, session.parent):
         yield f"part of {session.parent}"
-    shown, left = session.children[:_MOST_CHILDREN], len(session.children) - _MOST_CHILDREN
+    children = [key for key in session.children if is_seen(asking, key)]
+    shown, left = children[:_MOST_CHILDREN], len(children) - _MOST_CHILDREN
     if shown:
         yield "subagents: " + ", ".join(shown) + (f" and {left} more" if left > 0 else "")
 
 
-def told(
-    quoting: Quoting, begins: Sequence[int], wanted: Wanted, first: int, end: int | None
+def told(  # noqa: PLR0913 - a conversation, who asks for it, and which part of it
+    asking: Asking, quoting: Quoting, begins: Sequence[int], wanted: Wanted, first: int, end: int | None
 ) -> Iterator[Passage]:
     """Yield a passage for every entry of which something is told; those before it that tell nothing go with it."""
     session = quoting.session
@@ -46,7 +49,7 @@ def told(
     skipped = 0
     for seq, entry in quoting.entries(first, end):
         lines = [line.text for line in entry_lines(entry, wanted)]
-        lines += [f"  → subagent {key}" for key in _children(entry)]
+        lines += [f"  → subagent {key}" for key in _children(entry) if is_seen(asking, key)]
         if not lines:
             skipped += 1
             continue

@@ -71,7 +71,9 @@ class Counter:
         """Answer a call; what cannot be answered is told to the agent, which may ask better."""
         tool = _BY_NAME.get(params.name)
         if tool is None:
-            raise MCPError(types.INVALID_PARAMS, f"no tool {params.name}: there are {', '.join(_BY_NAME)}")
+            raise MCPError(
+                types.INVALID_PARAMS, f"no tool {params.name[:40]}: there are {', '.join(_BY_NAME)}"
+            )
         try:
             arguments = understood(tool.arguments, params.arguments or {})
             reply = await self._desk.answered(tool, arguments)

@@ -9,6 +9,8 @@ from mcp.shared.exceptions import MCPError
 from retold.archive.database import IndexDamaged, Stopped
 from retold.mcp.cursor import Refused
 
+_LONGEST = 200
+"""Letters of what was asked that are said back."""
 TROUBLES = (msgspec.ValidationError, Refused, Stopped)
 """All that may happen without being a fault of ours."""
 
@@ -16,7 +18,7 @@ TROUBLES = (msgspec.ValidationError, Refused, Stopped)
 def told_trouble(trouble: Exception) -> str:
     """Return what happened."""
     if isinstance(trouble, msgspec.ValidationError):
-        return f"these arguments are not understood: {trouble}"
+        return f"these arguments are not understood: {str(trouble)[:_LONGEST]}"
     if isinstance(trouble, IndexDamaged):
         return f"{trouble}: the person at this machine mends it with `retold sync --reindex`"
     return str(trouble)

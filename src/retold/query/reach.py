@@ -49,13 +49,18 @@ def project_reach(roots: Iterable[str | None], here: str, home: str, named: str 
     names = [_project(here, home, known)]
     if named and os.path.realpath(named) == os.path.realpath(here):
         names.append(_project(named, home, known))
-    return Reach(tuple(dict.fromkeys(names)), is_deep=not any(is_within(home, name) for name in names))
+    return Reach(tuple(dict.fromkeys(names)), is_deep=not any(_is_home(home, name) for name in names))
 
 
 def _project(here: str, home: str, known: set[str]) -> str:
-    above = [folder for folder in _above(here) if not is_within(home, folder)]
+    above = [folder for folder in _above(here) if not _is_home(home, folder)]
     repository = next((one for one in above if os.path.exists(os.path.join(one, ".git"))), None)
     return repository or next((one for one in above if one.rstrip("/\\") in known), here)
+
+
+def _is_home(home: str, folder: str) -> bool:
+    """Tell whether a folder is the user's home or above it, by any name: a link may lead there."""
+    return is_within(home, folder) or is_within(os.path.realpath(home), os.path.realpath(folder))
 
 
 def _above(folder: str) -> Iterator[str]:

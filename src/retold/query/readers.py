@@ -19,6 +19,8 @@ from retold.query.turn import Turn
 T = TypeVar("T")
 _ARENAS = -8
 """`M_ARENA_MAX`: how many stores of memory there may be."""
+LEAST = 50
+"""Milliseconds that a question waits for a lock even if it has waited for its turn too long: most last no longer."""
 THREADS = 3
 """More would only take the interpreter from each other: all but SQLite and zstd runs one at a time."""
 _OFTEN = 0.01
@@ -62,7 +64,7 @@ class Readers:
             self._turns.discard(turn)
 
     def _answer(self, ask: Callable[[Record], T], turn: Turn) -> T:
-        left = max(self._patience - int((time.monotonic() - turn.since) * 1000), 0)
+        left = max(self._patience - int((time.monotonic() - turn.since) * 1000), LEAST)
         record = self._record(left)
         try:
             record.wait(left)  # many who wait for the same lock do not wait one after the other

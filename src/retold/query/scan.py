@@ -49,6 +49,8 @@ def _pattern(text: str) -> Places:
         raise Unclear(
             f"no regular expression: {error.msg}; try --substring for plain letters", place
         ) from error
+    except (OverflowError, RecursionError) as error:
+        raise Unclear("no regular expression: it is too large", 0) from error
 
     def places(where: str) -> list[tuple[int, int]]:
         found = (match.span() for match, _ in zip(compiled.finditer(where), range(_MOST), strict=False))

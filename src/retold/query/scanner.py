@@ -16,6 +16,7 @@ _LATER = 2.0
 
 def scan(job: Job) -> None:
     """Write a line for each conversation that is found, as soon as it is, and an empty one at the end."""
+    from retold.archive.database import IndexDamaged, Stopped
     from retold.archive.record import Record
     from retold.query.facets import conditions_of
     from retold.query.holding import holding_of
@@ -34,6 +35,10 @@ def scan(job: Job) -> None:
                 _write(msgspec.json.encode(holding_of(conversation)))
         except Unclear as unclear:
             _write(msgspec.json.encode(Trouble(unclear.message)))
+        except IndexDamaged as damage:
+            _write(msgspec.json.encode(Trouble(f"{damage}: `retold sync --reindex` makes it anew")))
+        except Stopped as stopped:
+            _write(msgspec.json.encode(Trouble(str(stopped))))
     _write(b"")
 
 

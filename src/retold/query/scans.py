@@ -95,6 +95,8 @@ async def _read(process: Process, lines: list[bytes]) -> bool:
     async for line in process.stdout:
         if line == b"\n":
             return True
+        if not line.endswith(b"\n"):  # it has died within it
+            return False
         lines.append(line)
     return False
 

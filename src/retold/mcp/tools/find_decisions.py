@@ -10,7 +10,7 @@ import msgspec
 from retold.mcp.citing import cleanly_cited
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.placing import place_lines, turn_words
+from retold.mcp.placing import place_lines, turn_words, untold
 from retold.mcp.tool import Asking, Tool
 from retold.query.shelf import held_rows
 
@@ -34,11 +34,18 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
     from retold.ingest.remembering import Question, decided
 
     question = Question(arguments.about, narrowed(asking, arguments), asking.clean)
+    skipped = 0
     for found in decided(asking.record, question, asking.first):
+        if untold(asking, found.holding):
+            skipped += 1
+            continue
         for row in held_rows(asking.record, [found.holding]):
             quoting = Quoting(asking.record, row.card.key, asking.redactors)
             lines = "\n".join(_lines(asking, found, row.card.key))
-            yield Passage(cleanly_cited(row.card, quoting.text), quoting.text(lines), is_clean=True)
+            yield Passage(
+                cleanly_cited(row.card, quoting.text), quoting.text(lines), is_clean=True, numbers=skipped + 1
+            )
+            skipped = 0
 
 
 def _lines(asking: Asking, found: Remembered, key: str) -> Iterator[str]:

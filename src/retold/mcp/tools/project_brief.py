@@ -26,7 +26,7 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
     teach(asking.record.connection, is_meant)
     wanted = Wanted()
     wanted.sessions += narrowed(asking, arguments)
-    found = digest(asking.record, wanted)
+    found = digest(asking.record, wanted, reach=asking.reach.conditions())
     if asking.first or not found.sessions:
         return
     if asking.redactors is not None:

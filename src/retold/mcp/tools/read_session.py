@@ -50,12 +50,12 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
         raise Refused(f"the session has {plural(len(begins), 'turn')}: there is no turn {arguments.turn}")
     quoting = Quoting(asking.record, card.key, asking.redactors)
     if asking.first == 0:
-        yield from top(quoting, len(begins))
+        yield from top(asking, quoting, len(begins))
     last = arguments.turn - 1 + arguments.turns
     end = begins[last] if arguments.turns and last < len(begins) else None
     wanted = Wanted(tools=arguments.tools, thoughts=arguments.thoughts)
     first = begins[arguments.turn - 1] + max(asking.first - 1, 0)
-    yield from told(quoting, begins, wanted, first, end)
+    yield from told(asking, quoting, begins, wanted, first, end)
 
 
 READ_SESSION = Tool(

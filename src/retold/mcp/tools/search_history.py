@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,12 +13,12 @@ from retold.mcp.citing import cited
 from retold.mcp.cursor import Refused
 from retold.mcp.filters import Filtered, filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.placing import place_lines
+from retold.mcp.placing import place_lines, untold
 from retold.mcp.tool import Asking, Tool
 from retold.projects.matching import is_meant
 from retold.query.finding import short_query
 from retold.query.holding import Holding, holding_of
-from retold.query.language import Unclear
+from retold.query.language import Query, Unclear
 from retold.query.scanned import Job
 from retold.query.search import Search
 from retold.query.shelf import held_rows
@@ -51,24 +51,35 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
-    found = (
-        _searched(asking, arguments) if asking.scanned is None else asking.scanned.holdings[asking.first :]
-    )
-    for holding in found:
+    skipped = 0
+    for holding in _holdings(asking, arguments):
+        if holding is None:
+            skipped += 1
+            continue
         for row in held_rows(asking.record, [holding]):
-            yield Passage(cited(row.card), "\n".join(place_lines(asking, row.card.key, holding)))
+            lines = "\n".join(place_lines(asking, row.card.key, holding))
+            yield Passage(cited(row.card), lines, numbers=skipped + 1)
+            skipped = 0
 
 
-def _searched(asking: Asking, arguments: Arguments) -> Iterable[Holding]:
-    """Return the conversations that hold the words, from the first that is wanted on."""
-    try:
-        query = short_query(arguments.query)
-        wanted = Wanted(query.fields, is_local=True)
-    except Unclear as unclear:
-        raise Refused(f"{unclear.message} (character {unclear.place + 1} of the query)") from unclear
+def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:
+    """Yield the conversations that were found, from the first that is wanted on; none in place of one that is not told."""
+    if asking.scanned is not None:
+        yield from asking.scanned.holdings[asking.first :]
+        return
+    query = _query(arguments)
+    wanted = Wanted(query.fields, is_local=True)
     wanted.sessions += narrowed(asking, arguments)
     search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant), asking.clean)
-    return map(holding_of, chain.from_iterable(map(search.told, _found(search, asking.first))))
+    for holding in map(holding_of, chain.from_iterable(map(search.told, _found(search, asking.first)))):
+        yield None if query.terms and untold(asking, holding) else holding
+
+
+def _query(arguments: Arguments) -> Query:
+    try:
+        return short_query(arguments.query)
+    except Unclear as unclear:
+        raise Refused(f"{unclear.message} (character {unclear.place + 1} of the query)") from unclear
 
 
 def _found(search: Search, first: int) -> Iterator[Ranked]:
