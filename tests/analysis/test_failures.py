@@ -3,6 +3,7 @@
 import pytest
 
 from made_dialogues import assistant, call, user
+from retold.analysis.commands import makes_good, runs
 from retold.analysis.failures import Failure, failures
 from retold.model.entries import Entry, Event
 from retold.model.parts import Text, ToolCall
@@ -184,3 +185,17 @@ def test_half_a_word_is_never_told() -> None:
     """It may be half a secret."""
     command = "deploy " + "x" * 180 + " --key sk_live_" + "a" * 60
     assert only(assistant(shell(command, 1, "error"))).target == "deploy " + "x" * 180 + " --key…"
+
+
+@pytest.mark.parametrize(
+    ("done", "failed"),
+    [
+        ("pytest --version", "pytest tests/x.py"),
+        ("pytest --collect-only", "pytest"),
+        ("npm run", "npm run build"),
+        ("cargo test --help", "cargo test"),
+    ],
+)
+def test_what_does_nothing_makes_nothing_good(done: str, failed: str) -> None:
+    assert not makes_good(runs(done), runs(failed))
+    assert makes_good(runs(failed), runs(failed))

@@ -405,3 +405,22 @@ def test_another_home_of_an_agent_is_left_alone(ann: Keeper, monkeypatch: pytest
     assert ann.run("connect", "claude", "--remove", "--yes").code == 0
     assert homes(ann) == before
     assert not (ann.archive / "connect-claude.json").exists()
+
+
+def test_two_names_of_one_home_are_one_home(ann: Keeper) -> None:
+    (ann.folder / ".config").mkdir()
+    (ann.folder / ".config" / "claude").symlink_to(ann.folder / ".claude")
+    before = homes(ann)
+    assert ann.call("connect", "claude", "--yes").code == 0
+    assert ann.call("connect", "claude", "--remove", "--yes").code == 0
+    assert homes(ann) == before
+
+
+def test_what_somebody_put_in_place_of_a_file_of_ours_is_theirs(ann: Keeper) -> None:
+    policy = ann.folder / ".gemini/policies/retold.toml"
+    assert ann.call("connect", "gemini", "--yes").code == 0
+    policy.write_text('[[rule]]\nmcpName = "retold"\ndecision = "deny"\n', encoding="utf-8")
+    done = ann.run("connect", "gemini", "--scope", "all", "--yes")
+    assert (done.code, "is not retold's" in done.err) == (4, True)
+    assert ann.call("connect", "gemini", "--remove", "--yes").code == 0
+    assert "deny" in policy.read_text(encoding="utf-8")

@@ -1,6 +1,7 @@
 """`file_history`: which conversations changed a file, and how."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +109,24 @@ def test_of_very_many_edits_the_rest_is_counted(tmp_path_factory: pytest.TempPat
         told = ann.ask("file_history", path="a.py", budget=20_000).quotes
     assert told.count("@@") == 80
     assert told.endswith("5 more changes: read_session with tools `full` tells them")
+
+
+def test_paths_that_are_told_can_be_asked_for(tmp_path: Path) -> None:
+    """Even where the name of a user, which is not told, stands in them."""
+    home = MadeHome(tmp_path / "annika")
+    root = "/home/annika"
+    home.mark("almanac", root)
+    for number, part in enumerate(("a", "b"), 1):
+        edit = call("write_file", {"file_path": f"{root}/{part}/x/main.py", "content": part}, number)
+        home.json(
+            "almanac",
+            number,
+            number,
+            [user(f"u{number}", number, "Write it"), gemini(f"g{number}", number, "", [edit])],
+            root=root,
+        )
+    with agent(home.folder, is_all=True) as found:
+        told = found.ask("file_history", path="main.py").quotes.splitlines()
+        assert len(told) == 2
+        for line in told:
+            assert "write_file" in found.ask("file_history", path=line.partition(":")[0]).body

@@ -52,6 +52,11 @@ def test_a_problem_is_told_in_any_words_and_signs(demo_env: dict[str, str], prob
     assert any("Pickup times an hour off" in one for one in text.split("\n\n")[:2])
 
 
+@pytest.mark.parametrize("problem", ["???", "the what how", "- :"])
+def test_a_question_without_words_has_no_answer(demo_env: dict[str, str], problem: str) -> None:
+    assert answer(demo_env, "find_fix", problem=problem) == FIND_FIX.nothing
+
+
 def test_what_has_little_of_the_question_is_left_out_behind_the_first_five(demo_env: dict[str, str]) -> None:
     text = answer(demo_env, "find_fix", problem="pickup times an hour off", budget=20_000)
     assert 5 <= len(KEY.findall(text)) < 12

@@ -1,5 +1,6 @@
 """How far an agent sees: whatever it asks, and however, nothing of another project is told."""
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -159,3 +160,50 @@ def test_prompts_and_completions_see_no_further(near: Agent, far: Agent) -> None
         argument = {"name": "key", "value": typed}
         assert near.said(lambda client: client.complete(ref, argument)).completion.values == mine  # noqa: B023
         assert far.said(lambda client: client.complete(ref, argument)).completion.values == theirs  # noqa: B023
+
+
+def test_a_subagent_that_worked_elsewhere_is_not_told_of(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """It is found by its parent, which is within reach, and not by where it was."""
+    home = tmp_path_factory.mktemp("subagents") / "ann"
+    parent, child = "11111111-2222-4333-8444-555555555555", "abc1234"
+    common = {"userType": "external", "version": "2.0.50", "sessionId": parent}
+    lines: list[dict[str, Any]] = [
+        {"type": "user", "uuid": "u1", "parentUuid": None, "cwd": ROOT, "isSidechain": False,
+         "message": {"role": "user", "content": "Count the herons"}},
+        {"type": "assistant", "uuid": "a1", "parentUuid": "u1", "cwd": ROOT, "isSidechain": False,
+         "message": {"id": "m1", "role": "assistant", "model": "claude-sonnet-4-5", "content": [
+             {"type": "tool_use", "id": "toolu_1", "name": "Task", "input": {"prompt": "look elsewhere"}}]}},
+        {"type": "user", "uuid": "u2", "parentUuid": "a1", "cwd": ROOT, "isSidechain": False,
+         "toolUseResult": {"agentId": child, "status": "completed"},
+         "message": {"role": "user", "content": [
+             {"type": "tool_result", "tool_use_id": "toolu_1", "content": "done"}]}},
+    ]  # fmt: skip
+    inner: list[dict[str, Any]] = [
+        {"type": "user", "uuid": "s1", "parentUuid": None, "cwd": OTHER, "isSidechain": True, "agentId": child,
+         "message": {"role": "user", "content": "look elsewhere"}},
+        {"type": "assistant", "uuid": "s2", "parentUuid": "s1", "cwd": OTHER, "isSidechain": True, "agentId": child,
+         "message": {"id": "m2", "role": "assistant", "model": "claude-sonnet-4-5", "content": [
+             {"type": "text", "text": "I'll use the pendulum because the escapement is worn."}]}},
+    ]  # fmt: skip
+    folder = home / ".claude" / "projects" / "-home-ann-dev-almanac"
+    for name, records in ((f"{parent}.jsonl", lines), (f"{parent}/subagents/agent-{child}.jsonl", inner)):
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        rows = [
+            {**common, "timestamp": f"2026-03-01T09:00:0{place}.000Z", **line}
+            for place, line in enumerate(records)
+        ]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    with agent(home, is_all=True) as everywhere:
+        assert "pendulum" in everywhere.ask("project_brief").body
+        assert f"claude:{parent}" in everywhere.ask("recent_work").body
+        seen = everywhere.ask("read_session", session=parent).body
+        assert "subagents: " in seen
+    with asking(everywhere.desk.place.folder, ROOT) as near:
+        assert "herons" in near.ask("project_brief").body
+        for told in (
+            near.ask("project_brief"),
+            near.ask("read_session", session=parent),
+            near.prompted("retrospective"),
+        ):
+            assert not any(sign in told.text for sign in ("pendulum", "subagents: ", "→ subagent", child))

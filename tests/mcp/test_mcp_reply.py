@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from retold.mcp.budget import LEAST, MOST, fitting, tokens, units
 from retold.mcp.cursor import Cursor, Refused, cursor_of
+from retold.mcp.desk import STOPPED
 from retold.mcp.passage import LONGEST_HEAD, QUOTE, Passage, head_line, plain
 from retold.mcp.reply import NOTE, Reply, fenced, replied
 
@@ -45,6 +46,12 @@ def test_pages_fit_and_hold_every_word_once(passages: list[Passage], budget: int
     assert all(tokens(text) <= budget for _, text in told)
     quotes = [one.quote for reply, _ in told for one in reply.passages]
     assert words(quotes) == words([plain(one.quote) for one in passages])
+
+
+def test_what_else_is_to_be_known_fits_as_well() -> None:
+    reply = replied([Passage("head", "word " * 2_000)], Cursor(123_456_789, 123_456_789), LEAST, str)
+    whole = Reply(reply.passages, Cursor(999_999_999, 999_999_999_999), STOPPED)
+    assert tokens(fenced(whole, MORE)) <= LEAST
 
 
 def test_a_passage_that_fits_into_an_answer_is_not_told_in_pieces() -> None:
@@ -85,7 +92,7 @@ def test_a_fence_stands_nowhere_in_what_it_holds(monkeypatch: pytest.MonkeyPatch
         ("\x1b[2J", "\u241b[2J"),
         ("\x00", "\u2400"),
         ("\x7f", "\u2421"),
-        *((one, "\ufffd") for one in "\u202e\u200b\U000e0041\U000e0100\ufeff\x9b\ud800"),
+        *((one, "\ufffd") for one in "\u202e\u200b\xad\u061c\u3164\U000e0041\U000e0100\ufeff\x9b\ud800"),
     ],
 )
 def test_what_nobody_sees_is_seen(hidden: str, seen: str) -> None:

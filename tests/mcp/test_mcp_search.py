@@ -1,5 +1,6 @@
 """`search_history`: words, letters and patterns, within reach, without secrets, in a bounded time."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from asking_agent import asking
 from made_home import ROOT, MadeHome, call, gemini, user
 from retold.mcp.desk import NARROW, STOPPED, Place
+from retold.mcp.tools.find_fix import FIND_FIX
 from retold.mcp.tools.search_history import SEARCH_HISTORY
 from synced import synced
 
@@ -75,19 +77,54 @@ def test_a_secret_cannot_be_guessed_letter_by_letter(place: Place, query: str, m
     assert text == f"{SEARCH_HISTORY.nothing} {NARROW}"
 
 
+@pytest.mark.parametrize("query", [KEY, f"{KEY[:8]}*", f'"key {KEY}"', f"{KEY[:8]}* OR zanzibar"])
+def test_nor_word_by_word(place: Place, query: str) -> None:
+    text, is_error = called(place, "search_history", query=query)
+    assert (text, is_error) == (f"{SEARCH_HISTORY.nothing} {NARROW}", False)
+    assert "deploy" in called(Place(place.folder, ROOT, is_redacted=False), "search_history", query=query)[0]
+
+
+def test_nor_by_a_question(place: Place) -> None:
+    assert called(place, "find_fix", problem=KEY) == (f"{FIND_FIX.nothing} {NARROW}", False)
+
+
+@pytest.mark.parametrize("query", ["deploy(?!.*AKIAQ)", "(?<=key )AKIA", "deploy(.*AKIAQ)?(?(1)x|)"])
+def test_a_pattern_does_not_look_around_for_secrets(place: Place, query: str) -> None:
+    text, is_error = called(place, "search_history", query=query, mode="regex")
+    assert is_error
+    assert "could tell secrets" in text
+
+
+def test_fields_alone_find_what_has_no_words(place: Place) -> None:
+    assert "heron counted" in called(place, "search_history", query="tool:run_shell_command")[0]
+
+
 def test_a_pattern_without_end_is_ended_and_said_to_be(place: Place) -> None:
     text, is_error = called(place, "search_history", query="(a+)+$", mode="regex")
     assert not is_error
     assert text.endswith(STOPPED)
 
 
+def test_a_scan_of_a_broken_index_says_what_mends_it(place: Place, tmp_path: Path) -> None:
+    shutil.copytree(place.folder, tmp_path / "retold")
+    for file in (tmp_path / "retold").rglob("text-*"):
+        file.unlink()
+    for mode in ("words", "letters"):
+        text, is_error = called(
+            Place(str(tmp_path / "retold"), ROOT), "search_history", query="heron", mode=mode
+        )
+        assert is_error
+        assert "`retold sync --reindex`" in text
+
+
 def test_what_means_nothing_is_refused_with_what_to_write(place: Place, tmp_path: Path) -> None:
     for arguments, words in (
         ({"query": '"heron'}, 'write "two words"'),
         ({"query": "["}, "no regular expression"),
+        ({"query": "a{99999999999}"}, "no regular expression"),
         ({"query": "heron", "since": "the other day"}, "'the other day' is no date: write 2026-01-27"),
     ):
-        mode = "regex" if arguments["query"] == "[" else "words"
+        mode = "regex" if arguments["query"] in ("[", "a{99999999999}") else "words"
         text, is_error = called(place, "search_history", mode=mode, **arguments)
         assert is_error
         assert words in text

@@ -59,6 +59,14 @@ def test_a_repository_at_home_does_not_open_everything(tmp_path: Path) -> None:
     assert not project_reach([], str(tmp_path), str(tmp_path)).is_deep
 
 
+def test_a_home_behind_a_link_is_home_as_well(tmp_path: Path) -> None:
+    (tmp_path / "var" / "ann" / "dev").mkdir(parents=True)
+    (tmp_path / "home").symlink_to(tmp_path / "var")
+    home, here = str(tmp_path / "home" / "ann"), str(tmp_path / "var" / "ann")
+    assert not project_reach([], here, home).is_deep
+    assert folder(project_reach([here], f"{here}/dev", home)) == f"{here}/dev"
+
+
 def test_a_folder_is_meant_by_both_its_names(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
