@@ -488,13 +488,17 @@ def test_2_when_it_is_used_wrongly(arguments: Sequence[str]) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
 def test_130_on_ctrl_c(file: Path) -> None:
     file.write_bytes(lines(*(user(f"prompt {number}") for number in range(200_000))))
+    # Without what measures coverage: interrupted with a lock of its own in hand, that would wait for itself.
+    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     with subprocess.Popen(
-        [*RETOLD, "read", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*RETOLD, "read", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
     ) as process:
         assert process.stdout
-        assert process.stderr
         process.stdout.read(10)
         process.send_signal(signal.SIGINT)
-        told = process.stderr.read()
-        assert process.wait(30) == 130
+        try:
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+        assert process.returncode == 130
         assert told == b""
