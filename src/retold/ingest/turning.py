@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 from retold.archive.record import Record
 from retold.archive.turns import has_copied_words, prompt_places
 
@@ -20,8 +18,3 @@ def turn_places(record: Record, session: int, key: str) -> list[int]:
     else:
         places = prompt_places(record, session)
     return [0, *places[1:]]
-
-
-def turn_of(record: Record, session: int, key: str, seq: int) -> int:
-    """Return the number of the turn that a place in the timeline is in, from 1."""
-    return bisect_right(turn_places(record, session, key), seq)

@@ -14,7 +14,7 @@ _WHOLE = "about it"
 """The place of a title, or of a tag."""
 
 
-def untold(asking: Asking, holding: Holding) -> bool:
+def is_untold(asking: Asking, holding: Holding) -> bool:
     """Tell whether words stand only in what is not told: then not even that may be known, or they could be guessed."""
     return asking.redactors is not None and bool(holding.places) and not any(map(_is_told, holding.places))
 

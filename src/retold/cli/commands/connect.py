@@ -6,6 +6,7 @@ import os
 import sys
 
 from retold import __version__
+from retold.cli.commands.mcp import SCOPES
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from retold.care.connect import Work
     from retold.care.timers.machine import Machine
     from retold.cli.console import Console
-
-SCOPES = ("project", "all")
 
 
 def arguments(parser: ArgumentParser) -> None:

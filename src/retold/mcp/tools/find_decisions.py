@@ -7,17 +7,16 @@ from typing import Annotated
 
 import msgspec
 
-from retold.mcp.citing import cleanly_cited
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.placing import place_lines, turn_words, untold
+from retold.mcp.placing import place_lines, turn_words
 from retold.mcp.tool import Asking, Tool
-from retold.query.shelf import held_rows
 
 TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
 if TYPE_CHECKING:
     from retold.analysis.decisions import Decision
     from retold.ingest.remembering import Remembered
+    from retold.query.glances import Glance
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
@@ -30,29 +29,18 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
-    from retold.export.quoting import Quoting
     from retold.ingest.remembering import Question, decided
+    from retold.mcp.remembered import passages
 
     question = Question(arguments.about, narrowed(asking, arguments), asking.clean)
-    skipped = 0
-    for found in decided(asking.record, question, asking.first):
-        if untold(asking, found.holding):
-            skipped += 1
-            continue
-        for row in held_rows(asking.record, [found.holding]):
-            quoting = Quoting(asking.record, row.card.key, asking.redactors)
-            lines = "\n".join(_lines(asking, found, row.card.key))
-            yield Passage(
-                cleanly_cited(row.card, quoting.text), quoting.text(lines), is_clean=True, numbers=skipped + 1
-            )
-            skipped = 0
+    return passages(asking, decided(asking.record, question, asking.first), _lines)
 
 
-def _lines(asking: Asking, found: Remembered, key: str) -> Iterator[str]:
+def _lines(asking: Asking, found: Remembered, card: Glance) -> Iterator[str]:
     """Yield what was decided; where that was not said in so many words, where it was spoken of."""
     yield from map(_line, found.decisions)
     if not found.decisions:
-        yield from (f"spoken of, {line}" for line in place_lines(asking, key, found.holding))
+        yield from (f"spoken of, {line}" for line in place_lines(asking, card.key, found.holding))
 
 
 def _line(decision: Decision) -> str:

@@ -7,13 +7,11 @@ from typing import Annotated
 
 import msgspec
 
-from retold.mcp.citing import cleanly_cited
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.placing import place_lines, turn_words, untold
+from retold.mcp.placing import place_lines, turn_words
 from retold.mcp.tool import Asking, Tool
 from retold.projects.matching import in_project
-from retold.query.shelf import held_rows
 
 TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
 if TYPE_CHECKING:
@@ -39,22 +37,11 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
-    from retold.export.quoting import Quoting
     from retold.ingest.remembering import Question, fixes
+    from retold.mcp.remembered import passages
 
     question = Question(arguments.problem, narrowed(asking, arguments), asking.clean)
-    skipped = 0
-    for found in fixes(asking.record, question, asking.first):
-        if untold(asking, found.holding):
-            skipped += 1
-            continue
-        for row in held_rows(asking.record, [found.holding]):
-            quoting = Quoting(asking.record, row.card.key, asking.redactors)
-            lines = "\n".join(_lines(asking, found, row.card))
-            yield Passage(
-                cleanly_cited(row.card, quoting.text), quoting.text(lines), is_clean=True, numbers=skipped + 1
-            )
-            skipped = 0
+    return passages(asking, fixes(asking.record, question, asking.first), _lines)
 
 
 def _lines(asking: Asking, found: Remembered, card: Glance) -> Iterator[str]:

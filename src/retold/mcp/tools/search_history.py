@@ -13,7 +13,7 @@ from retold.mcp.citing import cited
 from retold.mcp.cursor import Refused
 from retold.mcp.filters import Filtered, filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.placing import place_lines, untold
+from retold.mcp.placing import is_untold, place_lines
 from retold.mcp.tool import Asking, Tool
 from retold.projects.matching import is_meant
 from retold.query.finding import short_query
@@ -72,7 +72,7 @@ def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:
     wanted.sessions += narrowed(asking, arguments)
     search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant), asking.clean)
     for holding in map(holding_of, chain.from_iterable(map(search.told, _found(search, asking.first)))):
-        yield None if query.terms and untold(asking, holding) else holding
+        yield None if query.terms and is_untold(asking, holding) else holding
 
 
 def _query(arguments: Arguments) -> Query:

@@ -1,0 +1,31 @@
+"""What is remembered of conversations, as passages: each cited, and without whatever the conversation gives away as a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from retold.export.quoting import Quoting
+from retold.ingest.remembering import Remembered
+from retold.mcp.citing import cleanly_cited
+from retold.mcp.passage import Passage
+from retold.mcp.placing import is_untold
+from retold.mcp.tool import Asking
+from retold.query.glances import Glance
+from retold.query.shelf import held_rows
+
+Lines = Callable[[Asking, Remembered, Glance], Iterator[str]]
+"""What is told of one."""
+
+
+def passages(asking: Asking, remembered: Iterable[Remembered], lines: Lines) -> Iterator[Passage]:
+    """Yield a passage for each conversation; those of which nothing is told go with the next."""
+    skipped = 0
+    for found in remembered:
+        if is_untold(asking, found.holding):
+            skipped += 1
+            continue
+        for row in held_rows(asking.record, [found.holding]):
+            quoting = Quoting(asking.record, row.card.key, asking.redactors)
+            head, told = cleanly_cited(row.card, quoting.text), "\n".join(lines(asking, found, row.card))
+            yield Passage(head, quoting.text(told), is_clean=True, numbers=skipped + 1)
+            skipped = 0
