@@ -17,6 +17,7 @@ from retold.archive.record import Record
 from retold.query.listing import listed_keys
 from retold.query.places import Place
 from retold.query.wanted import Wanted
+from synced import synced
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "brief.md"
 TOKEN = "ghp_" + "1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX"
@@ -241,3 +242,18 @@ def test_on_a_terminal_lines_are_broken_between_words(ann: Person) -> None:
     assert all(len(line) <= 60 for line in lines)
     plain = ann.run("brief", "almanac").out
     assert " ".join(" ".join(lines).split()) == " ".join(plain.split())
+
+
+def test_the_same_sessions_give_the_same_page_to_the_byte(demo_env: dict[str, str], tmp_path: Path) -> None:
+    """Whenever they were archived, in whatever order, and however Python happens to order its sets."""
+    pages = []
+    for seed, order in (("1", ("gemini", "claude", "codex")), ("2", ("codex", "claude", "gemini"))):
+        person = Person(Path(demo_env["HOME"]), tmp_path / f"archive-{seed}")
+        env = {**person.env, **demo_env, "RETOLD_HOME": str(person.archive), "PYTHONHASHSEED": seed}
+        for agent in order:
+            synced(person.archive, env, agents=(agent,))
+        done = [person.spawn("brief", "crumb-orders", *more, env=env) for more in ((), ("--json",))]
+        assert [one.code for one in done] == [0, 0]
+        pages.append([one.out for one in done])
+    assert pages[0] == pages[1]
+    assert "Failed, and what mended it" in pages[0][0]
