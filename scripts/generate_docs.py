@@ -37,6 +37,8 @@ from retold.mcp.tools import TOOLS as MCP_TOOLS
 from retold.model.problem import CODES
 from retold.model.rates import Rates, rates_text
 from retold.model.schema import schemas
+from retold.model.tables import TABLES, Table
+from retold.model.tables import VERSION as TABLES_VERSION
 from retold.model.tools import CATEGORIES
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -122,6 +124,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield reference / "library.md", library_page()
     yield reference / "mcp.md", mcp_page()
     yield reference / "problems.md", problems_page()
+    yield reference / "tables.md", tables_page()
     yield reference / "tools.md", tools_page()
     for name, schema in schemas().items():
         text = json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False)
@@ -263,6 +266,26 @@ def _cases() -> list[tuple[str, frozenset[str]]]:
 
 
 TOOLS = {"Gemini CLI": gemini_tools.TOOLS, "Claude Code": claude_tools.TOOLS, "Codex CLI": codex_tools.TOOLS}
+
+
+def tables_page() -> str:
+    """Return the tables that sessions make, and what each of their columns means."""
+    head = (
+        "# Tables\n\nWhat many sessions make, one row for each thing in them: as Parquet (`retold export --format parquet`), on"
+        " Spark, and as views for `retold sql`, which lack only the columns that are marked *said*: the archive keeps those in"
+        f" the originals alone. This is version {TABLES_VERSION} of them: it is raised when a column goes or changes its meaning,"
+        " not when one is added.\n"
+    )
+    return NOTE + head + "".join(_table(table) for table in TABLES.values())
+
+
+def _table(table: Table) -> str:
+    rows = "".join(
+        f"| `{column.name}` | {column.type}{'' if column.is_nullable else ', not null'}"
+        f"{', *said*' if column.is_said else ''} | {column.doc} |\n"
+        for column in table.columns
+    )
+    return f"\n## `{table.name}`\n\n{table.doc}\n\n| column | type | meaning |\n|---|---|---|\n{rows}"
 
 
 def tools_page() -> str:

@@ -1,0 +1,1 @@
+"""Sessions as tables: Arrow, Parquet, and the same reader on Spark."""

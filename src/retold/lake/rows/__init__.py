@@ -1,0 +1,35 @@
+"""A session as the rows of each table, in the order of its columns behind those that all tables have."""
+
+from collections.abc import Callable, Iterator
+
+from retold.lake.rows import events, files_touched, messages, problems, requests, sessions, tool_calls
+from retold.lake.told import Refused, Told, month_of
+from retold.model.tables import TABLES, UNKNOWN
+
+Row = tuple[object, ...]
+ROWS: dict[str, Callable[[Told], Iterator[Row]]] = {
+    "sessions": sessions.rows,
+    "messages": messages.rows,
+    "tool_calls": tool_calls.rows,
+    "requests": requests.rows,
+    "files_touched": files_touched.rows,
+    "events": events.rows,
+    "problems": problems.rows,
+}
+assert ROWS.keys() == TABLES.keys()  # noqa: S101 - a table without rows would be found by nobody
+
+
+def rows_of(table: str, told: Told | Refused) -> Iterator[Row]:
+    """Yield the rows of a table that a session makes; a file that holds none makes a problem."""
+    common = _common(told)
+    found = problems.refused(told) if isinstance(told, Refused) else ROWS[table](told)
+    if isinstance(told, Told) or table == "problems":
+        yield from (common + row for row in found)
+
+
+def _common(told: Told | Refused) -> Row:
+    if isinstance(told, Refused):
+        return told.agent, UNKNOWN, told.home, None, None
+    session = told.session
+    home = session.sources[0].home if session.sources else None
+    return session.agent, month_of(session.started_at), home, session.project.root, session.key

@@ -1,0 +1,27 @@
+"""Rows of files that calls name."""
+
+from collections.abc import Iterator
+
+from retold.archive.rows import CHANGING
+from retold.lake.rows.tool_calls import calls_in
+from retold.lake.told import Told
+from retold.model.files import touched
+
+
+def rows(told: Told) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each file that a call names, however often it does."""
+    for seq, place, message, call in calls_in(told):
+        for path in dict.fromkeys(touched(call)):
+            if path.isprintable():
+                yield (
+                    seq,
+                    place,
+                    call.id,
+                    path,
+                    call.canonical,
+                    call.canonical in CHANGING,
+                    call.status,
+                    call.at or message.at,
+                    message.fate,
+                    message.own,
+                )

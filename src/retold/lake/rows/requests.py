@@ -1,0 +1,20 @@
+"""Rows of the ledger."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from retold.archive.rows import requests_of
+from retold.lake.rows.figures import dollars_of
+from retold.lake.told import Told
+from retold.model.report import dollars
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def rows(told: Told) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each request that is the session's own."""
+    for seq, request in requests_of(told.session):
+        at = None if request.at is None else _EPOCH + timedelta(microseconds=request.at)
+        picos = told.picos.get(request.name)
+        cost = None if picos is None else dollars_of(dollars(picos))
+        yield (seq, request.name, request.model, at, *request.figures, request.estimated, cost)
