@@ -63,6 +63,10 @@ def find(home: Home) -> Iterator[Source | Problem]:
         yield Source(Path(entry.path), home, entry.name)
 
 
+def cluster_of(native_id: str) -> str:
+    return native_id
+
+
 def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - as every agent has it
     return iter(())
 

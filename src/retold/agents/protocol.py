@@ -41,6 +41,11 @@ class Source(msgspec.Struct, frozen=True):
         """The path, as problems and sessions tell it."""
         return printable(self.path)
 
+    @property
+    def label(self) -> str | None:
+        """The label of the home that it lies in."""
+        return None if self.home is None else self.home.label
+
     def on(self, disk: Disk) -> "Source":
         """Return the same file on another disk; one without a home is on this machine's."""
         home = self.home
@@ -68,8 +73,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 def source_file(reading: Reading) -> SourceFile:
     """Return what a session tells about one of its files."""
-    home = reading.source.home
-    return SourceFile(home.label if home else None, reading.source.shown, reading.format, reading.size)
+    return SourceFile(reading.source.label, reading.source.shown, reading.format, reading.size)
 
 
 class Ghost(msgspec.Struct, frozen=True):
@@ -237,6 +241,9 @@ class Agent(Protocol):
 
     def find(self, home: Home) -> Iterator[Source | Problem]:
         """Every file below the home that may hold conversations; nothing else is opened."""
+
+    def cluster_of(self, native_id: str) -> str:
+        """The cluster that files of a conversation with this id are in, wherever they lie."""
 
     def clues(self, home: Home) -> Iterator[Clue]:
         """What a home says about where its projects lie."""

@@ -35,9 +35,9 @@ _PICOS_PER_DOLLAR_A_MILLION = 1_000_000
 class PriceList:
     """All prices that there are."""
 
-    def __init__(self, folder: str) -> None:
-        """Take the folder in which the user's own prices may lie."""
-        self._own, self._version = read_own_prices(folder), library_version()
+    def __init__(self, folder: str | None) -> None:
+        """Take the folder in which the user's own prices may lie; without one, there are only everybody's."""
+        self._own, self._version = None if folder is None else read_own_prices(folder), library_version()
         self._known: dict[str, Rates | None] = {}
 
     def rates(self, model: str) -> Rates | None:

@@ -4,21 +4,18 @@ It is what a sync would put into a new archive. Nearly all files are only counte
 that was said is read.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from os import stat
 from pathlib import Path
 
 from retold.agents import NAMES
-from retold.agents.protocol import Agent, Source
 from retold.agents.registry import AGENTS
+from retold.ingest.clusters import Clusters
 from retold.ingest.counted import Answer, Cluster, Counted, settled
 from retold.ingest.homes import Given, homes_of
 from retold.ingest.shares import shared_out
 from retold.model.metered import Metered
 from retold.model.problem import Problem
-from retold.model.project import Clue
 from retold.projects.atlas import Atlas
 from retold.reading.disk import DISK
 
@@ -34,14 +31,14 @@ class Tally:
         excluded: Sequence[str] = (),
     ) -> None:
         """Take an environment, further homes, the agents that are meant, and the projects that are not."""
-        self.problems: list[Problem] = []
-        """What stood in the way of looking for files."""
         self.whole = 0
         """How many clusters had to be read as a whole, when all is counted."""
-        self._excluded = excluded
-        self._clues: dict[str, Sequence[Clue]] = {}
-        self._loose: dict[str, list[Source]] = {}
-        found = [cluster for name in agents or NAMES for cluster in self._found(AGENTS[name], env, given)]
+        self._excluded, self._held = excluded, Clusters()
+        found = [
+            cluster
+            for agent in map(AGENTS.__getitem__, agents or NAMES)
+            for cluster in self._held.found(agent, homes_of(agent, env, given, DISK))
+        ]
         # In the order of a sync: of several who claim a key the first has it.
         self.clusters = sorted(found, key=lambda one: (-one.size, one.agent, one.name))
         # Which projects are meant is known for certain only of what was read.
@@ -53,6 +50,11 @@ class Tally:
             )
         )
 
+    @property
+    def problems(self) -> list[Problem]:
+        """What stood in the way of looking for files."""
+        return [problem for _, problem in self._held.problems]
+
     def conversations(self) -> list[Counted]:
         """Return every conversation that has requests of its own, with these."""
         answers = {answer.place: answer for answer in self._answers}
@@ -61,33 +63,16 @@ class Tally:
         if unsure:
             from retold.ingest.wholes import Wholes
 
-            wholes = Wholes(self.clusters, self._loose, self._atlas(), self._excluded)
+            wholes = Wholes(self.clusters, self._held.loose, self._atlas(), self._excluded)
             for answer in shared_out(wholes.answers, unsure, self._size, Answer):
                 answers[answer.place] = answer
         found = [one for _, answer in sorted(answers.items()) for one in answer.counted or ()]
         proven = {name: root for answer in answers.values() for name, root in answer.proven.items()}
         return [one for one in settled(found, proven) if one.requests]
 
-    def _found(self, agent: Agent, env: Mapping[str, str], given: Given) -> Iterator[Cluster]:
-        sources: dict[str, Source] = {}
-        for home in homes_of(agent, env, given, DISK):
-            self._clues[str(home.path)] = list(agent.clues(home))
-            for found in agent.find(home):
-                if isinstance(found, Problem):
-                    self.problems.append(found)
-                else:
-                    sources.setdefault(str(found.path), found)
-        clusters: dict[str | None, list[Source]] = defaultdict(list)
-        for source in sources.values():
-            clusters[source.cluster].append(source)
-        loose = clusters.pop(None, [])
-        self._loose[agent.NAME] = sorted(loose, key=lambda source: str(source.path))
-        for name, held in clusters.items():
-            yield Cluster(agent.NAME, name or "", tuple(held), sum(_bytes(source.path) for source in held))
-
     def _atlas(self) -> Atlas:
         # The working directory is one more place where a project may lie, as for a sync.
-        return Atlas(self._clues, {}, str(Path.cwd()))
+        return Atlas(self._held.clues, {}, str(Path.cwd()))
 
     def _size(self, place: int) -> int:
         return self.clusters[place].size
@@ -115,10 +100,3 @@ def _counted(agent: str, one: Metered, atlas: Atlas) -> Counted:
         one.paths[0],
         one.requests,
     )
-
-
-def _bytes(path: Path) -> int:
-    try:
-        return stat(path).st_size
-    except OSError:
-        return 0

@@ -11,9 +11,11 @@ from retold.model.tables import UNKNOWN
 
 
 class Told(msgspec.Struct, frozen=True):
-    """A session in its full view, with what its requests cost."""
+    """A session in its full view, with its name and what its requests cost."""
 
     session: Session
+    name: int
+    """What tells the conversation from all others, as an archive names it."""
     picos: Mapping[str, int | None] = {}
     """By the id of a request: millionths of a millionth of a dollar."""
 

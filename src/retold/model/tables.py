@@ -59,7 +59,12 @@ COMMON = (
         "The label of the home that the session's first file lies in; empty for this machine's own.",
     ),
     Column("project", STRING, "The root of the project; empty where it is not known."),
-    Column("session", STRING, "The key of the session."),
+    Column("session", STRING, "The key of the session: unique in an archive."),
+    Column(
+        "conversation",
+        STRING,
+        "What tells the conversation from all others, by its project and the agent's id: the same in every archive and dataset.",
+    ),
 )
 """What every row begins with, so that most questions need no join."""
 _SEQ = Column("seq", INT, "The place of the entry in the session's timeline, from 0.", needed=True)
@@ -188,6 +193,8 @@ TABLES = {
                 *_TOKENS,
                 _ESTIMATED,
                 _MONEY,
+                Column("session_started_at", TIME, "When the session began."),
+                Column("session_ended_at", TIME, "When the session ended: of several that hold a request, the earliest has it."),
             ),
         ),
         Table(

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from retold.agents.claude.hooks import hook_plan
     from retold.agents.claude.join import group, join
     from retold.agents.claude.meter import meter
-    from retold.agents.claude.places import clues, find, home_in, homes
+    from retold.agents.claude.places import clues, cluster_of, find, home_in, homes
     from retold.agents.claude.read import read
     from retold.agents.claude.remains import remains
     from retold.agents.claude.restore import restore, resume
@@ -23,6 +23,7 @@ __all__ = [
     "PACKAGE",
     "PROGRAM",
     "clues",
+    "cluster_of",
     "connect_plan",
     "find",
     "ghosts",
@@ -42,6 +43,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "cluster_of": "places",
     "clues": "places",
     "connect_plan": "connect",
     "find": "places",

@@ -107,6 +107,11 @@ def _subagents(folder: Path, home: Home, session: str, depth: int = 0) -> Iterat
             yield Source(Path(entry.path), home, printable(session))
 
 
+def cluster_of(native_id: str) -> str:
+    """Return what the transcript of a session and the folder of its subagents are named by: its id."""
+    return printable(native_id)
+
+
 def origin(path: Path) -> Origin:
     """Return what the path says, by names only."""
     folder, _, file = str(path).rpartition(os.sep)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from retold.agents.codex.hooks import hook_plan
     from retold.agents.codex.join import group, join, relate
     from retold.agents.codex.meter import meter
-    from retold.agents.codex.places import clues, find, home_in, homes
+    from retold.agents.codex.places import clues, cluster_of, find, home_in, homes
     from retold.agents.codex.read import read
     from retold.agents.codex.remains import remains
     from retold.agents.codex.restore import restore, resume
@@ -22,6 +22,7 @@ __all__ = [
     "PACKAGE",
     "PROGRAM",
     "clues",
+    "cluster_of",
     "connect_plan",
     "find",
     "ghosts",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "cluster_of": "places",
     "clues": "places",
     "connect_plan": "connect",
     "find": "places",

@@ -80,6 +80,11 @@ def find(home: Home) -> Iterator[Source | Problem]:
         yield found if isinstance(found, Problem) else Source(found[0], home, found[1].thread)
 
 
+def cluster_of(native_id: str) -> str:
+    """Return what the rollouts of a thread are named by: its id."""
+    return native_id
+
+
 def _rollouts(sessions: Path, archived: Path, disk: Disk) -> Iterator[tuple[Path, Name] | Problem]:
     yield from _below(sessions, DEPTH, disk)
     yield from _below(archived, 1, disk)

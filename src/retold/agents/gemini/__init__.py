@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from retold.agents.gemini.hooks import hook_plan
     from retold.agents.gemini.join import group, join
     from retold.agents.gemini.meter import meter
-    from retold.agents.gemini.places import clues, find, home_in, homes
+    from retold.agents.gemini.places import clues, cluster_of, find, home_in, homes
     from retold.agents.gemini.read import read
     from retold.agents.gemini.remains import remains
     from retold.agents.gemini.restore import restore, resume
@@ -24,6 +24,7 @@ __all__ = [
     "PACKAGE",
     "PROGRAM",
     "clues",
+    "cluster_of",
     "connect_plan",
     "find",
     "ghosts",
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "cluster_of": "places",
     "clues": "places",
     "connect_plan": "connect",
     "find": "places",

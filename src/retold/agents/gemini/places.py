@@ -115,7 +115,7 @@ def _chats(chats: Path, home: Home) -> Iterator[Source | Problem]:
     yield from _files(chats, home)
     for entry in entries(chats, home.disk):
         if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
-            yield from _files(Path(entry.path), home, _clustered(entry.name))
+            yield from _files(Path(entry.path), home, cluster_of(entry.name))
 
 
 def short_id(session_id: str) -> str:
@@ -175,15 +175,15 @@ def _files(folder: Path, home: Home, cluster: str | None = None) -> Iterator[Sou
 def _cluster(name: str) -> str:
     """Return the begin of the id that ends a session's name; what is named otherwise stands alone."""
     match = _SESSION_NAME.fullmatch(name)
-    return _clustered(match[1]) if match else name
+    return cluster_of(match[1]) if match else name
 
 
-def _clustered(session_id: str) -> str:
+def cluster_of(native_id: str) -> str:
     """Return as much of an id as stands in the name of every file of its session, written back or not.
 
     A session that was written back is `r_<id>`, of which a name holds six characters, or five for the second time.
     """
-    return short_id(without_prefix(session_id))[:_CLUSTERED]
+    return short_id(without_prefix(native_id))[:_CLUSTERED]
 
 
 def origin(source: Source) -> Origin:

@@ -16,6 +16,7 @@ ROWS: dict[str, Callable[[Told], Iterator[Row]]] = {
     "events": events.rows,
     "problems": problems.rows,
 }
+_ALL = (1 << 64) - 1
 assert ROWS.keys() == TABLES.keys()  # noqa: S101 - a table without rows would be found by nobody
 
 
@@ -29,7 +30,8 @@ def rows_of(table: str, told: Told | Refused) -> Iterator[Row]:
 
 def _common(told: Told | Refused) -> Row:
     if isinstance(told, Refused):
-        return told.agent, UNKNOWN, told.home, None, None
+        return told.agent, UNKNOWN, told.home, None, None, None
     session = told.session
     home = session.sources[0].home if session.sources else None
-    return session.agent, month_of(session.started_at), home, session.project.root, session.key
+    name = f"{told.name & _ALL:016x}"
+    return session.agent, month_of(session.started_at), home, session.project.root, session.key, name

@@ -13,8 +13,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def rows(told: Told) -> Iterator[tuple[object, ...]]:
     """Yield a row for each request that is the session's own."""
+    began, ended = told.session.started_at, told.session.ended_at
     for seq, request in requests_of(told.session):
         at = None if request.at is None else _EPOCH + timedelta(microseconds=request.at)
         picos = told.picos.get(request.name)
         cost = None if picos is None else dollars_of(dollars(picos))
-        yield (seq, request.name, request.model, at, *request.figures, request.estimated, cost)
+        yield (seq, request.name, request.model, at, *request.figures, request.estimated, cost, began, ended)

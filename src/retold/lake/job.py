@@ -1,0 +1,102 @@
+"""A piece of reading that needs nothing else: the files of one cluster, and what other files say of its conversations."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from retold.agents import NAMES
+from retold.agents.protocol import Agent, Home, Reading, Source
+from retold.agents.registry import AGENTS
+from retold.ingest.clusters import Clusters, size_here
+from retold.ingest.derive import Groups, scraps
+from retold.lake.told import Refused
+from retold.model.problem import Problem
+from retold.model.project import Clue
+from retold.reading.disk import DISK, Disk
+
+
+class Job(msgspec.Struct, frozen=True):
+    """The files of one cluster, in whichever homes they lie."""
+
+    agent: str
+    sources: tuple[Source, ...]
+    said: Groups
+    """What files of many conversations say of those of this cluster."""
+    size: int
+    """Bytes of its files."""
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """All that there is to read in some homes."""
+
+    jobs: Sequence[Job]
+    """The largest first."""
+    clues: Mapping[str, Sequence[Clue]]
+    """What the homes say about where projects lie, by home."""
+    refused: Sequence[Refused]
+    """What stood in the way of looking."""
+
+
+def planned(
+    folders: Iterable[tuple[str | None, Path]],
+    agents: Sequence[str] = NAMES,
+    disk: Disk = DISK,
+    size_of: Callable[[Source], int] = size_here,
+) -> Plan:
+    """Look through folders, each with the label of the home that it is or holds, and return what there is to read."""
+    held, given = Clusters(size_of), list(folders)
+    jobs: list[Job] = []
+    refused: list[Refused] = []
+    for agent in map(AGENTS.__getitem__, agents):
+        clusters = list(held.found(agent, _homes(agent, given, disk)))
+        said = _said(agent, held.loose[agent.NAME], refused)
+        jobs += [Job(agent.NAME, one.sources, said.pop(one.name, {}), one.size) for one in clusters]
+        # Of these nothing is left but what files of many conversations say.
+        jobs += [Job(agent.NAME, (), left, 0) for left in said.values()]
+    refused += [Refused(name, None, problem) for name, problem in held.problems]
+    return Plan(sorted(jobs, key=_order), held.clues, refused)
+
+
+def _homes(agent: Agent, folders: Iterable[tuple[str | None, Path]], disk: Disk) -> Iterator[Home]:
+    seen: set[Path] = set()
+    for label, folder in folders:
+        home = agent.home_in(folder, disk)
+        if home is not None and home.sessions not in seen:
+            seen.add(home.sessions)
+            yield msgspec.structs.replace(home, label=label)
+
+
+def _said(
+    agent: Agent, loose: Iterable[Source], refused: list[Refused]
+) -> dict[str, dict[str, Sequence[Reading]]]:
+    """Return what files of many conversations say, by cluster and conversation."""
+    readings: list[Reading] = []
+    for source in loose:
+        found = agent.read(source)
+        if isinstance(found, Problem):
+            refused.append(Refused(agent.NAME, source.label, found))
+        else:
+            readings += found
+    clusters: dict[str, dict[str, Sequence[Reading]]] = defaultdict(dict)
+    for group, said in scraps(agent, readings).items():
+        clusters[agent.cluster_of(said[0].native_id or group)][group] = said
+    return clusters
+
+
+def _order(job: Job) -> tuple[int, str, str]:
+    return -job.size, job.agent, str(job.sources[0].path) if job.sources else min(job.said)
+
+
+def bundled(jobs: Iterable[Job], most: int) -> list[list[Job]]:
+    """Return jobs in bundles of at most so many bytes; what is larger is one by itself."""
+    bundles: list[list[Job]] = []
+    filled = most
+    for job in jobs:
+        if filled + job.size > most:
+            bundles.append([])
+            filled = 0
+        bundles[-1].append(job)
+        filled += job.size
+    return bundles

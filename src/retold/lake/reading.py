@@ -1,0 +1,74 @@
+"""A job to the sessions in it: the same reading as a sync's, without an archive."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from retold.agents.protocol import Agent, Reading
+from retold.agents.registry import AGENTS
+from retold.archive.rows import requests_of
+from retold.ingest.derive import conversation_name, conversations
+from retold.ingest.prices import PriceList
+from retold.lake.job import Job
+from retold.lake.told import Refused, Told
+from retold.model.problem import Problem
+from retold.model.report import dollars
+from retold.model.session import Session
+from retold.projects.atlas import Atlas
+
+if TYPE_CHECKING:
+    from retold.archive.rates import Price
+    from retold.model.rates import Figures
+
+
+@cache
+def prices() -> "Prices":
+    """Return the prices that everyone has; looked up once in a process."""
+    return Prices()
+
+
+class Prices:
+    """What requests cost, by the price library."""
+
+    def __init__(self) -> None:
+        self._list = PriceList(None)
+
+    def cost(self, model: str | None, at: int | None, figures: "Figures") -> int | None:
+        """Return what a request cost; None where no price is known."""
+        rates = None if model is None else self._list.rates(model)
+        return None if rates is None else rates.cost(at, figures)
+
+
+def told(job: Job, atlas: Atlas, price: "Price") -> Iterator[Told | Refused]:
+    """Yield the sessions of a job, and the files that hold none."""
+    agent = AGENTS[job.agent]
+    readings: list[Reading] = []
+    for source in job.sources:
+        found = agent.read(source)
+        if isinstance(found, Problem):
+            yield Refused(agent.NAME, source.label, found)
+        else:
+            readings += found
+    for group, session in _sessions(agent, readings, job):
+        placed = msgspec.structs.replace(session, project=atlas.project(session))
+        yield _priced(placed, conversation_name(agent, group), price)
+
+
+def _sessions(agent: Agent, readings: list[Reading], job: Job) -> Iterator[tuple[str, Session]]:
+    """Yield the conversations of a cluster by their groups, those last of which only other files tell."""
+    left = dict(job.said)
+    for group, _, session in conversations(agent, readings, job.said):
+        left.pop(group, None)
+        yield group, session
+    yield from ((group, agent.join(said)) for group, said in left.items())
+
+
+def _priced(session: Session, name: int, price: "Price") -> Told:
+    picos: Mapping[str, int | None] = {
+        request.name: price(request.model, request.at, request.figures) for _, request in requests_of(session)
+    }
+    known = [one for one in picos.values() if one is not None]
+    cost = dollars(sum(known)) if known else None
+    return Told(msgspec.structs.replace(session, cost_usd=cost), name, picos)

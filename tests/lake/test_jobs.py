@@ -1,0 +1,109 @@
+"""Files that are read in pieces, each by itself, tell what an archive of all of them tells."""
+
+import pickle
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from lakes import OF_OTHERS, archived, bag, published, read, settled, totals, written_by_the_real_cli
+from made_talks import FORMS, turns
+from retold.agents.protocol import Home, Source
+from retold.agents.registry import AGENTS
+from retold.demo.home import make_home
+from retold.lake.job import Job, bundled, planned
+from retold.model.problem import Problem
+from retold.model.tables import TABLES
+from synced import Given
+from tellings import NOW
+
+SUMS = frozenset(name for name in TABLES["sessions"].names if name.endswith("_tokens"))
+
+
+def hold(folder: Path, given: Given) -> Counter[str]:
+    """Hold jobs to tell what an archive tells, but for what depends on other sessions; return how often each is told."""
+    expected, found = archived(folder, given), read(given)
+    times = Counter(row["conversation"] for row in found["sessions"])
+    assert times.keys() == {row["conversation"] for row in expected["sessions"]}
+    for name, without in (
+        ("sessions", OF_OTHERS | SUMS),
+        ("messages", OF_OTHERS),
+        ("tool_calls", OF_OTHERS),
+        ("files_touched", OF_OTHERS),
+        ("events", {"session"}),
+        ("problems", {"session"}),
+    ):
+        assert bag(found[name], without, times) == bag(expected[name], without, times), name
+    requests = settled(found["requests"])
+    assert bag(requests, {"session"}, times) == bag(expected["requests"], {"session"}, times)
+    if times.total() == len(times):
+        assert totals(requests) == totals(expected["requests"])
+    return times
+
+
+def test_a_home_of_months_is_told_as_its_archive_tells_it(tmp_path: Path) -> None:
+    make_home(tmp_path / "demo", NOW)
+    hold(tmp_path / "archive", [("ann", tmp_path / "demo" / "home")])
+
+
+def test_the_homes_that_the_real_cli_wrote(shared: Path, tmp_path: Path) -> None:
+    times = hold(tmp_path / "archive", written_by_the_real_cli(shared))
+    assert set(times.values()) == {1}
+
+
+def test_what_others_published(shared: Path, tmp_path: Path) -> None:
+    times = hold(tmp_path / "archive", published(shared, tmp_path / "homes"))
+    # Files that were renamed when they were published: no name tells that they are of one conversation.
+    assert sum(count > 1 for count in times.values()) == 5
+
+
+def test_a_conversation_in_two_homes_is_one_job_and_one_session(tmp_path: Path) -> None:
+    form = FORMS["gemini-lines"]
+    form.write(tmp_path / "ann", 7, turns("heron"))
+    form.write(tmp_path / "backup", 7, turns("heron"))
+    given = [("ann", tmp_path / "ann"), ("backup", tmp_path / "backup")]
+    (job,) = planned(given).jobs
+    assert len(job.sources) == 2
+    (row,) = read(given)["sessions"]
+    assert (row["home"], row["homes"]) == ("ann", ["ann", "backup"])
+
+
+def test_a_job_can_be_sent_elsewhere(tmp_path: Path) -> None:
+    make_home(tmp_path / "demo", NOW)
+    for job in planned([("ann", tmp_path / "demo" / "home")]).jobs:
+        assert pickle.loads(pickle.dumps(job)) == job  # noqa: S301 - our own
+
+
+def test_a_folder_that_is_named_twice_is_looked_through_once(tmp_path: Path) -> None:
+    FORMS["claude"].write(tmp_path, 7, turns("otter"))
+    assert len(planned([("a", tmp_path), ("b", tmp_path)]).jobs) == 1
+
+
+def test_a_folder_that_is_no_home_holds_nothing(tmp_path: Path) -> None:
+    assert planned([(None, tmp_path), (None, tmp_path / "nowhere")]).jobs == []
+
+
+@pytest.mark.parametrize("most", [1, 10, 100])
+def test_large_files_stand_alone_and_small_ones_together(most: int) -> None:
+    home = Home(Path("h"), Path("h"))
+    jobs = [
+        Job("gemini", (Source(Path(str(size)), home, "c"),), {}, size)
+        for size in sorted((1, 2, 3, 5, 50, 200), reverse=True)
+    ]
+    bundles = bundled(jobs, most)
+    assert [job for bundle in bundles for job in bundle] == jobs
+    for bundle in bundles:
+        assert len(bundle) == 1 or sum(job.size for job in bundle) <= most
+    assert len(bundles) == {1: 6, 10: 4, 100: 2}[most]
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_an_id_leads_to_the_cluster_of_its_files(form: str, tmp_path: Path) -> None:
+    FORMS[form].write(tmp_path, 7, turns("vole"))
+    agent = AGENTS[form.partition("-")[0]]
+    home = agent.home_in(tmp_path)
+    assert home is not None
+    (source,) = (one for one in agent.find(home) if isinstance(one, Source) and one.cluster is not None)
+    readings = agent.read(source)
+    assert not isinstance(readings, Problem)
+    assert [agent.cluster_of(reading.native_id or "") for reading in readings] == [source.cluster]

@@ -1,0 +1,110 @@
+"""The tables of some homes, told twice: by an archive, and by reading the files without one."""
+
+import os
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ledgers import homes_in, laid_out
+from retold.archive.record import Record
+from retold.archive.rows import name_of, requests_of
+from retold.ingest.retell import retold
+from retold.lake.job import planned
+from retold.lake.reading import prices, told
+from retold.lake.rows import rows_of
+from retold.lake.told import Refused, Told
+from retold.model.problem import Problem
+from retold.model.tables import TABLES
+from retold.projects.atlas import Atlas
+from synced import Given, synced
+
+Row = dict[str, Any]
+OF_OTHERS = frozenset(("own", "kind", "parent", "child", "requests", "cost_usd", "estimated", "session"))
+"""What depends on other sessions: who else holds an entry, and so which sums are its own; who else has its key."""
+
+
+def archived(folder: Path, given: Given) -> dict[str, list[Row]]:
+    """Return all tables as an archive of labelled homes tells them."""
+    found = synced(folder, {"HOME": str(folder / "nobody")}, given)
+    with Record(found.folder) as record:
+        keys = list(record.rows("SELECT id, name, key FROM sessions"))
+        sessions: list[Told | Refused] = [_told(record, *one) for one in keys]
+        asked = "SELECT agent, label, refusal FROM sources WHERE refusal IS NOT NULL"
+        sessions += [
+            Refused(agent, label, msgspec.json.decode(refusal, type=Problem))
+            for agent, label, refusal in record.rows(asked)
+        ]
+    return tables(sessions)
+
+
+def _told(record: Record, number: int, name: int, key: str) -> Told:
+    session = retold(record, key)
+    assert session is not None
+    kept = dict(record.rows("SELECT name, picos FROM requests WHERE session = ? AND own", (number,)))
+    names = [request.name for _, request in requests_of(session)]
+    picos = {one: kept[name_of("request", one)] for one in names}
+    return Told(session, name, picos)
+
+
+def read(given: Given) -> dict[str, list[Row]]:
+    """Return all tables as jobs tell them, one after the other."""
+    plan = planned(given)
+    atlas = Atlas(plan.clues, {}, os.getcwd())
+    found = [one for job in plan.jobs for one in told(job, atlas, prices().cost)]
+    return tables([*plan.refused, *found])
+
+
+def tables(found: Iterable[Told | Refused]) -> dict[str, list[Row]]:
+    """Return the rows of sessions, by table."""
+    held = list(found)
+    return {name: [_row(name, row) for one in held for row in rows_of(name, one)] for name in TABLES}
+
+
+def _row(table: str, values: Iterable[object]) -> Row:
+    return dict(zip(TABLES[table].names, values, strict=True))
+
+
+def settled(requests: Iterable[Row]) -> list[Row]:
+    """Return each request once: that of the earliest session that holds it."""
+    earliest: dict[object, Row] = {}
+    for row in requests:
+        known = earliest.setdefault((row["agent"], row["request"]), row)
+        if _order(row) < _order(known):
+            earliest[row["agent"], row["request"]] = row
+    return list(earliest.values())
+
+
+def _order(row: Row) -> tuple[str, str, str]:
+    return str(row["session_started_at"]), str(row["session_ended_at"]), row["session"]
+
+
+def bag(rows: Iterable[Row], without: Collection[str], times: Mapping[str, int]) -> Counter[str]:
+    """Return the rows of conversations that are told once, in no order, without some of their columns."""
+    once = (row for row in rows if times.get(row["conversation"], 1) == 1)
+    return Counter(repr({name: value for name, value in row.items() if name not in without}) for row in once)
+
+
+def written_by_the_real_cli(shared: Path) -> list[tuple[str, Path]]:
+    """Return the homes that Gemini CLI itself wrote, each with a label."""
+    homes = homes_in(shared / "corpus" / "gemini-cli", ".gemini")
+    return [(f"home-{number:02}", home) for number, home in enumerate(homes)]
+
+
+def published(shared: Path, folder: Path) -> list[tuple[str, Path]]:
+    """Return what others published, laid out as homes."""
+    found = []
+    for repository in sorted((shared / "corpus" / "public").glob("*/*")):
+        files = sorted(file for file in repository.rglob("*") if file.suffix in (".json", ".jsonl"))
+        label = f"{repository.parent.name}-{repository.name}"
+        found.append((label, laid_out(files, folder / label)))
+    return found
+
+
+def totals(requests: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the tokens of requests, summed."""
+    held = list(requests)
+    names = [name for name in TABLES["requests"].names if name.endswith("_tokens")]
+    return {name: sum(row[name] or 0 for row in held) for name in names}
