@@ -15,6 +15,8 @@ VERSION = 1
 """The version of the JSON form: raised when something in it changes its meaning, not when it grows."""
 
 Kind = Literal["main", "subagent", "fork", "checkpoint", "prompts-only", "capture"]
+COPIES: tuple[Kind, ...] = ("checkpoint", "capture")
+"""Kinds that are copies of what was said elsewhere: they cost nothing."""
 SessionStatus = Literal["success", "failure", "interrupted"]
 View = Literal["full", "active"]
 

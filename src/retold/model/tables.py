@@ -184,7 +184,8 @@ TABLES = {
         ),
         Table(
             "requests",
-            "The ledger: one row for each request to a model, each in one session only, the earliest that holds it.",
+            "The ledger: one row for each request to a model, each in one session only, the earliest that holds it; checkpoints and"
+            " captures, which are copies, have none.",
             (
                 _SEQ,
                 Column("request", STRING, "The agent's id of the request, else `<native id>/<message id>`.", needed=True),

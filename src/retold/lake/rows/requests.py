@@ -7,12 +7,15 @@ from retold.archive.rows import requests_of
 from retold.lake.rows.figures import dollars_of
 from retold.lake.told import Told
 from retold.model.report import dollars
+from retold.model.session import COPIES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def rows(told: Told) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each request that is the session's own."""
+    """Yield a row for each request that is the session's own; a copy of one has none."""
+    if told.session.kind in COPIES:
+        return
     began, ended = told.session.started_at, told.session.ended_at
     for seq, request in requests_of(told.session):
         at = None if request.at is None else _EPOCH + timedelta(microseconds=request.at)
