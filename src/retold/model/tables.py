@@ -69,7 +69,7 @@ COMMON = (
 """What every row begins with, so that most questions need no join."""
 _SEQ = Column("seq", INT, "The place of the entry in the session's timeline, from 0.", needed=True)
 _PLACE = Column("place", INT, "The place of the call among the parts of its message, from 0.", needed=True)
-_AT = Column("at", TIME, "When; empty where nobody recorded it.")
+_AT = Column("happened_at", TIME, "When; empty where nobody recorded it.")
 _FATE = Column(
     "fate", STRING, "What became of it: `live`, `rewound`, `compacted` or `superseded`.", needed=True
 )
