@@ -206,6 +206,7 @@ TABLES = {
                 _PLACE,
                 _CALL,
                 Column("path", STRING, "The path, as the call names it.", needed=True),
+                Column("file", STRING, "The same by the name of the project and the place in it, whoever's machine it is; a file elsewhere as it is named.", needed=True),
                 _CANONICAL,
                 Column("is_change", BOOL, "True where the call was to write or edit it.", needed=True),
                 _STATUS,

@@ -6,6 +6,7 @@ from retold.archive.rows import CHANGING
 from retold.lake.rows.tool_calls import calls_in
 from retold.lake.told import Told
 from retold.model.files import touched
+from retold.projects.matching import in_project
 
 
 def rows(told: Told) -> Iterator[tuple[object, ...]]:
@@ -18,6 +19,7 @@ def rows(told: Told) -> Iterator[tuple[object, ...]]:
                     place,
                     call.id,
                     path,
+                    in_project(path, told.session.project.root),
                     call.canonical,
                     call.canonical in CHANGING,
                     call.status,
