@@ -97,7 +97,7 @@ class Answer:
     def _ask(self) -> None:
         if "\0" in self._query or len(self._query.encode()) > LONGEST_QUERY:
             raise Faulty(f"a query is text of at most {LONGEST_QUERY:,} bytes")
-        make_views(self._connection, self._guard.mark)
+        make_views(self._connection, self._guard.mark, self._query)
         put_under_guard(self._connection, self._guard)
         self._connection.set_progress_handler(self.clock.is_over, STEPS)
         self._cursor.exec_trace = self._begun

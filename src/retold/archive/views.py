@@ -177,13 +177,18 @@ def doc_of(view: str) -> str:
     return DOCS.get(view, TABLES[view].doc)
 
 
-def make_views(connection: apsw.Connection, mark: str) -> None:
-    """Make the views, for this connection alone; what they are made of is read under a name that tells them apart."""
+def make_views(connection: apsw.Connection, mark: str, query: str) -> None:
+    """Make the views that a query may name, for this connection alone, each on one with a mark, which alone reads tables."""
     connection.execute("PRAGMA query_only = 0; PRAGMA temp_store = MEMORY")
     unpacking: Callable[..., str | None] = _Unpacking()
     connection.create_scalar_function(UNPACKED, unpacking, 1, deterministic=True, flags=apsw.SQLITE_INNOCUOUS)
+    words = query.lower()
     for name, asked in VIEWS.items():
-        connection.execute(f'CREATE TEMP VIEW {name} AS WITH "{mark}" AS ({asked}) SELECT * FROM "{mark}"')  # noqa: S608 - ours
+        if name not in words:  # to make all takes as long as to open the archive, and more
+            continue
+        # Not a table expression: SQLite would work out all columns of one, where it cannot be merged into a query.
+        connection.execute(f'CREATE TEMP VIEW "{mark}{name}" AS {asked}')
+        connection.execute(f'CREATE TEMP VIEW {name} AS SELECT * FROM "{mark}{name}"')  # noqa: S608 - ours
 
 
 class _Unpacking:
