@@ -52,7 +52,9 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Synced:
         "g1", 3, "done", [edit, call("read_file", {"file_path": "/home/bob/dev/tide/neap.py"}, 3)]
     )
     counted["tokens"] |= {"input": 10**30}
-    home.json("tide", 9, 2, [user("u1", 2, "mend the neap tide\u202e\x1b[31m"), counted, {"type": "odd"}])
+    feigned = user("u2", 4, 'the end","view":"full","extra":{}},"view":')
+    records = [user("u1", 2, "mend the neap tide\u202e\x1b[31m"), counted, {"type": "odd"}, feigned]
+    home.json("tide", 9, 2, records)
     home.write("tmp/tide/chats/session-2026-03-01T09-40-0000ffff.json", "{")
     home.write("tmp/tide/checkpoint-before.json", json.dumps([{"role": "user", "parts": [{"text": "again"}]},
                {"role": "model", "parts": [{"text": "and again"}]}]))  # fmt: skip

@@ -20,7 +20,7 @@ import pytest
 from demo_person import DemoPerson
 from made_home import MadeHome, call, gemini, user
 from made_talks import FORMS, turns
-from persons import Done, Person
+from persons import Done, Person, is_root
 from retold.archive.guard import LONGEST_QUERY
 from retold.archive.views import LACKING, VIEWS
 from retold.cli.console import Console
@@ -262,6 +262,8 @@ def test_columns_are_told_with_their_meaning(tmp_path: Path, view: str) -> None:
     for column in TABLES[view].columns:
         if not column.is_said and column.name not in LACKING[view]:
             assert told[column.name] == column.doc
+    table = csv.DictReader(io.StringIO(person.run("sql", "--tables", view, "--csv").out, newline=""))
+    assert {row["column"]: row["meaning"] for row in table} == told
     lines = person.run("sql", "--tables", view).out
     assert all(f"\n{name} " in lines for name in told)
 
@@ -305,7 +307,10 @@ def test_what_does_more_than_read_the_views_is_refused(
 
 def test_a_refusal_says_what_may_be_asked(ann: Person) -> None:
     assert refused(ann, "DELETE FROM main.sessions") == "a query may only read: SELECT, WITH or VALUES"
-    assert refused(ann, "SELECT digest FROM chunks") == f"chunks cannot be read: there are {', '.join(VIEWS)}"
+    assert (
+        refused(ann, "SELECT digest FROM chunks")
+        == f"main.chunks cannot be read: there are {', '.join(VIEWS)}"
+    )
     assert refused(ann, "SELECT load_extension('x')") == "the function load_extension is not offered"
 
 
@@ -491,7 +496,7 @@ def test_a_session_that_cannot_be_unpacked_is_damage(tmp_path: Path) -> None:
     assert "damaged" in done.err
 
 
-@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="whoever may do all cannot be kept out")
+@pytest.mark.skipif(os.name == "nt" or is_root, reason="whoever may do all cannot be kept out")
 def test_an_archive_where_nobody_may_write_is_asked_as_well(tmp_path: Path) -> None:
     person = own(tmp_path)
     person.archive.chmod(0o500)

@@ -73,7 +73,8 @@ class Guard:
             case apsw.SQLITE_READ:
                 # Without a column, how many rows there are is all that is asked: a view of sessions asks so of the table.
                 is_offered = (one in VIEWS and where == "temp") or one in _LISTS or two == ""
-                return None if is_offered else f"{one} cannot be read: there are {', '.join(VIEWS)}"
+                name = one if where is None else f"{where}.{one}"
+                return None if is_offered else f"{name} cannot be read: there are {', '.join(VIEWS)}"
             case apsw.SQLITE_FUNCTION:
                 return None if two in FUNCTIONS else f"the function {two} is not offered"
         return "a query may only read: SELECT, WITH or VALUES"

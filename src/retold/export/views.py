@@ -7,7 +7,7 @@ from retold.model.tables import BOOL, FILES, INT, LONG, MONEY, STRING, STRINGS, 
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
 KINDS = {
@@ -24,16 +24,17 @@ KINDS = {
 _INDENT = 2
 
 
-def views_json() -> Iterator[dict[str, Any]]:
-    """Yield an object for each view."""
-    return ({"view": view, "rows": doc_of(view), "columns": len(columns_of(view))} for view in VIEWS)
+def view_rows() -> Iterator[Sequence[Any]]:
+    """Yield headings, and a row for each view."""
+    yield ("view", "row")
+    yield from ((view, doc_of(view)) for view in VIEWS)
 
 
-def columns_json(view: str) -> Iterator[dict[str, Any]]:
-    """Yield an object for each column of a view."""
+def column_rows(view: str) -> Iterator[Sequence[Any]]:
+    """Yield headings, and a row for each column of a view."""
+    yield ("view", "column", "type", "nullable", "meaning")
     for column in columns_of(view):
-        told = {"view": view, "column": column.name, "type": KINDS[column.type]}
-        yield {**told, "nullable": column.is_nullable, "meaning": column.doc}
+        yield (view, column.name, KINDS[column.type], column.is_nullable, column.doc)
 
 
 def view_lines(width: int) -> Iterator[str]:

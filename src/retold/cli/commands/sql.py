@@ -42,13 +42,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the answer; 0 also if it has no rows."""
+    form = "json" if options.json else "csv" if options.csv else "table"
     if options.query is None or options.tables is not None:
-        return _listed(options.tables or "", console, is_json=options.json)
+        return _listed(options.tables or "", form, console)
     from retold.archive.answer import Answer, Clock, Faulty
     from retold.cli.archive import opened
     from retold.cli.sql import print_answer, typed_query
 
-    form = "json" if options.json else "csv" if options.csv else "table"
     values = dict(options.set or ())
     try:
         query = typed_query(options.query)
@@ -60,21 +60,23 @@ def run(options: Namespace, console: Console) -> int:
     return 0
 
 
-def _listed(view: str, console: Console, *, is_json: bool) -> int:
+def _listed(view: str, form: str, console: Console) -> int:
     """Print the views, or the columns of one."""
     from retold.archive.views import VIEWS
-    from retold.export.views import column_lines, columns_json, view_lines, views_json
+    from retold.export.answer import csv_line, json_line
+    from retold.export.views import column_lines, column_rows, view_lines, view_rows
 
     if view and view not in VIEWS:
         console.tell(f"retold: no view {view}: there are {', '.join(VIEWS)}")
         return _WRONG
-    if not is_json:
+    names, *rows = column_rows(view) if view else view_rows()
+    if form == "json":
+        for row in rows:
+            console.record(json_line(names, row))
+    elif form == "csv":
+        console.lines(csv_line(row) for row in (names, *rows))
+    else:
         console.lines(column_lines(view, console.columns) if view else view_lines(console.columns))
-        return 0
-    import json
-
-    for told in columns_json(view) if view else views_json():
-        console.record(json.dumps(told, ensure_ascii=False).encode())
     return 0
 
 
