@@ -22,6 +22,7 @@ from made_talks import FORMS, turns
 from persons import Person
 from retold.archive import views
 from retold.archive.answer import Answer, Clock
+from retold.archive.database import Stopped
 from retold.archive.record import Record, packed_summary, summary_of
 from retold.archive.views import LACKING, MORE, VIEWS, columns_of
 from retold.lake.rows import rows_of
@@ -52,6 +53,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Synced:
         "g1", 3, "done", [edit, call("read_file", {"file_path": "/home/bob/dev/tide/neap.py"}, 3)]
     )
     counted["tokens"] |= {"input": 10**30}
+    counted["toolCalls"][1].pop("timestamp")
     feigned = user("u2", 4, 'the end","view":"full","extra":{}},"view":')
     records = [user("u1", 2, "mend the neap tide\u202e\x1b[31m"), counted, {"type": "odd"}, feigned]
     home.json("tide", 9, 2, records)
@@ -167,6 +169,8 @@ def test_the_made_home_shows_what_is_hard(mixed: Synced) -> None:
     assert answer(mixed.folder, "SELECT count(*) > 0 FROM problems WHERE session IS NOT NULL") == [(1,)]
     assert answer(mixed.folder, "SELECT max(input_tokens) FROM sessions") == [(2**63 - 1,)]
     assert answer(mixed.folder, "SELECT count(*) FROM tool_calls WHERE status = 'error'") == [(1,)]
+    with Record(mixed.folder) as record:
+        assert record.row("SELECT 1 FROM tool_calls WHERE at IS NULL") is not None
 
 
 # The same sums -----------------------------------------------------------------------------------------------------
@@ -258,6 +262,55 @@ def test_a_session_is_unpacked_only_where_that_is_asked_for(
 def test_a_session_is_found_by_its_key_without_a_look_at_all(view: str, mixed: Synced) -> None:
     rows = answer(mixed.folder, f"EXPLAIN QUERY PLAN SELECT * FROM {view} WHERE session = 'x'")  # noqa: S608 - ours
     assert not [told for *_, told in rows if told.startswith("SCAN") and "json_each" not in told]
+
+
+# How long it may take -----------------------------------------------------------------------------------------------
+
+
+def test_time_counts_only_while_a_query_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("retold.archive.answer.time.monotonic", lambda: now)
+    clock = Clock(10)
+    for _ in range(3):
+        clock.start()
+        now += 3
+        assert not clock.is_over()
+        clock.stop()
+        now += 100
+        assert not clock.is_over()
+    clock.start()
+    assert not clock.is_over()
+    now += 1.5
+    assert clock.is_over()
+    assert not clock.is_over(grace=1)
+
+
+def test_many_small_steps_are_bounded_as_one_large_one(mixed: Synced) -> None:
+    query = (
+        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3000000) SELECT x FROM n"
+    )
+    with Record(mixed.folder) as record, Answer(record, query, {}, Clock(0.2)) as found:
+        assert next(found.rows()) == (1,)
+        with pytest.raises(Stopped, match=r"longer than 0\.2 s"):
+            list(found.rows())
+
+
+def test_a_connection_that_cannot_write_at_all_has_the_views_too(mixed: Synced) -> None:
+    with Record(mixed.folder) as record:
+        record.connection.close()
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        record.connection = apsw.Connection(f"{Path(record.path).as_uri()}?immutable=1", flags=flags)
+        with Answer(record, "SELECT count(first_prompt) FROM sessions", {}, Clock(9)) as found:
+            assert list(found.rows()) > [(1,)]
+
+
+def test_the_bound_of_memory_is_that_of_one_query(mixed: Synced) -> None:
+    before = apsw.hard_heap_limit(0)
+    try:
+        assert answer(mixed.folder, "SELECT 1")
+        assert apsw.hard_heap_limit(-1) == 0
+    finally:
+        apsw.hard_heap_limit(before)
 
 
 # Times -------------------------------------------------------------------------------------------------------------
