@@ -241,6 +241,24 @@ def test_what_is_blank_is_no_second_statement(ann: Person, query: str) -> None:
     assert rows(ann, query) == [(1,)]
 
 
+@pytest.mark.parametrize(
+    "rest", ["-" * 50_000, "--" * 20_000 + "\n" * 20_000, "/*" * 20_000 + "*/" * 20_000, ";" * 50_000]
+)
+def test_remarks_without_end_take_no_time(ann: Person, rest: str) -> None:
+    start = time.monotonic()
+    assert refused(ann, f"SELECT 1; {rest}\nx").startswith("one statement at a time")
+    assert time.monotonic() - start < 5
+
+
+def test_a_query_starts_without_what_it_does_not_need(ann: Person) -> None:
+    telling = "import atexit; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))"
+    env = {name: value for name, value in ann.env.items() if not name.startswith("COVERAGE")}
+    done = ann.spawn("sql", "SELECT session, first_prompt FROM sessions", code=telling, env=env)
+    assert done.code == 0
+    heavy = {"msgspec", "json", "dataclasses", "threading", "zstandard", "decimal", "textwrap", "csv"}
+    assert not heavy & set(done.err.split())
+
+
 # The views ---------------------------------------------------------------------------------------------------------
 
 

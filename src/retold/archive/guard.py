@@ -50,7 +50,7 @@ class Guard:
 
     def __init__(self, mark: str) -> None:
         self.mark = mark
-        """What the names of those views begin with that read tables; it is made anew each time, so that no query can take it on."""
+        """What the names of the views begin with that alone read tables: made anew each time, so that no query knows it."""
         self.refused: str | None = None
 
     def __call__(
