@@ -120,6 +120,19 @@ def list_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
     yield at_most("retold list, in python -c pass", whole / start, 3.5, detail)
 
 
+def sql_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
+    """Compare a small question in SQL with a list of one conversation: both are start-up, and little else."""
+    retold = synced(corpus)
+    asked, listed = best_of(
+        STARTS,
+        lambda: retold.sql("SELECT count(*) FROM sessions").seconds,
+        lambda: retold.list("--limit", "1").seconds,
+    )
+    yield at_most(
+        "retold sql, in retold list", asked / listed, 1.1, f"{corpus}: {told(asked)}, {told(listed)}"
+    )
+
+
 def disk_measures(corpus: Corpus = MEDIUM) -> Iterator[Measure]:
     """Compare the bytes of archive and index with those of the files they were made of."""
     size, raw = synced(corpus).size, sum(file.stat().st_size for file in corpus.files)

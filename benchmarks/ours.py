@@ -41,6 +41,10 @@ class Retold:
         """Report what was spent."""
         return run([RETOLD, "stats", *arguments], self.env)
 
+    def sql(self, query: str) -> Ran:
+        """Ask a question in SQL."""
+        return run([RETOLD, "sql", query], self.env)
+
     def search(self, query: str, *, is_substring: bool = False) -> Ran:
         """Search the archive."""
         how = ("--substring",) if is_substring else ()

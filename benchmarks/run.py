@@ -43,6 +43,7 @@ GROUPS = {
     "sync": Group("Sync", archiving.sync_measures),
     "growth": Group("A session that grew", archiving.growth_measures),
     "list": Group("List", archiving.list_measures),
+    "sql": Group("SQL", archiving.sql_measures),
     "disk": Group("Disk", archiving.disk_measures),
     "stats": Group("Stats", counting.measures),
     "search": Group("Search", searching.search_measures),

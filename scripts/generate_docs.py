@@ -27,6 +27,7 @@ import retold
 from retold.agents.claude import tools as claude_tools
 from retold.agents.codex import tools as codex_tools
 from retold.agents.gemini import tools as gemini_tools
+from retold.archive.views import LACKING, MORE, VIEWS
 from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
 from retold.ingest.price_source import library_version
@@ -272,20 +273,27 @@ def tables_page() -> str:
     """Return the tables that sessions make, and what each of their columns means."""
     head = (
         "# Tables\n\nWhat many sessions make, one row for each thing in them: as Parquet (`retold export --format parquet`), on"
-        " Spark, and as views for `retold sql`, which lack only the columns that are marked *said*: the archive keeps those in"
-        f" the originals alone. This is version {TABLES_VERSION} of them: it is raised when a column goes or changes its meaning,"
+        " Spark, and as views for `retold sql`. These lack the columns that are marked *said*, which the archive keeps in the originals"
+        " alone, and those that are marked *not in SQL*: [Questions in SQL](../sql.md) tells why."
+        f" This is version {TABLES_VERSION} of them: it is raised when a column goes or changes its meaning,"
         " not when one is added.\n"
     )
     return NOTE + head + "".join(_table(table) for table in TABLES.values())
 
 
 def _table(table: Table) -> str:
+    lacking = LACKING.get(table.name, {})
     rows = "".join(
         f"| `{column.name}` | {column.type}{'' if column.is_nullable else ', not null'}"
-        f"{', *said*' if column.is_said else ''} | {column.doc} |\n"
+        f"{', *said*' if column.is_said else ''}{', *not in SQL*' if column.name in lacking else ''} | {column.doc} |\n"
         for column in table.columns
     )
-    return f"\n## `{table.name}`\n\n{table.doc}\n\n| column | type | meaning |\n|---|---|---|\n{rows}"
+    rows += "".join(
+        f"| `{column.name}` | {column.type}, not null, *only in SQL* | {column.doc} |\n"
+        for column in MORE.get(table.name, ())
+    )
+    doc = table.doc if table.name in VIEWS else f"{table.doc} There is no view of it."
+    return f"\n## `{table.name}`\n\n{doc}\n\n| column | type | meaning |\n|---|---|---|\n{rows}"
 
 
 def tools_page() -> str:

@@ -106,7 +106,9 @@ def test_a_change_that_keeps_size_and_time_is_seen_where_these_may_lie(person: P
 
 
 @pytest.mark.parametrize(
-    "command", [["sync"], ["list"], ["list", "--json"], ["search", "time"]], ids=" ".join
+    "command",
+    [["sync"], ["list"], ["list", "--json"], ["search", "time"], ["sql", "SELECT * FROM sessions"]],
+    ids=" ".join,
 )
 def test_where_nothing_is_new_nothing_heavy_is_imported(busy: Person, command: list[str]) -> None:
     busy.sync()

@@ -28,6 +28,7 @@ COMMANDS = {
     "projects": "projects, their roots, and how they are known",
     "brief": "what a project comes to: sessions, decisions, fixes, files, open ends",
     "stats": "what it cost and how it went: tokens, money, tools, errors, time",
+    "sql": "ask the archive in SQL: documented views, read only",
     "export": "conversations as files, for people and for programs, without secrets",
     "doctor": "what is at risk, what is lost, and what mends it",
     "keep": "archive by itself: hooks in your agents, and a timer",

@@ -1,6 +1,10 @@
 """What kinds of tools there are: our names for what a tool does, and the category each belongs to."""
 
-from retold.model.parts import Canonical, Category
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.model.parts import Canonical, Category
 
 CATEGORIES: dict[Canonical, Category] = {
     "shell_exec": "Execute",

@@ -1,0 +1,139 @@
+"""Rows that a query gives, as people, programs and spreadsheets get them."""
+
+from __future__ import annotations
+
+from itertools import chain, islice
+
+from retold.export.cells import cell, harmless
+from retold.export.names import clean, width_of
+from retold.export.table import fitted
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from retold.export.grid import Pieces
+
+    Value = int | float | str | bytes | None
+    Row = Sequence[Value]
+
+SAMPLE = 200
+"""Rows that are looked at before the first is shown, to know how wide columns are; those behind them must fit in."""
+GAP = 2
+NARROWEST = 8
+"""What a column of text is given at least: where not all have that, each row is told on lines of its own."""
+NULL = "NULL"
+_BYTES = 200
+"""How much of a blob is shown."""
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return the names of columns, of which a query may give several the same: `total`, `total_2`."""
+    told: dict[str, None] = {}
+    for name in names:
+        one, number = name, 1
+        while one in told:
+            number += 1
+            one = f"{name}_{number}"
+        told[one] = None
+    return list(told)
+
+
+def json_line(names: Sequence[str], row: Row) -> bytes:
+    """Return a row as an object; bytes are told in hex, and an infinity, which JSON has none of, is null."""
+    import json  # noqa: PLC0415 - tables do without
+
+    told = {name: _plain(value) for name, value in zip(names, row, strict=True)}
+    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _plain(value: Value) -> Value:
+    if isinstance(value, bytes):
+        return value.hex()
+    return None if isinstance(value, float) and value - value != 0 else value
+
+
+def csv_line(row: Row) -> str:
+    """Return a row as CSV, without its end: NULL is empty, bytes are told in hex, and no text is a formula."""
+    line = ",".join(cell(harmless(value) if isinstance(value, str) else _plain(value)) for value in row)
+    return line or '""'  # an empty line would be no row
+
+
+def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pieces]:
+    """Yield the headings and a line for each row, as they come; cells of text are cut to fit."""
+    coming = iter(rows)
+    first = list(islice(coming, SAMPLE))
+    columns = [Column(name, [row[place] for row in first]) for place, name in enumerate(names)]
+    every = chain(first, coming)
+    if not _narrowed(columns, width - GAP * (len(columns) - 1)):
+        yield from _apart(columns, every, width)
+        return
+    yield [("faint", "".join(_line([column.placed(column.name) for column in columns])))]
+    for row in every:
+        told = _line([column.placed(shown(value)) for column, value in zip(columns, row, strict=True)])
+        yield [
+            ("plain" if value is not None else "faint", piece) for piece, value in zip(told, row, strict=True)
+        ]
+
+
+class Column:
+    """A column of a table: how wide it is, and on which side its cells stand."""
+
+    __slots__ = ("is_number", "name", "width")
+
+    def __init__(self, name: str, sample: Sequence[Value]) -> None:
+        self.name = clean(name)
+        known = [value for value in sample if value is not None]
+        self.is_number = bool(known) and all(isinstance(value, int | float) for value in known)
+        self.width = max([width_of(self.name), *(width_of(shown(value)) for value in sample)])
+
+    def placed(self, text: str) -> str:
+        """Return a cell; a number is never cut."""
+        if not self.is_number:
+            return fitted(text, self.width)
+        return " " * (self.width - width_of(text)) + text  # a heading may be of wide letters
+
+
+def shown(value: Value) -> str:
+    """Return a value on one line."""
+    match value:
+        case None:
+            return NULL
+        case str():
+            return clean(value) if value and not value.isspace() else ""
+        case bytes():
+            return f"x'{value[:_BYTES].hex()}'"
+        case float():
+            return f"{value:.15g}" if value - value != 0 or value % 1 else str(value)
+    return str(value)
+
+
+def _narrowed(columns: Sequence[Column], room: int) -> bool:
+    """Take from the widest columns of text until all fit; False if they cannot."""
+    texts = [column for column in columns if not column.is_number]
+    most = max([column.width for column in texts], default=0)
+    while sum(column.width for column in columns) > room:
+        most -= 1
+        if most < NARROWEST:
+            return False
+        for column in texts:
+            column.width = min(column.width, most)
+    return True
+
+
+def _line(cells: Sequence[str]) -> list[str]:
+    *others, last = cells
+    return [*(one + " " * GAP for one in others), last.rstrip()]
+
+
+def _apart(columns: Sequence[Column], rows: Iterable[Row], width: int) -> Iterator[Pieces]:
+    """Yield each row as lines of a name and a value."""
+    widest = min(max(width_of(column.name) for column in columns), width // 2)
+    room = max(NARROWEST, width - widest - GAP)
+    for place, row in enumerate(rows):
+        if place:
+            yield [("plain", "")]
+        for column, value in zip(columns, row, strict=True):
+            told = shown(value)
+            name = fitted(column.name, widest) + " " * GAP
+            yield [("faint", name), ("plain" if value is not None else "faint", fitted(told, room).rstrip())]

@@ -1,0 +1,82 @@
+"""Rows of a query as they are shown: whatever they hold, a row stays a row, and fits."""
+
+import csv
+import io
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from retold.cli.console import Console
+from retold.export.answer import SAMPLE, csv_line, json_line, shown, table, unique_names
+from retold.export.cells import harmless
+from retold.export.names import width_of
+
+NUMBERS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False))
+VALUES = st.one_of(NUMBERS, st.text(), st.binary())
+
+
+@st.composite
+def answers(draw: st.DrawFn) -> tuple[list[str], list[tuple[int | float | str | bytes | None, ...]]]:
+    names = draw(st.lists(st.text(), min_size=1, max_size=6))
+    rows = st.tuples(*[draw(st.sampled_from([NUMBERS, VALUES])) for _ in names])
+    return names, draw(st.lists(rows, max_size=5))
+
+
+@given(answers(), st.integers(1, 200))
+def test_a_table_has_a_line_for_each_row_or_for_each_cell(
+    answer: tuple[list[str], list[tuple[int | float | str | bytes | None, ...]]], width: int
+) -> None:
+    names, rows = answer
+    out = io.StringIO()
+    console = Console({}, out)
+    lines = list(table(names, rows, width))
+    for pieces in lines:
+        console.pieces(pieces)
+    assert len(out.getvalue().splitlines()) == len(lines) == out.getvalue().count("\n")
+    cells = len(names) * len(rows) + max(0, len(rows) - 1)
+    assert len(lines) in (len(rows) + 1, cells)
+    if len(lines) != cells:
+        assert all(width_of("".join(text for _, text in pieces)) <= width for pieces in lines)
+
+
+@given(answers())
+def test_json_and_csv_hold_what_a_row_does(
+    answer: tuple[list[str], list[tuple[int | float | str | bytes | None, ...]]],
+) -> None:
+    names, rows = answer
+    for row in rows:
+        told = json.loads(json_line(unique_names(names), row))
+        (read,) = csv.reader(io.StringIO(csv_line(row), newline=""), strict=True)
+        assert len(told) == len(read) == len(row)
+        for value, from_json, from_csv in zip(row, told.values(), read, strict=True):
+            match value:
+                case str():
+                    assert (from_json, from_csv) == (
+                        value.encode("utf-8", "replace").decode(),
+                        harmless(value),
+                    )
+                case bytes():
+                    assert bytes.fromhex(from_json) == bytes.fromhex(from_csv) == value
+                case float() if value - value != 0:
+                    assert (from_json, from_csv) == (None, "")
+                case None:
+                    assert (from_json, from_csv) == (None, "")
+                case _:
+                    assert from_json == type(value)(from_csv) == value
+
+
+def test_names_are_told_apart() -> None:
+    assert unique_names(["a", "a_2", "a", "a", "b"]) == ["a", "a_2", "a_3", "a_4", "b"]
+
+
+def test_a_number_is_never_cut_however_late_it_comes() -> None:
+    rows = [(1, "a")] * SAMPLE + [(123_456_789, "a" * 50)]
+    *_, last = table(["number", "text"], rows, 20)
+    assert "".join(text for _, text in last) == "123456789  aaa…"
+
+
+def test_values_as_people_read_them() -> None:
+    values = (None, "", " \n", "a\nb", 0.1 + 0.2, 2.0, 1e300, float("inf"), b"\x00\xff", 2**62)
+    told = ["NULL", "", "", "a b", "0.3", "2.0", "1e+300", "inf", "x'00ff'", "4611686018427387904"]
+    assert list(map(shown, values)) == told
