@@ -97,7 +97,18 @@ def test_what_is_lacking_is_no_more_than_this() -> None:
         "messages": ["request"],
         "tool_calls": ["call", "child", "exit_code", "native_status"],
         "requests": ["request"],
-        "files_touched": ["call", "canonical", "fate", "file", "happened_at", "is_change", "own", "place", "seq", "status"],
+        "files_touched": [
+            "call",
+            "canonical",
+            "fate",
+            "file",
+            "happened_at",
+            "is_change",
+            "own",
+            "place",
+            "seq",
+            "status",
+        ],
     }
 
 

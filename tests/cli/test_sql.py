@@ -230,7 +230,10 @@ def test_who_names_what_is_not_there_is_told_what_there_is(ann: Person) -> None:
     assert refused(ann, "SELECT * FROM talks") == f"no such table: talks: there are {', '.join(VIEWS)}"
     told = refused(ann, "SELECT tokens FROM requests r JOIN sessions s USING (session)")
     assert told.startswith("no such column: tokens; sessions has agent, month,")
-    assert "; requests has agent, month, home, project, session, conversation, seq, model, happened_at, input_tokens" in told
+    assert (
+        "; requests has agent, month, home, project, session, conversation, seq, model, happened_at, input_tokens"
+        in told
+    )
     assert "messages has" not in told
 
 
