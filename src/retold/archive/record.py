@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from retold.archive.index import Index
 
 NAME = "archive.db"
+UNREAD = "unread"
+"""The fact that something was imported which no sync has read yet."""
 _WRITING = ("synchronous = NORMAL", "cache_size = -32000", "wal_autocheckpoint = 8000")
 """8,000 pages are 32 MB: each checkpoint costs a wait for the disk."""
 

@@ -38,6 +38,7 @@ COMMANDS = {
     "name": "give a conversation a title of your own",
     "tag": "tag a conversation",
     "forget": "remove a conversation from the archive for good",
+    "import": "merge the archive of another machine, or another person, into yours",
     "read": "read transcript files as they are, without an archive",
     "demo": "make a home with weeks of invented work, to try everything on",
 }

@@ -19,7 +19,7 @@ from retold.ingest.snapshot import Snapshot, Still
 from retold.model.problem import Problem
 from retold.model.session import SourceFile, SourceState
 from retold.model.wire import problem_json
-from retold.reading.disk import Disk
+from retold.reading.disk import DISK, NOWHERE, Disk
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -31,6 +31,8 @@ class Job(msgspec.Struct, frozen=True):
     path: str | None = None
     is_known: bool = True
     """Whether the archive may have something of it."""
+    is_kept_only: bool = False
+    """Whether nothing but what the archive has of it is to be read."""
 
 
 class Known(msgspec.Struct):
@@ -64,7 +66,11 @@ class Case:
     ) -> None:
         """Take the ids of forgotten conversations, as digests: a file of many is kept without them."""
         self._record, self._agent, self._job = record, agent, job
-        self._disk = Snapshot(KeptDisk(record, agent.NAME), forgotten if job.cluster is None else frozenset())
+        self._disk = Snapshot(
+            KeptDisk(record, agent.NAME),
+            forgotten if job.cluster is None else frozenset(),
+            NOWHERE if job.is_kept_only else DISK,
+        )
         self._known = (
             _known_files(record, agent.NAME, job.cluster, self._disk, job.path) if job.is_known else {}
         )
@@ -79,7 +85,9 @@ class Case:
         """Return what all files say, and what they said at other times and do not say any more."""
         readings = list(chain.from_iterable(map(self._read, self._sources())))
         for kept, earlier in self._earlier():
-            if earlier and is_covered(self._said(earlier), self._said(readings)):
+            # What is not there now is not written anew either: it keeps what it has, and is told with it.
+            can_drop = earlier and str(earlier[0].source.path) in self._live
+            if can_drop and is_covered(self._said(earlier), self._said(readings)):
                 self._dropped.setdefault(str(earlier[0].source.path), []).append(kept.name)
                 continue
             self._note(earlier, "earlier")

@@ -47,6 +47,8 @@ class Found(msgspec.Struct, frozen=True):
     clues: Mapping[str, Sequence[Clue]]
     rows: Mapping[str, Row]
     changed: frozenset[str]
+    is_kept_only: bool = False
+    """Whether no home was looked at."""
 
     @property
     def gone(self) -> list[int]:
@@ -105,6 +107,12 @@ def look(  # noqa: PLR0913 - all that a look depends on
             changed.add(path)
     clues = {str(home.path): list(_clues(record, agent, home)) for home in homes}
     return Found(agent, sources, problems, clues, rows, frozenset(changed)), answers
+
+
+def kept_only(record: Record, agent: Agent) -> Found:
+    """Return what the archive keeps of an agent, as if it had no home."""
+    rows = {row.path: row for row in _rows(record, agent.NAME)}
+    return Found(agent, {}, (), {}, rows, frozenset(), is_kept_only=True)
 
 
 def _clues(record: Record, agent: Agent, home: Home) -> Iterator[Clue]:

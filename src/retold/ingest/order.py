@@ -18,6 +18,8 @@ class Order(msgspec.Struct, frozen=True):
     given: Given = ()
     agents: tuple[str, ...] = ()
     excluded: tuple[str, ...] = ()
+    is_kept_only: bool = False
+    """Whether no home is looked at: what the archive keeps, and has not read, is read."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

@@ -104,17 +104,18 @@ class Still:
 class Snapshot:
     """The disk of this machine with files that stand still; what has gone from it is where it is kept."""
 
-    def __init__(self, kept: Disk, forgotten: frozenset[bytes] = frozenset()) -> None:
+    def __init__(self, kept: Disk, forgotten: frozenset[bytes] = frozenset(), here: Disk = DISK) -> None:
+        """Take where that is, ids that are struck out, and what stands for the disk of this machine."""
         self.files: dict[str, Still] = {}
         """The files of this machine that were opened."""
-        self._kept, self._forgotten = kept, forgotten
+        self._kept, self._forgotten, self._here = kept, forgotten, here
 
     def open(self, path: str) -> OpenFile:
         """Open a file as it was when it was opened first."""
         still = self.files.get(path)
         if still is None:
             try:
-                still = self.files[path] = _stilled(path)
+                still = self.files[path] = _stilled(path, self._here)
                 still.strike(self._forgotten)
             except FileNotFoundError:
                 return self._kept.open(path)
@@ -125,7 +126,7 @@ class Snapshot:
     def entries(self, folder: str) -> Sequence[DiskEntry]:
         """Return what a folder holds, and what it held."""
         try:
-            here = DISK.entries(folder)
+            here = self._here.entries(folder)
         except FileNotFoundError:
             return self._kept.entries(folder)
         names = {entry.name for entry in here}
@@ -134,15 +135,15 @@ class Snapshot:
 
     def is_folder(self, path: str) -> bool:
         """Tell whether a folder is there, or was."""
-        return DISK.is_folder(path) or self._kept.is_folder(path)
+        return self._here.is_folder(path) or self._kept.is_folder(path)
 
     def is_file(self, path: str) -> bool:
         """Tell whether a file is there, or was."""
-        return DISK.is_file(path) or self._kept.is_file(path)
+        return self._here.is_file(path) or self._kept.is_file(path)
 
     def is_link(self, path: str) -> bool:
         """Tell whether a link is there."""
-        return DISK.is_link(path)
+        return self._here.is_link(path)
 
 
 def _entries(disk: Disk, folder: str) -> Sequence[DiskEntry]:
@@ -152,10 +153,10 @@ def _entries(disk: Disk, folder: str) -> Sequence[DiskEntry]:
         return ()
 
 
-def _stilled(path: str) -> Still:
+def _stilled(path: str, here: Disk) -> Still:
     """Read a file; again when it changed meanwhile, a few times at most."""
     for _ in range(ATTEMPTS):
-        file = DISK.open(path)
+        file = here.open(path)
         try:
             still = Still(path, file)
             if still.size > LARGEST:

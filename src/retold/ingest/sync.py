@@ -14,7 +14,7 @@ from retold.archive.hand import forgotten_names
 from retold.archive.limits import keep_limits
 from retold.archive.parcel import Parcel
 from retold.archive.rates import reprice
-from retold.archive.record import Record
+from retold.archive.record import UNREAD, Record
 from retold.archive.rows import Rows, rows_of
 from retold.archive.sessions import clusters, ids, stamps
 from retold.archive.settling import settle
@@ -26,7 +26,7 @@ from retold.ingest.case import Job
 from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import alone, crew_size, home_of, together
 from retold.ingest.derive import conversation_name
-from retold.ingest.found import Found, look
+from retold.ingest.found import Found, kept_only, look
 from retold.ingest.order import Order, Outcome
 from retold.ingest.prices import Prices
 from retold.ingest.reader import Reader, Wanted, index_entry, stamp_of
@@ -103,6 +103,9 @@ class _Sync:
         """Look for files, and take down what was asked and answered."""
         found, excluded = [], repr(sorted(self._order.excluded))
         for name in self._order.agents or tuple(AGENTS):
+            if self._order.is_kept_only:
+                found.append(kept_only(self._record, AGENTS[name]))
+                continue
             env, witness = AskedEnvironment(self._order.env), Witness()
             has_choice = self._record.fact(f"excluded {name}") not in (None, excluded)
             one, answers = look(
@@ -249,7 +252,9 @@ class _Sync:
         if self._prices.are_new:
             self._writer.touched.update(reprice(self._record, self._prices.cost))
             self._prices.end()
-        settle(self._record, self._writer.touched, self._writer.fresh)
+        # Without a look at the homes, only the archive tells which files are there.
+        fresh = frozenset[int]() if self._order.is_kept_only else self._writer.fresh
+        settle(self._record, self._writer.touched, fresh)
         self._writer.commit()
 
     def _end(self, generation: int) -> None:
@@ -267,7 +272,8 @@ class _Sync:
 
     def _outcome(self, found: Sequence[Found]) -> Outcome:
         self._writer.begin()
-        for one in found:
+        self._record.set_fact(UNREAD, None)
+        for one in () if self._order.is_kept_only else found:
             name, scope = one.agent.NAME, self._order.scope
             keep_answers(self._record, f"{scope} {name}", self._answers[name])
             troubled = len(one.problems) + len(self._problems[name])
@@ -275,7 +281,8 @@ class _Sync:
             self._record.set_fact(f"excluded {name}", repr(sorted(self._order.excluded)))
             told = [(home, kept.seconds, kept.counted_from, kept.spared) for home, kept in self._limits[name]]
             keep_limits(self._record, name, told)
-        self._record.set_fact("synced_at", time.time())
+        if not self._order.is_kept_only:
+            self._record.set_fact("synced_at", time.time())
         self._writer.commit()
         problems = (problem for one in found for problem in (*one.problems, *self._problems[one.agent.NAME]))
         read = sum(len(one.changed) for one in found)

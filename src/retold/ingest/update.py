@@ -6,7 +6,7 @@ import time
 
 from retold.agents import NAMES
 from retold.archive.database import IndexDamaged
-from retold.archive.record import Record
+from retold.archive.record import UNREAD, Record
 from retold.archive.shards import generations, missing_files, remove_index
 from retold.ingest.answers import is_unchanged
 from retold.ingest.coverage import told_coverage
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from retold.ingest.coverage import Coverage
+    from retold.ingest.order import Order, Outcome
+
+    TellStale = Callable[[Record, str, Collection[str]], None]
 
 
 class Task:
@@ -50,7 +53,7 @@ def update(
     tell_wait: Callable[[], None],
     tell_progress: Callable[[int, int], None],
     tell_damage: Callable[[str], None] = lambda _: None,
-    tell_stale: Callable[[Record, str, Collection[str]], None] = lambda _record, _agent, _clusters: None,
+    tell_stale: TellStale = lambda _record, _agent, _clusters: None,
 ) -> tuple[Coverage, Sequence[object]]:
     """Bring the archive up to date; return how much was read, and the problems that stood in the way.
 
@@ -60,7 +63,7 @@ def update(
     with Lock(task.folder, tell_wait), Record(task.folder, can_write=True) as record:
         if task.reindex:
             remove_index(task.folder)
-        is_behind = task.reindex or _is_behind(record, task.folder)
+        is_behind = task.reindex or _is_behind(record, task.folder) or record.fact(UNREAD) is not None
         agents = NAMES if is_behind else tuple(task.agents or NAMES)
         stale = agents if is_behind else _stale(record, task, agents)
         if not stale:
@@ -71,24 +74,38 @@ def update(
         from pathlib import Path
 
         from retold.ingest.order import Order
-        from retold.ingest.sync import sync
 
         given = [(label, Path(folder)) for label, folder in task.homes]
         order = Order(task.folder, task.scope, task.env, given, stale, tuple(task.excluded))
-        outcome, damage = None, ""
-        try:
-            outcome = sync(record, order, tell_progress, tell_stale)
-        except IndexDamaged as error:
-            damage = str(error)
-        # Not before the error has gone, and with it every connection to the old files: one that is closed later would
-        # remove what stands beside the new ones.
-        if outcome is None:
-            tell_damage(damage)
-            remove_index(task.folder)
-            whole = Order(task.folder, task.scope, task.env, given, NAMES, tuple(task.excluded))
-            outcome = sync(record, whole, tell_progress, tell_stale)
+        outcome = brought_up(record, order, tell_progress, tell_damage, tell_stale)
         coverage = told_coverage(record, task.scope, agents, time.perf_counter() - began, outcome.coverage)
         return coverage, outcome.problems
+
+
+def brought_up(
+    record: Record,
+    order: Order,
+    tell_progress: Callable[[int, int], None],
+    tell_damage: Callable[[str], None],
+    tell_stale: TellStale = lambda _record, _agent, _clusters: None,
+) -> Outcome:
+    """Run a sync; a damaged index is told and made anew."""
+    from msgspec.structs import replace
+
+    from retold.ingest.sync import sync
+
+    outcome, damage = None, ""
+    try:
+        outcome = sync(record, order, tell_progress, tell_stale)
+    except IndexDamaged as error:
+        damage = str(error)
+    # Not before the error has gone, and with it every connection to the old files: one that is closed later would
+    # remove what stands beside the new ones.
+    if outcome is None:
+        tell_damage(damage)
+        remove_index(order.folder)
+        outcome = sync(record, replace(order, agents=NAMES), tell_progress, tell_stale)
+    return outcome
 
 
 def _is_behind(record: Record, folder: str) -> bool:

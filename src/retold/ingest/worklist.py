@@ -1,6 +1,7 @@
 """What a sync has to read: clusters with something new, and files of many conversations."""
 
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
@@ -37,12 +38,21 @@ class Work(msgspec.Struct, frozen=True):
     def jobs(self) -> Iterable[tuple[Job, int]]:
         """Yield a job for each cluster, with the size of its files."""
         there = self.found.clusters()
-        known = {row.cluster for row in self.found.rows.values()}
+        known: Counter[str | None] = Counter()
+        for row in self.found.rows.values():
+            known[row.cluster] += row.size
+        is_kept_only = self.found.is_kept_only
         for cluster in self.clusters:
             # What watched the search for them need not go to another process.
             sources = tuple(source.on(DISK) for source in there.get(cluster, ()))
-            job = Job(self.found.agent.NAME, cluster, sources, is_known=cluster in known)
-            yield job, sum(_size(source.path) for source in sources)
+            job = Job(
+                self.found.agent.NAME,
+                cluster,
+                sources,
+                is_known=cluster in known,
+                is_kept_only=is_kept_only,
+            )
+            yield job, known[cluster] if is_kept_only else sum(_size(source.path) for source in sources)
 
 
 def work_of(record: Record, found: Found, missing: Collection[int], *, is_behind: bool) -> Work:
@@ -81,7 +91,8 @@ def _told_otherwise(record: Record, found: Found) -> set[str]:
 
 def _case(record: Record, found: Found, path: str, forgotten: frozenset[bytes]) -> Case:
     source = found.sources.get(path)
-    job = Job(found.agent.NAME, None, (source,) if source else (), path)
+    there = (source,) if source else ()
+    job = Job(found.agent.NAME, None, there, path, is_kept_only=found.is_kept_only)
     return Case(record, found.agent, job, forgotten)
 
 

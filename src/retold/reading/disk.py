@@ -132,3 +132,30 @@ class LocalDisk(msgspec.Struct, frozen=True):
 
 DISK: Disk = LocalDisk()
 """What is read where nobody says otherwise."""
+
+
+class EmptyDisk(msgspec.Struct, frozen=True):
+    """A file system on which nothing is."""
+
+    def open(self, path: str) -> OpenFile:
+        """There is no file."""
+        raise FileNotFoundError(path)
+
+    def entries(self, folder: str) -> Sequence[DiskEntry]:
+        """There is no folder."""
+        raise FileNotFoundError(folder)
+
+    def is_folder(self, path: str) -> bool:  # noqa: ARG002 - as a Disk has it
+        """There is none."""
+        return False
+
+    def is_file(self, path: str) -> bool:  # noqa: ARG002 - the same
+        """There is none."""
+        return False
+
+    def is_link(self, path: str) -> bool:  # noqa: ARG002 - the same
+        """There is none."""
+        return False
+
+
+NOWHERE = EmptyDisk()

@@ -1,0 +1,145 @@
+"""Another's archive, opened to be read: nothing in it is trusted, and nothing of it is changed."""
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import apsw
+
+from retold.archive.database import Damaged, Newer, Stopped, told
+from retold.archive.record import NAME
+from retold.archive.schema import MARK, STEPS
+
+READ = ("sources", "originals", "pieces", "chunks", "session_sources", "sessions", "clues", "names", "tags")
+"""The tables that are looked into; whatever else a file holds is left alone."""
+LARGEST_VALUE = 16 << 20
+"""Bytes of one value: what we write is smaller by far."""
+_HEAD = b"SQLite format 3\0"
+_ATTEMPTS = 3
+_Status = tuple[tuple[int, int] | None, ...]
+
+
+class NoArchive(Exception):  # noqa: N818 - it says what it is
+    """A file that is missing, or no archive of ours: told in one line, exit code 1."""
+
+
+@contextmanager
+def opened(given: str, folder: str) -> Iterator[tuple[apsw.Connection, str]]:
+    """Open another's archive, by its path or that of its folder; a copy that is needed is made in a folder of ours."""
+    path = os.path.join(given, NAME) if os.path.isdir(given) else given
+    _see_that_it_is_one(path)
+    with ExitStack() as stack:
+        before = _status(path)
+        uri = _uri(path, folder, stack)
+        try:
+            connection = stack.enter_context(_connected(uri))
+            _see_that_it_is_ours(connection, path)
+            _see_that_it_is_whole(connection, path)
+        except apsw.Error as error:
+            raise trouble(error, path) from error
+        yield connection, path
+        if _status(path) != before:
+            raise Stopped(f"{path} was written to meanwhile: import it again when nobody writes to it")
+
+
+def _see_that_it_is_one(path: str) -> None:
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise NoArchive(f"{path} is no file")
+        with open(path, "rb") as file:
+            head = file.read(len(_HEAD))
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise NoArchive(f"{path}: no such file") from error
+    if head != _HEAD:
+        raise NoArchive(f"{path} is no archive of retold's")
+
+
+def _status(path: str) -> _Status:
+    """Return size and time of a database and of what SQLite puts beside it."""
+
+    def one(name: str) -> tuple[int, int] | None:
+        try:
+            found = os.stat(name)
+        except OSError:
+            return None
+        return found.st_size, found.st_mtime_ns
+
+    return tuple(one(path + end) for end in ("", "-wal", "-journal"))
+
+
+def _uri(path: str, folder: str, stack: ExitStack) -> str:
+    """Return where to read: the file itself where nothing waits beside it, else a copy in which that is told."""
+    _, wal, journal = _status(path)
+    if journal and journal[0]:
+        raise Damaged(f"{path} was left in the middle of a change: open it with its own retold first")
+    if not wal or not wal[0]:
+        return f"{Path(path).absolute().as_uri()}?immutable=1"
+    # SQLite would write beside the file to read what waits there.
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    private = stack.enter_context(tempfile.TemporaryDirectory(dir=folder, prefix="import-"))
+    return Path(_copied(path, private)).as_uri()
+
+
+def _copied(path: str, folder: str) -> str:
+    copy = os.path.join(folder, NAME)
+    for _ in range(_ATTEMPTS):
+        before = _status(path)
+        shutil.copyfile(path, copy)
+        shutil.copyfile(f"{path}-wal", f"{copy}-wal")
+        if _status(path) == before:
+            return copy
+    raise Stopped(f"{path} is being written to: import it again when nobody writes to it")
+
+
+@contextmanager
+def _connected(uri: str) -> Iterator[apsw.Connection]:
+    way = apsw.SQLITE_OPEN_READONLY if uri.endswith("immutable=1") else apsw.SQLITE_OPEN_READWRITE
+    connection = apsw.Connection(uri, flags=way | apsw.SQLITE_OPEN_URI)
+    try:
+        for switch, value in (
+            (apsw.SQLITE_DBCONFIG_DEFENSIVE, 1),
+            (apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0),
+            (apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER, 0),
+            (apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0),
+        ):
+            connection.config(switch, value)
+        connection.limit(apsw.SQLITE_LIMIT_LENGTH, LARGEST_VALUE)
+        for setting in ("cell_size_check = 1", "mmap_size = 0", "query_only = 1"):
+            connection.execute(f"PRAGMA {setting}")
+        yield connection
+    finally:
+        connection.close()
+
+
+def _see_that_it_is_ours(connection: apsw.Connection, path: str) -> None:
+    """Raise unless every table that is looked into is, to the letter, one that we have made."""
+    version = connection.pragma("user_version")
+    if connection.pragma("application_id") != MARK or version < 1:
+        raise NoArchive(f"{path} is a database, but no archive of retold's")
+    if version > len(STEPS):
+        raise Newer(f"{path} was written by a later version of retold: use that one")
+    model = apsw.Connection(":memory:")
+    for step in STEPS[:version]:
+        model.execute(step)
+    asked = "SELECT type, sql FROM sqlite_schema WHERE name = ?1 OR tbl_name = ?1 AND type = 'trigger'"
+    for name in READ:
+        if list(connection.execute(asked, (name,))) != list(model.execute(asked, (name,))):
+            raise Damaged(f"{path}: “{name}” in it is not what retold writes; nothing was taken from it")
+
+
+def _see_that_it_is_whole(connection: apsw.Connection, path: str) -> None:
+    faults = [fault for (fault,) in connection.execute("PRAGMA integrity_check(1)") if fault != "ok"]
+    if faults:
+        raise Damaged(f"{path} is damaged ({faults[0]}); nothing was taken from it")
+
+
+def trouble(error: apsw.Error, path: str) -> Stopped:
+    """Return an error of SQLite's as what it says of another's file."""
+    match error:
+        case apsw.CorruptError() | apsw.NotADBError() | apsw.TooBigError() | apsw.SQLError():
+            return Damaged(f"{path} is damaged ({error}); nothing more was taken from it")
+    return told(error, path)

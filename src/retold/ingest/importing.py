@@ -1,0 +1,228 @@
+"""Another's archive merged into one's own: its originals, titles and tags are taken, and everything is read anew."""
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import chain
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from retold.agents.registry import AGENTS
+from retold.archive.clues import all_clues, roots
+from retold.archive.foreign import Foreign
+from retold.archive.foreign_file import opened
+from retold.archive.hand import forgotten_names
+from retold.archive.originals import CHUNK
+from retold.archive.record import UNREAD, Record, exists
+from retold.archive.sessions import stamps
+from retold.archive.taking import add_clues, choose_latest, hand_of, put_hand, put_original, put_source
+from retold.ingest.foreign_disk import ForeignOpenFile, Version
+from retold.ingest.lock import Lock
+from retold.ingest.offers import offers_of
+from retold.ingest.order import Order
+from retold.ingest.selection import Selection, Selector, Taking
+from retold.ingest.update import brought_up
+from retold.model.problem import Problem, problem
+from retold.model.project import Clue
+from retold.projects.atlas import Atlas
+from retold.reading.files import printable
+
+_PATIENCE = 1.0
+"""Seconds after which what was taken is made to be seen."""
+Hand = list[tuple[int, str]]
+"""What was written by hand, with the name of the session that it is about."""
+
+
+class Import(msgspec.Struct, frozen=True):
+    """What is to be imported, and into which archive."""
+
+    file: str
+    folder: str
+    label: str
+    """Whose those files are to be called that bear no label."""
+    excluded: Sequence[str] = ()
+    is_trial: bool = False
+    """Whether it is only told what would be taken."""
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it: sessions by what became of them, and what was taken."""
+
+    new_sessions: int
+    merged: int
+    unchanged: int
+    left: int
+    """Forgotten here, or of a project of which nothing is kept."""
+    files: int
+    titles: int
+    tags: int
+    refused_titles: Sequence[tuple[str, str]]
+    """Where both have given one: ours, which stays, and theirs."""
+    problems: Sequence[Problem]
+    seconds: float
+
+
+class Tells(msgspec.Struct, frozen=True):
+    """Whom to tell that another has the archive, how far it is, and that the index is made anew."""
+
+    wait: Callable[[], None]
+    progress: Callable[[int, int], None]
+    damage: Callable[[str], None]
+
+
+def import_archive(asked: Import, tells: Tells) -> Imported:
+    """Merge another's archive into one's own; raises NoArchive for a file that is none, Stopped for what stops us."""
+    began = time.perf_counter()
+    with ExitStack() as stack:
+        foreign = Foreign(*stack.enter_context(opened(asked.file, asked.folder)))
+        record = stack.enter_context(_own(asked, tells, stack))
+        one = _Import(record, foreign, asked)
+        if not asked.is_trial:
+            one.take()
+            if record.fact(UNREAD) is not None:
+                order = Order(asked.folder, "", {}, excluded=tuple(asked.excluded), is_kept_only=True)
+                brought_up(record, order, tells.progress, tells.damage)
+            one.write_by_hand()
+        return one.told(time.perf_counter() - began)
+
+
+def _own(asked: Import, tells: Tells, stack: ExitStack) -> Record:
+    """Return one's own archive; where nothing is to be written and there is none, an empty one that goes again."""
+    if not asked.is_trial:
+        stack.enter_context(Lock(asked.folder, tells.wait))
+        return Record(asked.folder, can_write=True)
+    if exists(asked.folder):
+        return Record(asked.folder)
+    return Record(stack.enter_context(TemporaryDirectory()), can_write=True)
+
+
+class _Import:
+    """One run: everything is looked at before anything is taken."""
+
+    def __init__(self, record: Record, foreign: Foreign, asked: Import) -> None:
+        self._record, self._foreign = record, foreign
+        offers, homes, strays = offers_of(foreign, asked.label, AGENTS)
+        self._clues = _placed_clues(foreign, homes)
+        atlas = self._atlas()
+        self._chosen: list[Selection] = [
+            Selector(record, foreign, AGENTS[agent], found, atlas).select(asked.excluded)
+            for agent, found in offers.items()
+        ]
+        self._problems = [
+            problem("not-a-session", "no path of an agent's: left out", printable(path)) for path in strays
+        ]
+        self._titles, self._tags, self._refused = self._by_hand()
+
+    def _atlas(self) -> Atlas:
+        known: defaultdict[str, list[Clue]] = defaultdict(list)
+        for home, told in all_clues(self._record):
+            known[home].append(Clue(*told))
+        for home, clues in self._clues.items():
+            known[home].extend(clues)
+        return Atlas(known, roots(self._record), os.getcwd())
+
+    def _by_hand(self) -> tuple[Hand, Hand, list[tuple[str, str]]]:
+        """Return the titles and tags that are new, and the titles that give way to ours."""
+        titles: dict[int, str] = {}
+        tags: list[tuple[int, str]] = []
+        refused = []
+        for name, title in self._meant(self._foreign.titles()):
+            ours = titles.get(name) or hand_of(self._record, name)[0]
+            if ours is None and title.strip():
+                titles[name] = title
+            elif ours is not None and ours != title:
+                refused.append((ours, title))
+        for name, tag in self._meant(self._foreign.tags()):
+            if tag.split() == [tag] and tag not in hand_of(self._record, name)[1] and (name, tag) not in tags:
+                tags.append((name, tag))
+        return list(titles.items()), tags, refused
+
+    def _meant(self, hand: Hand) -> Iterator[tuple[int, str]]:
+        """Yield what was written about sessions that are here, or will be."""
+        known = {*stamps(self._record), *chain.from_iterable(one.new for one in self._chosen)}
+        aliases = {theirs: ours for one in self._chosen for theirs, ours in one.aliases.items()}
+        forgotten = forgotten_names(self._record)
+        for theirs, text in hand:
+            name = theirs if theirs in known else aliases.get(theirs, theirs)
+            if name in known and theirs not in forgotten:
+                yield name, text
+
+    def take(self) -> None:
+        """Keep the originals; whoever ends us, the next sync reads what was kept by then."""
+        takings = [taking for one in self._chosen for taking in one.takings]
+        if not takings:
+            return
+        with self._record.connection:
+            self._record.set_fact(UNREAD, 1)
+            for home, clues in self._clues.items():
+                told = [(clue.root, clue.evidence, clue.native_key) for clue in clues]
+                add_clues(self._record, home, told)
+        waiting = iter(takings)
+        while (taking := next(waiting, None)) is not None:
+            ends = time.monotonic() + _PATIENCE
+            with self._record.connection:
+                self._take(taking)
+                while time.monotonic() < ends and (taking := next(waiting, None)) is not None:
+                    self._take(taking)
+
+    def _take(self, taking: Taking) -> None:
+        offer = taking.offer
+        source = put_source(
+            self._record,
+            taking.agent,
+            offer.path,
+            offer.home,
+            offer.folder,
+            offer.label,
+            taking.cluster,
+            is_beside=taking.is_beside,
+        )
+        for version in taking.versions:
+            named = (taking.agent, offer.path)
+            put_original(self._record, source, named, version.original.modified_ns, self._pieces(version))
+        choose_latest(self._record, source)
+
+    def _pieces(self, version: Version) -> Iterator[bytes]:
+        if version.data is None:
+            yield from self._foreign.chunks(version.original)
+            return
+        file = ForeignOpenFile(self._foreign, version)
+        while data := file.read(CHUNK):
+            yield data
+
+    def write_by_hand(self) -> None:
+        """Keep titles and tags."""
+        if self._titles or self._tags:
+            with self._record.connection:
+                put_hand(self._record, self._titles, self._tags)
+
+    def told(self, seconds: float) -> Imported:
+        """Return what came of it."""
+
+        def count(names: Iterable[set[int]]) -> int:
+            return sum(map(len, names))
+
+        return Imported(
+            new_sessions=count(one.new for one in self._chosen),
+            merged=count(one.merged for one in self._chosen),
+            unchanged=count(one.unchanged for one in self._chosen),
+            left=count(one.left for one in self._chosen),
+            files=sum(len(one.takings) for one in self._chosen),
+            titles=len(self._titles),
+            tags=len(self._tags),
+            refused_titles=self._refused,
+            problems=[*self._problems, *chain.from_iterable(one.problems for one in self._chosen)],
+            seconds=seconds,
+        )
+
+
+def _placed_clues(foreign: Foreign, homes: Mapping[str, set[str]]) -> dict[str, list[Clue]]:
+    """Return what each home said about its projects, where the home gets its place here."""
+    found: defaultdict[str, list[Clue]] = defaultdict(list)
+    for home, clue in foreign.clues():
+        for place in homes.get(home, ()):
+            found[place].append(clue)
+    return found

@@ -1,0 +1,284 @@
+"""`retold import` as people run it: what is taken, what is left, and what later syncs make of it."""
+
+import shutil
+import signal
+import time
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from importing import Machine, imported, sessions_in, tables, told
+
+from made_home import MadeHome, session_id
+from made_talks import FORMS, ROOT, as_lines, claude_records, dice, turns, uuid, written
+from persons import Person
+from retold.archive.foreign import Foreign
+from retold.archive.foreign_file import opened
+from retold.archive.record import Record
+from retold.archive.taking import choose_latest, own_originals, put_original, put_source
+from retold.model.entries import Message
+
+FULL = """
+import apsw, retold.archive.taking as taking
+def full(*_, **__):
+    raise apsw.FullError("database or disk is full")
+import retold.ingest.importing as importing
+importing.choose_latest = full
+"""
+
+
+@pytest.fixture
+def ann(tmp_path: Path) -> Person:
+    person = Person(tmp_path / "ann")
+    for number, form in enumerate(FORMS.values()):
+        form.write(person.folder, number, turns("perigee", f"tide{number}"))
+    person.sync()
+    return person
+
+
+@pytest.fixture
+def ben(tmp_path: Path) -> Person:
+    person = Person(tmp_path / "ben")
+    for number, form in enumerate(FORMS.values()):
+        form.write(person.folder, number + 10, turns("vellum", f"reed{number}"))
+    person.sync()
+    return person
+
+
+def keys(person: Person, *filters: str) -> set[str]:
+    return {one["key"] for one in person.run("list", "--json", "--all", *filters).objects}
+
+
+def test_it_tells_what_was_taken_and_a_trial_tells_the_same(ann: Person, ben: Person) -> None:
+    before = tables(ann.archive)
+    trial = ann.run("import", str(ben.archive), "--home", "ben", "--dry-run")
+    assert "sessions: 4 new, 0 with more than before, 0 already here; would be taken: 4 files" in trial.err
+    assert tables(ann.archive) == before
+    done = ann.run("import", str(ben.archive / "archive.db"), "--home", "ben", "--json")
+    told = done.objects[0]
+    assert (told["new_sessions"], told["merged"], told["unchanged"], told["left"]) == (4, 0, 0, 0)
+    assert {name: told[name] for name in ("files", "titles", "tags", "refused_titles", "problems")} == {
+        "files": 4,
+        "titles": 0,
+        "tags": 0,
+        "refused_titles": [],
+        "problems": 0,
+    }
+    assert keys(ann, "--home", "ben") == keys(ben)
+    assert keys(ann) == {*keys(ben), *(form.key(number) for number, form in enumerate(FORMS.values()))}
+    again = ann.run("import", str(ben.archive), "--home", "ben")
+    assert "0 new, 0 with more than before, 4 already here; taken: nothing" in again.err
+
+
+def test_a_trial_makes_no_archive(tmp_path: Path, ben: Person) -> None:
+    cy = Person(tmp_path / "cy")
+    assert cy.run("import", str(ben.archive), "--dry-run").code == 0
+    assert not cy.archive.exists()
+
+
+def test_what_was_imported_is_found_shown_and_written_back(ann: Person, ben: Person) -> None:
+    ann.run("import", str(ben.archive))
+    key = FORMS["claude"].key(12)
+    assert "asked vellum" in ann.run("show", key).out
+    assert key in ann.run("search", "reed2").out
+    assert keys(ann, "--home", "imported") == keys(ben)
+    (ann.folder / "almanac").mkdir()
+    assert ann.run("restore", key, "--project", str(ann.folder / "almanac")).code == 0
+    assert list((ann.folder / ".claude").rglob(f"{uuid(12)}.jsonl"))
+    assert not [one for one in ann.run("doctor", "--json").objects if one["finding"] == "lost"]
+
+
+def test_later_syncs_read_it_without_the_other_file(
+    ann: Person, ben: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann.run("import", str(ben.archive))
+    before = told(ann.archive)
+    shutil.rmtree(ben.folder)
+    ann.sync()
+    assert told(ann.archive) == before
+    ann.sync("--reindex")
+    assert told(ann.archive) == before
+    assert FORMS["claude"].key(12) in ann.run("search", "reed2").out
+    for place in ("found", "worklist", "reader", "sync", "update"):
+        monkeypatch.setattr(f"retold.ingest.{place}.REVISION", 10_000)
+    ann.sync()
+    assert told(ann.archive) == before
+    with Record(str(ann.archive)) as record:
+        asked = "SELECT count(*) FROM sources WHERE revision <> 10000 AND NOT is_beside"
+        assert record.row(asked) == (0,)
+
+
+def test_a_file_of_ours_goes_on_beside_one_of_the_same_path(tmp_path: Path) -> None:
+    write = FORMS["claude"].write
+    one, other = Machine(tmp_path, "one"), Machine(tmp_path, "other")
+    other.sync(lambda home: write(home, 1, turns("perigee", "elsewhere")))
+    other.leave()
+    one.sync(lambda home: write(home, 1, turns("perigee")))
+    assert imported(one.archive, other.archive).merged == 1
+    one.sync(lambda home: write(home, 1, turns("perigee", "here")))
+    (session,) = sessions_in(one.archive)
+    said = [entry.prompt for entry in session.timeline if isinstance(entry, Message) and entry.prompt]
+    assert sorted(said) == ["asked elsewhere", "asked here", "asked perigee"]
+    states = {(source.home, source.state) for source in session.sources}
+    assert states == {(None, "present"), ("other", "gone")}
+
+
+def test_what_is_forgotten_here_stays_forgotten(ann: Person, ben: Person) -> None:
+    ann.run("import", str(ben.archive))
+    key = FORMS["claude"].key(12)
+    ann.run("forget", key)
+    told = ann.run("import", str(ben.archive), "--json").objects[0]
+    assert (told["left"], told["new_sessions"], told["files"]) == (1, 0, 0)
+    assert key not in keys(ann)
+    assert b"reed2" not in (ann.archive / "archive.db").read_bytes()
+    ann.sync("--reindex")
+    assert key not in keys(ann)
+
+
+def test_prompts_of_forgotten_sessions_are_struck_out(tmp_path: Path) -> None:
+    ben = Person(tmp_path / "ben")
+    made = MadeHome(ben.folder)
+    made.mark("almanac", ROOT)
+    made.logs("almanac", [(1, "the secret tide"), (2, "the open tide")])
+    ben.sync()
+    ann = Person(tmp_path / "ann")
+    ann.run("import", str(ben.archive))
+    ann.run("forget", f"gemini:lost-{session_id(1)}")
+    made.logs("almanac", [(1, "the secret tide"), (2, "the open tide"), (3, "a third")])
+    ben.sync()
+    assert ann.run("import", str(ben.archive)).code == 0
+    assert keys(ann) == {f"gemini:lost-{session_id(2)}", f"gemini:lost-{session_id(3)}"}
+    with Record(str(ann.archive)) as record:
+        numbers = [number for (number,) in record.rows("SELECT id FROM originals")]
+        assert not [number for number in numbers if b"secret" in record.originals.data(number)]
+
+
+def test_what_the_other_has_forgotten_is_not_forgotten_here(ann: Person, ben: Person) -> None:
+    ann.run("import", str(ben.archive))
+    before = keys(ann)
+    ben.run("forget", FORMS["claude"].key(12))
+    ann.run("import", str(ben.archive))
+    assert keys(ann) == before
+
+
+def test_excluded_projects_stay_out(ann: Person, ben: Person) -> None:
+    (ann.archive / "config.toml").write_text('exclude = ["almanac"]\n')
+    before = keys(ann)
+    told = ann.run("import", str(ben.archive), "--json").objects[0]
+    assert (told["left"], told["new_sessions"]) == (4, 0)
+    assert keys(ann) == before
+
+
+def test_titles_and_tags_come_along(ann: Person, ben: Person) -> None:
+    key = FORMS["claude"].key(12)
+    ben.run("name", key, "Of reeds")
+    ben.run("tag", key, "+shore")
+    told = ann.run("import", str(ben.archive), "--json").objects[0]
+    assert (told["titles"], told["tags"]) == (1, 1)
+    assert keys(ann, "--tag", "shore") == {key}
+    ann.run("name", key, "Mine")
+    refused = ann.run("import", str(ben.archive), "--json").objects[0]
+    assert refused["refused_titles"] == [{"ours": "Mine", "theirs": "Of reeds"}]
+    assert "keeps its title" in ann.run("import", str(ben.archive)).err
+
+
+def test_a_session_that_only_its_place_names_keeps_title_and_grave(tmp_path: Path) -> None:
+    """An id that is no UUID may name many sessions: then the folder tells them apart, and that is another here."""
+    ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
+    records = [{**one, "sessionId": "night"} for one in claude_records(1, turns("vellum"))]
+    written(ben.folder / ".claude/projects/-home-ann-dev-almanac/night.jsonl", as_lines(records))
+    ben.sync()
+    ben.run("name", "claude:night", "Of nights")
+    assert ann.run("import", str(ben.archive), "--json").objects[0]["titles"] == 1
+    assert [one["title"] for one in ann.run("list", "--json").objects] == ["Of nights"]
+    shutil.copytree(ben.archive, tmp_path / "backup")
+    ben.run("forget", "claude:night")
+    assert ben.run("import", str(tmp_path / "backup"), "--json").objects[0]["left"] == 1
+    assert keys(ben) == set()
+
+
+def test_a_label_that_is_none_is_wrong_usage(ann: Person, ben: Person) -> None:
+    for label in ("", "a/b", "..", "x=y", "a\nb"):
+        assert ann.run("import", str(ben.archive), "--home", label).code == 2
+
+
+def test_homes_with_labels_keep_them(ann: Person, ben: Person, tmp_path: Path) -> None:
+    cy = Person(tmp_path / "cy")
+    cy.sync("--home", f"laptop={ann.folder}")
+    cy.run("import", str(ben.archive), "--home", "ben")
+    dee = Person(tmp_path / "dee")
+    dee.run("import", str(cy.archive), "--home", "cy")
+    assert keys(dee, "--home", "laptop") == keys(ann)
+    assert keys(dee, "--home", "ben") == keys(ben)
+    assert keys(dee, "--home", "cy") == set()
+
+
+def test_an_import_that_was_killed_is_completed_by_the_next_sync(
+    ann: Person, ben: Person, tmp_path: Path
+) -> None:
+    whole = shutil.copytree(ann.archive, tmp_path / "whole")
+    Person(ann.folder, whole).run("import", str(ben.archive))
+    code = "import retold.ingest.importing as one, os, signal\none.brought_up = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+    assert ann.spawn("import", str(ben.archive), code=code).code == -signal.SIGKILL
+    assert keys(ann).isdisjoint(keys(ben))
+    ann.sync()
+    assert told(ann.archive) == told(whole)
+
+
+def test_a_full_disk_stops_it_and_nothing_is_lost(ann: Person, ben: Person) -> None:
+    before = tables(ann.archive)
+    done = ann.spawn("import", str(ben.archive), code=FULL)
+    assert (done.code, "the disk is full" in done.err) == (4, True)
+    assert {name: rows for name, rows in tables(ann.archive).items() if name != "clues"} == {
+        name: rows for name, rows in before.items() if name != "clues"
+    }
+    assert ann.run("import", str(ben.archive), "--json").objects[0]["new_sessions"] == 4
+
+
+def test_ten_thousand_files_are_no_matter(ann: Person, tmp_path: Path) -> None:
+    many = Person(tmp_path / "many")
+    FORMS["claude"].write(many.folder, 20, turns("vellum"))
+    many.sync()
+    with Record(str(many.archive), can_write=True) as record, record.connection:
+        ask = record.connection.execute
+        ask(
+            "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 10000)"
+            " INSERT INTO sources SELECT NULL, agent, home, folder, label, folder || '/-x/' || n || '.jsonl', n, 0, 1, size,"
+            " modified_ns, tail, read_ns, revision, refusal FROM sources, number WHERE sources.id = 1"
+        )
+        ask("INSERT INTO originals SELECT NULL, random(), id, 1, 0, 0, x'' FROM sources WHERE id > 1")
+    began = time.monotonic()
+    assert ann.run("import", str(many.archive), "--dry-run").code == 0
+    assert time.monotonic() - began < 60
+
+
+def test_a_large_original_is_taken_a_piece_at_a_time(tmp_path: Path) -> None:
+    where = (
+        "claude",
+        "/home/ben/.claude/projects/x/y.jsonl",
+        "/home/ben/.claude",
+        "/home/ben/.claude/projects",
+        "ben",
+        "y",
+    )
+    noise = dice(1)
+    with Record(str(tmp_path / "ben"), can_write=True) as record, record.connection:
+        source = put_source(record, *where, is_beside=False)
+        put_original(record, source, ("one",), 1, (noise.randbytes(1 << 20) for _ in range(200)))
+        choose_latest(record, source)
+    with (
+        opened(str(tmp_path / "ben"), str(tmp_path)) as (connection, path),
+        Record(str(tmp_path / "ann"), can_write=True) as record,
+        record.connection,
+    ):
+        foreign = Foreign(connection, path)
+        ((_, original),) = foreign.originals()
+        assert original.size == 200 << 20
+        tracemalloc.start()
+        source = put_source(record, *where, is_beside=False)
+        put_original(record, source, ("one",), 1, foreign.chunks(original))
+        choose_latest(record, source)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert own_originals(record, source) == [(1, 200 << 20, 1)]
+    assert peak < 32 << 20

@@ -1,0 +1,160 @@
+"""Archives that are merged: in any order, any number of times, and nothing is lost."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from importing import Machine, imported, merged, sessions_in, tables, told
+
+from made_home import at, session_id
+from made_talks import FORMS, ROOT, turns, written
+from retold.archive.documents import texts_of
+from retold.archive.record import Record
+from retold.ingest.hand import name_session, tag_session
+
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+"""An example takes a dozen syncs: to look for a smaller one would take minutes."""
+WORDS = ("perigee", "solstice", "tithe", "vellum")
+Talk = tuple[str, int, tuple[str, ...]]
+"""In which form, under which number, and what is said in it."""
+forms, numbers = st.sampled_from(sorted(FORMS)), st.integers(1, 3)
+copies = st.tuples(forms, numbers, st.integers(1, 4).map(lambda count: WORDS[:count]))
+"""Talks of which everybody has the beginning: longer here, shorter there."""
+talks = st.tuples(forms, numbers, st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(tuple))
+"""Talks that may have gone on otherwise on each machine, in the same moment."""
+
+
+def histories(kind: st.SearchStrategy[Talk]) -> st.SearchStrategy[list[list[Talk]]]:
+    """Return what a machine writes before each of its syncs; a talk may be written again, longer or otherwise."""
+    return st.lists(st.lists(kind, max_size=3), min_size=1, max_size=3)
+
+
+hands = st.lists(st.sampled_from(("+night", "+paper", "")), max_size=2)
+
+
+def write(home: Path, step: Sequence[Talk]) -> None:
+    written(home / ".gemini/tmp/almanac/.project_root", ROOT)
+    for form, number, words in step:
+        path = FORMS[form].write(home, number, turns(*words))
+        # As the CLI does: of two copies, the one that was updated last is what it resumes.
+        text = path.read_text(encoding="utf-8")
+        path.write_text(
+            text.replace(
+                '"lastUpdated":"2026-03-01T09:00:00', f'"lastUpdated":"2026-03-01T09:{len(words):02}:00'
+            )
+        )
+    prompts = [
+        {"sessionId": session_id(number + 7), "messageId": WORDS.index(words[0]), "type": "user",
+         "message": f"{words[0]} {number}", "timestamp": at(10 * number + WORDS.index(words[0]))}
+        for _, number, words in step
+    ]  # fmt: skip
+    written(home / ".gemini/tmp/almanac/logs.json", json.dumps(prompts))
+
+
+@contextmanager
+def archives(
+    *machines: Sequence[Sequence[Talk]], tags: Sequence[str] = ()
+) -> Iterator[tuple[Path, list[Path]]]:
+    """Yield a folder, and in it the archives of machines whose homes have the same path."""
+    with TemporaryDirectory() as folder:
+        made = []
+        for number, history in enumerate(machines):
+            machine = Machine(Path(folder), f"archive-{number}")
+            for step in history:
+                machine.sync(lambda home, step=step: write(home, step))  # type: ignore[misc]
+            machine.leave()
+            with Record(str(machine.archive), can_write=True) as record:
+                for key in [key for (key,) in record.rows("SELECT key FROM sessions ORDER BY key")][
+                    number::2
+                ]:
+                    tag_session(record, key, [tag for tag in tags if tag])
+            made.append(machine.archive)
+        yield Path(folder), made
+
+
+def said(*places: Path) -> set[str]:
+    return {text for place in places for session in sessions_in(place) for _, text in texts_of(session)}
+
+
+def outlines(archive: Path) -> list[Any]:
+    """Return which conversations there are, and all that is said in each, whatever came first."""
+    names = ("key", "native_id", "kind", "parent", "project", "tags", "started_at", "models")
+    texts = {session.key: {text for _, text in texts_of(session)} for session in sessions_in(archive)}
+    return [[{name: one[name] for name in names}, texts[one["key"]]] for one in told(archive)]
+
+
+@given(histories(copies), histories(copies), hands)
+@settings(max_examples=25, phases=PHASES)
+def test_two_archives_come_to_the_same_whichever_is_imported(
+    ones: list[list[Talk]], others: list[list[Talk]], tags: list[str]
+) -> None:
+    with archives(ones, others, tags=tags) as (folder, (one, other)):
+        first, second = merged(folder / "first", one, other), merged(folder / "second", other, one)
+        assert told(first) == told(second)
+        assert said(first) == said(one, other)
+
+
+@given(histories(talks), histories(talks), hands)
+@settings(max_examples=25, phases=PHASES)
+def test_talks_that_went_apart_come_to_the_same_but_for_their_order(
+    ones: list[list[Talk]], others: list[list[Talk]], tags: list[str]
+) -> None:
+    with archives(ones, others, tags=tags) as (folder, (one, other)):
+        first, second = merged(folder / "first", one, other), merged(folder / "second", other, one)
+        assert outlines(first) == outlines(second)
+        assert said(first) == said(one, other)
+
+
+@given(histories(talks), histories(talks))
+@settings(max_examples=12, phases=PHASES)
+def test_a_second_import_changes_nothing(ones: list[list[Talk]], others: list[list[Talk]]) -> None:
+    with archives(ones, others) as (folder, (one, other)):
+        both = merged(folder / "both", one, other)
+        before = tables(both)
+        again = imported(both, other)
+        assert (again.files, again.new_sessions, again.merged) == (0, 0, 0)
+        assert tables(both) == before
+        imported(both, other, "under-another-name")
+        assert tables(both) == before
+
+
+@given(histories(copies), histories(copies), histories(copies))
+@settings(max_examples=8, phases=PHASES)
+def test_three_archives_come_to_the_same_however_they_are_grouped(
+    ones: list[list[Talk]], others: list[list[Talk]], thirds: list[list[Talk]]
+) -> None:
+    with archives(ones, others, thirds) as (folder, (one, other, third)):
+        in_turn = merged(folder / "in-turn", one, other, third, labels=("ben", "cy"))
+        pair = merged(folder / "pair", other, third, labels=("cy",))
+        at_once = merged(folder / "at-once", one, pair, labels=("ben",))
+        assert told(in_turn) == told(at_once)
+        assert said(in_turn) == said(one, other, third)
+
+
+@given(histories(talks))
+@settings(max_examples=10, phases=PHASES)
+def test_an_own_copy_adds_nothing(history: list[list[Talk]]) -> None:
+    with archives(history) as (folder, (one,)):
+        again = merged(folder / "again", one, one)
+        assert tables(again) == tables(one)
+        assert told(again) == told(one)
+
+
+def test_titles_of_both_stay_where_they_were_given() -> None:
+    step: list[Talk] = [("claude", 1, ("perigee",)), ("claude", 2, ("tithe",))]
+    with archives([step], [step]) as (folder, (one, other)):
+        for place, number, title in ((one, 1, "Ours"), (other, 1, "Theirs"), (other, 2, "Only theirs")):
+            with Record(str(place), can_write=True) as record:
+                name_session(record, FORMS["claude"].key(number), title)
+        both = merged(folder / "both", one)
+        done = imported(both, other)
+        assert (done.titles, done.refused_titles) == (1, [("Ours", "Theirs")])
+        assert {one.key: one.title for one in sessions_in(both) if one.kind == "main"} == {
+            FORMS["claude"].key(1): "Ours",
+            FORMS["claude"].key(2): "Only theirs",
+        }
