@@ -402,3 +402,15 @@ def _readings(path: Path) -> list[Reading]:
     readings = agent.read(Source(path))
     assert not isinstance(readings, Problem)
     return list(readings)
+
+
+def test_a_log_that_is_written_anew_takes_no_conversation_away_that_said_the_same(made: MadeHome) -> None:
+    first, second = 1, 1 << 28
+    made.logs("almanac", [(first, "go on"), (second, "go on")])
+    folder = made.folder.parent / "archive"
+    env = {"HOME": str(made.folder)}
+    before = synced(folder, env).sessions()
+    made.logs("almanac", [(first, "go on")])
+    after = synced(folder, env).sessions()
+    assert [one.last_prompt for one in before] == ["go on", "go on"]
+    assert [(one.key, len(one.timeline)) for one in after] == [(one.key, 1) for one in before]

@@ -87,16 +87,24 @@ class Case:
         for kept, earlier in self._earlier():
             # What is not there now is not written anew either: it keeps what it has, and is told with it.
             can_drop = earlier and str(earlier[0].source.path) in self._live
-            if can_drop and is_covered(self._said(earlier), self._said(readings)):
+            if can_drop and self._is_covered(earlier, readings):
                 self._dropped.setdefault(str(earlier[0].source.path), []).append(kept.name)
                 continue
             self._note(earlier, "earlier")
             readings.extend(earlier)
         return readings
 
-    def _said(self, readings: Sequence[Reading]) -> Iterator[tuple[str | None, str]]:
-        for _, _, session in conversations(self._agent, readings, {}):
-            yield from texts_of(session)
+    def _is_covered(self, earlier: Sequence[Reading], later: Sequence[Reading]) -> bool:
+        """Tell whether everything of an earlier time is said by now."""
+        said = self._said(later)
+        return all(is_covered(texts, said.get(group, ())) for group, texts in self._said(earlier).items())
+
+    def _said(self, readings: Sequence[Reading]) -> dict[str | None, list[tuple[str | None, str]]]:
+        """Return all texts; in a file of many conversations by conversation, for two people may say the same."""
+        said: dict[str | None, list[tuple[str | None, str]]] = defaultdict(list)
+        for group, _, session in conversations(self._agent, readings, {}):
+            said[group if self._job.cluster is None else None] += texts_of(session)
+        return said
 
     def _sources(self) -> Iterator[Source]:
         """Yield the files that are there, then those that were."""
