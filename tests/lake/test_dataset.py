@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
-import duckdb
 import pandas as pd
 import polars as pl
 import pytest
 from pyarrow import parquet
 
-from lakes import DRAFT, KEY, MAIL, everything, exported, home_again, lake_home, rows, state
+from lakes import DRAFT, KEY, MAIL, answers, everything, exported, home_again, lake_home, rows, state
 from made_home import MadeHome, gemini, user
 from persons import Person, is_root
 from retold.archive.record import Record
@@ -34,7 +34,7 @@ def lake(ann: Person, tmp_path: Path) -> Path:
     return tmp_path / "lake"
 
 
-def asked(person: Person, query: str) -> tuple[object, ...]:
+def kept(person: Person, query: str) -> tuple[Any, ...]:
     with Record(str(person.archive)) as record:
         (found,) = record.rows(query)
         return found
@@ -57,12 +57,11 @@ def test_files_lie_by_table_agent_and_month(lake: Path) -> None:
 
 
 def test_counts_and_sums_are_those_of_the_archive(ann: Person, lake: Path) -> None:
-    where = f"read_parquet('{lake}/{{}}/**/*.parquet', hive_partitioning = true)"
-    (told,) = duckdb.sql(
-        f"SELECT count(*), sum(total_tokens), sum(cost_usd) FROM {where.format('requests')}"
-    ).fetchall()
-    count, total, picos = asked(ann, "SELECT count(*), sum(total), sum(picos) FROM requests WHERE own")
-    assert told == (count, total, Decimal(picos).scaleb(-12))
+    (told,) = answers(
+        lake, "SELECT count(*) AS count, sum(total_tokens) AS total, sum(cost_usd) AS cost FROM requests"
+    )
+    count, total, picos = kept(ann, "SELECT count(*), sum(total), sum(picos) FROM requests WHERE own")
+    assert told == {"count": count, "total": total, "cost": Decimal(picos).scaleb(-12)}
     assert picos > 0
     for table, query in {
         "sessions": "SELECT count(*) FROM sessions",
@@ -70,23 +69,18 @@ def test_counts_and_sums_are_those_of_the_archive(ann: Person, lake: Path) -> No
         "tool_calls": "SELECT count(*) FROM tool_calls",
         "problems": "SELECT (SELECT count(*) FROM problems) + (SELECT count(*) FROM sources WHERE refusal IS NOT NULL)",
     }.items():
-        assert duckdb.sql(f"SELECT count(*) FROM {where.format(table)}").fetchall() == [asked(ann, query)]
+        assert (len(rows(lake)[table]),) == kept(ann, query)
 
 
 def test_duckdb_polars_and_pandas_read_the_same_types(lake: Path) -> None:
-    pattern = f"{lake}/sessions/**/*.parquet"
-    by_duckdb = duckdb.sql(
-        f"SELECT * FROM read_parquet('{pattern}', hive_partitioning = true) ORDER BY session"
-    ).to_arrow_table()
+    by_duckdb = answers(lake, "SELECT * FROM sessions ORDER BY session")
     by_polars = pl.scan_parquet(f"{lake}/sessions/", hive_partitioning=True).sort("session").collect()
     by_pandas = pd.read_parquet(lake / "sessions", dtype_backend="pyarrow").sort_values("session")
     assert by_polars.schema["started_at"] == pl.Datetime("us", "UTC")
     assert by_polars.schema["cost_usd"] == pl.Decimal(24, 12)
     assert by_polars.schema["source_bytes"] == pl.Int64
     assert str(by_pandas["started_at"].dtype) == "timestamp[us, tz=UTC][pyarrow]"
-    for row, one, two in zip(
-        by_duckdb.to_pylist(), by_polars.to_dicts(), by_pandas.to_dict("records"), strict=True
-    ):
+    for row, one, two in zip(by_duckdb, by_polars.to_dicts(), by_pandas.to_dict("records"), strict=True):
         assert row["agent"] == one["agent"] == two["agent"]
         assert row["month"] == one["month"] == two["month"]
         assert row["cost_usd"] == one["cost_usd"]
@@ -107,9 +101,9 @@ def test_large_numbers_and_moments_are_exact(tmp_path: Path) -> None:
     person = Person(tmp_path / "bob")
     person.sync()
     exported(person, tmp_path / "lake")
-    where = f"read_parquet('{tmp_path}/lake/requests/**/*.parquet')"
-    (found,) = duckdb.sql(f'SELECT input_tokens, epoch_us("at"), cached_tokens FROM {where}').fetchall()
-    assert found == (2**39 + 1, int(datetime(2026, 3, 1, 9, 2, 0, 123000, UTC).timestamp() * 1_000_000), 0)
+    (found,) = answers(tmp_path / "lake", 'SELECT input_tokens, epoch_us("at") AS micros FROM requests')
+    moment = datetime(2026, 3, 1, 9, 2, 0, 123000, UTC)
+    assert found == {"input_tokens": 2**39 + 1, "micros": int(moment.timestamp() * 1_000_000)}
 
 
 def test_it_is_without_secrets_and_names_also_in_paths_and_manifest(ann: Person, tmp_path: Path) -> None:
@@ -288,7 +282,7 @@ def test_a_full_disk_leaves_what_was_there(
 
 
 @pytest.mark.skipif(is_root or os.name == "nt", reason="root may write everywhere")
-def test_a_folder_that_nobody_may_write_to_is_told(ann: Person, lake: Path, tmp_path: Path) -> None:
+def test_a_folder_that_nobody_may_write_to_is_told(ann: Person, lake: Path) -> None:
     (lake / ".retold.lock").unlink()
     lake.chmod(0o500)
     done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake))

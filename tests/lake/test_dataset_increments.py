@@ -65,11 +65,11 @@ def named(ann: Person, step: int, random: Random) -> None:
     ann.run("name", random.choice(sorted(ann.rows())), f"Title {step}")
 
 
-def forgotten(ann: Person, step: int, random: Random) -> None:
+def forgotten(ann: Person, _step: int, random: Random) -> None:
     assert ann.run("forget", random.choice(sorted(ann.rows()))).code == 0
 
 
-def gone(ann: Person, step: int, random: Random) -> None:
+def gone(ann: Person, _step: int, random: Random) -> None:
     """Let the agent delete a file."""
     files = sorted(ann.folder.glob(".gemini/tmp/den/chats/*.jsonl"))
     if len(files) > 1:
@@ -80,11 +80,11 @@ CHANGES: tuple[Change, ...] = (grown, grown, new, new, forked, tagged, named, fo
 
 
 @pytest.mark.parametrize("how", ["--no-redact", "--images"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_an_increment_is_what_would_be_written_now(ann: Person, tmp_path: Path, how: str, seed: int) -> None:
     random = dice(seed)
     exported(ann, tmp_path / "lake", "--all", how)
-    for step in range(7):
+    for step in range(5):
         for change in random.sample(CHANGES, random.randrange(1, 3)):
             change(ann, step, random)
         ann.sync()

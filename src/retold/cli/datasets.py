@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from retold import __version__
 from retold.cli.output import STDOUT
 from retold.cli.syncing import Progress
 
@@ -59,9 +60,10 @@ class DatasetExport:
         options, redactor = self._options, None
         if not options.no_redact:
             redactor = Redactor(keep_attachments=options.images, home=os.path.expanduser("~"))
+        choice = Choice(frozenset(keys), frozenset(refused))
         progress = Progress(self._console)
         try:
-            dataset = Dataset(self._record, Choice(frozenset(keys), frozenset(refused)), redactor)
+            dataset = Dataset(self._record, choice, redactor, __version__)
             with Folder(options.output) as folder:
                 outcome = dataset.write(folder, progress.show, is_anew=options.report is not None)
         except NotOurs as error:

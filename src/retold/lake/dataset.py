@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from retold import __version__
 from retold.archive.record import Record
 from retold.ingest.revision import REVISION
 from retold.ingest.shares import shared_out
@@ -47,8 +46,9 @@ class _Written(msgspec.Struct, frozen=True):
 class Dataset:
     """What a dataset is to hold of an archive, and how it is told."""
 
-    def __init__(self, record: Record, choice: Choice, redactor: Redactor | None) -> None:
-        self._record, self._redactor = record, redactor
+    def __init__(self, record: Record, choice: Choice, redactor: Redactor | None, maker: str) -> None:
+        """Take what is chosen, who takes out secrets, and the version of whoever writes it: another may know more."""
+        self._record, self._redactor, self._maker = record, redactor, maker
         self._seal = kept_seal(record.folder)
         self._items = items(record, choice, self._seal)
 
@@ -87,7 +87,7 @@ class Dataset:
         """Return a digest of all that the rows of any session depend on."""
         redactor = self._redactor
         known = (None,) if redactor is None else redactor.everything()
-        return self._seal.of(VERSION, REVISION, __version__, redactor and redactor.keeps_images, *known)
+        return self._seal.of(VERSION, REVISION, self._maker, redactor and redactor.keeps_images, *known)
 
     def _learn(self, show: Show) -> None:
         """Learn all secrets: what only a later session gives away must not stand in an earlier one."""
