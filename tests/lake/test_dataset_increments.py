@@ -126,6 +126,26 @@ def test_a_session_keeps_its_part_and_the_next_begins_when_it_is_full(
     assert first.items() <= _places(lake).items()
 
 
+def test_what_is_forgotten_goes_and_be_it_the_last(ann: Person, tmp_path: Path) -> None:
+    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    for key in sorted(ann.rows(), reverse=True):
+        ann.run("forget", key)
+    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    found = rows(tmp_path / "lake")
+    assert {name for name, held in found.items() if held} <= {"problems"}
+
+
+@pytest.mark.parametrize("how", ["--no-redact", "--images"])
+def test_two_processes_write_what_one_writes(ann: Person, tmp_path: Path, how: str) -> None:
+    options = ("export", "--all", "--format", "parquet", how)
+    many = "import retold.ingest.shares as shares\nshares._MUCH = 0\n"
+    few = "import retold.lake.plan as plan\nplan.ROOM = 1500\n"
+    for folder, code in (("one", few), ("two", few + many)):
+        done = ann.spawn(*options, "-o", str(tmp_path / folder), code=code)
+        assert done.code == 0, done
+    assert rows(tmp_path / "two") == rows(tmp_path / "one")
+
+
 def _places(lake: Path) -> dict[str, str]:
     told = json.loads((lake / "retold.json").read_bytes())
     return {

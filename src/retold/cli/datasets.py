@@ -6,7 +6,6 @@ import os
 
 from retold import __version__
 from retold.cli.output import STDOUT
-from retold.cli.syncing import Progress
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -51,6 +50,7 @@ class DatasetExport:
 
     def run(self, keys: Sequence[str], refused: Sequence[str]) -> int:
         """Bring the folder up to date; 2 where it is no place for that. `refused`: agents whose unread files are told of."""
+        from retold.cli.syncing import Progress
         from retold.lake.dataset import Dataset
         from retold.lake.folder import Folder
         from retold.lake.items import Choice

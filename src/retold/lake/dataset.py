@@ -60,28 +60,23 @@ class Dataset:
         is_known = before is not None and before.seal == seal and not is_anew
         known = before.parts if before is not None and is_known else ()
         plans = planned(known, self._items)
-        waiting = [
+        waiting = {
             place for place, plan in enumerate(plans) if plan.is_changed or not folder.has(plan.before)
-        ]
-        parts = [plan.before for plan in plans]
-        for place in waiting:
-            parts[place] = plans[place].begun()
+        }
+        parts = [plan.begun() if place in waiting else plan.before for place, plan in enumerate(plans)]
         manifest = Manifest(self._redactor is not None, seal, tuple(parts))
-        if before is None or before.parts != manifest.parts or before.seal != seal:
+        if before is None or (before.parts, before.seal) != (manifest.parts, seal):
             # Before any file is touched: whoever stops us, the next run knows what it cannot rely on.
             folder.keep(manifest)
         removals: list[Removal] = []
-        for written in self._written(folder, plans, waiting):
+        for written in self._written(folder, plans, sorted(waiting)):
             parts[written.place] = plans[written.place].written(written.files)
             removals += written.removals
         folder.sweep({(table, *part.place) for part in parts for table in part.files})
         folder.keep(replace(manifest, parts=tuple(parts), is_complete=True))
-        return Outcome(
-            sum(_sessions(plans[place].items) for place in waiting),
-            sum(_sessions(plan.items) for place, plan in enumerate(plans) if place not in set(waiting)),
-            len(_names(known) - {item.name for item in self._items}),
-            removals,
-        )
+        written_now = sum(_sessions(plans[place].items) for place in waiting)
+        removed = len(_names(known) - {item.name for item in self._items})
+        return Outcome(written_now, _sessions(self._items) - written_now, removed, removals)
 
     def _how(self) -> str:
         """Return a digest of all that the rows of any session depend on."""

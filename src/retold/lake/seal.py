@@ -2,6 +2,7 @@
 
 import os
 import secrets
+from contextlib import suppress
 from hashlib import blake2b
 
 NAME = "dataset.key"
@@ -47,5 +48,6 @@ def _keep(path: str, key: bytes) -> None:
         with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             file.write(key)
         os.replace(draft, path)
-    except PermissionError:
-        return
+    except OSError:
+        with suppress(OSError):
+            os.unlink(draft)

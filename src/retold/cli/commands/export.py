@@ -105,7 +105,7 @@ def _chosen(
     if not options.sessions:
         wanted = add_filters(Wanted(), options)
         keys = [key for key, _ in titled(record, wanted)] if every_kind else listed_keys(record, wanted)
-    if not keys:
+    if not keys and not (every_kind and options.all):  # of a dataset, all that is left may be nothing
         console.tell("retold: no sessions found")
         return 1
     return list(dict.fromkeys(keys))
