@@ -120,14 +120,17 @@ def test_it_is_without_secrets_and_names_also_in_paths_and_manifest(ann: Person,
     assert KEY.encode() not in everything(tmp_path / "lake")
 
 
-def test_what_only_a_later_session_gives_away_does_not_stand_in_an_earlier_one(tmp_path: Path) -> None:
+def test_what_only_a_later_session_gives_away_does_not_stand_in_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retold.lake.plan.ROOM", 1)  # each in a part of its own
     home, word = MadeHome(tmp_path / "bob"), "Quagmire-Plover-77"
-    home.lines("den", 1, 1, [user("u1", 1, f"try {word} again")], kind="main")
+    home.lines("den", 1 << 28, 1, [user("u1", 1, f"try {word} again")], kind="main")
     person = Person(tmp_path / "bob")
     person.sync()
     exported(person, tmp_path / "lake")
     assert word.encode() in everything(tmp_path / "lake")
-    home.lines("den", 2, 20, [user("u2", 21, f"DB_PASSWORD={word}")], kind="main")
+    home.lines("den", 2 << 28, 20, [user("u2", 21, f"DB_PASSWORD={word}")], kind="main")
     person.sync()
     exported(person, tmp_path / "lake")
     assert word.encode() not in everything(tmp_path / "lake")

@@ -44,7 +44,7 @@ def new(ann: Person, step: int, random: Random) -> None:
     ]
     if step % 2:
         said.append(user(f"s-{step}", 3, f"DB_PASSWORD={WORD.format(random.randrange(4))}"))
-    home_again(ann.folder).lines("den", 1000 + step, 10 + step, said, kind="main")
+    home_again(ann.folder).lines("den", 0x10 + step << 24, 10 + step, said, kind="main")
 
 
 def forked(ann: Person, step: int, random: Random) -> None:
@@ -54,7 +54,7 @@ def forked(ann: Person, step: int, random: Random) -> None:
         gemini("g1-with-a-long-enough-id", 2, f"I use {KEY}."),
         user(f"u-{step}-goes-on-from-there", 3, "And now?"),
     ]
-    home_again(ann.folder).lines("den", 2000 + step, random.choice((0, 30)), said, kind="main")
+    home_again(ann.folder).lines("den", 0x40 + step << 24, random.choice((0, 30)), said, kind="main")
 
 
 def tagged(ann: Person, step: int, random: Random) -> None:
@@ -81,7 +81,10 @@ CHANGES: tuple[Change, ...] = (grown, grown, new, new, forked, tagged, named, fo
 
 @pytest.mark.parametrize("how", ["--no-redact", "--images"])
 @pytest.mark.parametrize("seed", range(2))
-def test_an_increment_is_what_would_be_written_now(ann: Person, tmp_path: Path, how: str, seed: int) -> None:
+def test_an_increment_is_what_would_be_written_now(
+    ann: Person, tmp_path: Path, how: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retold.lake.plan.ROOM", 1)  # so that no session is written anew because another was
     random = dice(seed)
     exported(ann, tmp_path / "lake", "--all", how)
     for step in range(5):
@@ -165,7 +168,7 @@ def counted(work):
             os.kill(os.getpid(), signal.SIGKILL)
         return work(*given, **named)
     return done
-for name in ("replace", "mkdir", "unlink", "rmdir", "fsync"):
+for name in ("replace", "unlink", "fsync"):
     setattr(os, name, counted(getattr(os, name)))
 """
 
@@ -183,7 +186,7 @@ def test_whoever_is_killed_leaves_whole_files_and_the_next_run_mends_it(
         change(ann, 3, dice(5))
     ann.sync()
     exported(ann, wanted, "--all", "--no-redact")
-    places = [0, 1, 2, 3, 5, 8, 13, 17, 21, 27, 34, 44, 55, 89, 1000]
+    places = [0, 1, 2, 3, 5, 8, 10, 13, 17, 21, 34, 55, 1000]
     codes = []
     for place in places:
         shutil.rmtree(lake, ignore_errors=True)
@@ -211,13 +214,22 @@ def test_whoever_is_killed_leaves_whole_files_and_the_next_run_mends_it(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="nobody is killed there")
-def test_what_was_half_written_is_not_taken_for_what_was_there(ann: Person, tmp_path: Path) -> None:
-    """Killed while less was being written: who then asks for all again must not be told that all is there."""
-    lake = tmp_path / "lake"
+def test_what_was_half_written_is_not_taken_for_what_was_there(
+    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while a title was written that was then taken back: the files may be as large as they were."""
+    monkeypatch.setattr("retold.lake.folder.Folder.has", lambda *_: True)
+    lake, options = tmp_path / "lake", ("export", "--all", "--format", "parquet", "--no-redact")
+    (key,) = [key for key, row in ann.rows().items() if row["first_prompt"] == "Where do herons nest?"]
+    ann.run("name", key, "Title A")
     exported(ann, lake, "--all", "--no-redact")
     before = rows(lake)
-    for place in (1, 4, 9, 14):
-        code = KILLER.format(place)
-        ann.spawn("export", "00000002", "--format", "parquet", "-o", str(lake), "--no-redact", code=code)
+    is_seen = False
+    for place in (5, 9, 11, 13):
+        ann.run("name", key, "Title B")
+        ann.spawn(*options, "-o", str(lake), code=KILLER.format(place))
+        is_seen = is_seen or rows(lake) != before
+        ann.run("name", key, "Title A")
         exported(ann, lake, "--all", "--no-redact")
         assert rows(lake) == before, place
+    assert is_seen
