@@ -23,6 +23,7 @@ import known_items
 import redacting
 import searching
 import serving
+import tables
 from corpora import IS_TRIAL
 from measure import Measure, line
 from page import PAGE, facts, page
@@ -40,6 +41,7 @@ class Group(NamedTuple):
 GROUPS = {
     "reading": Group("Reading", decoding.measures),
     "export": Group("Export", exporting.export_measures),
+    "lake": Group("Tables", tables.measures),
     "sync": Group("Sync", archiving.sync_measures),
     "growth": Group("A session that grew", archiving.growth_measures),
     "list": Group("List", archiving.list_measures),

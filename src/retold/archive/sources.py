@@ -19,10 +19,14 @@ SELECT path, home, folder, label, cluster, sources.size, sources.modified_ns, ta
     originals.id, name, originals.size, originals.modified_ns, seal, is_latest
 FROM sources LEFT JOIN originals ON source = sources.id AND is_latest >= 0 WHERE agent = ? AND {which} ORDER BY path
 """
+# Two lists by an index each: with an OR, all files of the agent would be gone through for each session.
 _OF_SESSION = """
 SELECT path, home, folder, label, cluster, is_latest, originals.id, originals.size, originals.modified_ns
-FROM sources JOIN originals ON source = sources.id WHERE agent = ?1 AND NOT is_beside AND is_latest >= 0
-AND (cluster = ?2 OR cluster IS NULL AND sources.id IN (SELECT source FROM session_sources WHERE session = ?3))
+FROM sources JOIN originals ON source = sources.id WHERE NOT is_beside AND is_latest >= 0 AND sources.id IN (
+    SELECT id FROM sources WHERE agent = ?1 AND cluster = ?2
+    UNION ALL SELECT source FROM session_sources JOIN sources ON id = source
+    WHERE session = ?3 AND agent = ?1 AND cluster IS NULL
+)
 ORDER BY is_latest DESC, path, originals.id DESC
 """
 

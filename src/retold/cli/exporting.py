@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from retold.cli.output import STDOUT, to_stdout
+from retold.cli.removals import tell_removals
 from retold.cli.syncing import Progress
 from retold.export.files import to_file
 from retold.export.formats import FORMATS
@@ -58,7 +59,8 @@ class Export:
         else:
             code = self._to_folder(path, keys)
         if code == 0:
-            self._tell_redaction()
+            removals = None if self._redactor is None else self._redactor.report()
+            tell_removals(removals, self._options.report, self._console)
         return code
 
     def _to_stdout(self, keys: Sequence[str]) -> int:
@@ -130,15 +132,3 @@ class Export:
         if self._redactor is None:
             return telling
         return changed(telling, partial(self._redactor.redacted, is_learned=True))
-
-    def _tell_redaction(self) -> None:
-        """Say what was taken out, or that nothing was."""
-        if self._redactor is None:
-            self._console.tell("retold: nothing was taken out: secrets in it are there for whoever reads it")
-            return
-        from retold.export.redaction import report_lines, report_sentence
-
-        report = self._redactor.report()
-        self._console.tell(f"retold: {report_sentence(report)}")
-        if self._options.report is not None:
-            to_file(self._options.report, report_lines(report))

@@ -1,5 +1,6 @@
 """A session with everything that was said in it, read again from its originals: the archive alone is enough."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from retold.archive.record import Record, as_path, summary_of
 from retold.archive.sessions import known_by
 from retold.archive.sources import kept_in_cluster, read_from
 from retold.ingest.belonging import Belonging
-from retold.ingest.derive import conversation_name, conversations, scraps
+from retold.ingest.derive import Groups, conversation_name, conversations, scraps
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.model.problem import Problem
 from retold.model.session import Session, View
@@ -45,7 +46,10 @@ def _retold(record: Record, key: str, view: View) -> Session | None:
     row = known_by(record, key)
     if row is None:
         return None
-    session = unmarked(record, row, view)
+    return _marked(record, row, unmarked(record, row, view))
+
+
+def _marked(record: Record, row: Sequence[Any], session: Session) -> Session:
     marked = Belonging(record, row[0]).marked(session.timeline)
     return msgspec.structs.replace(session, timeline=tuple(marked))
 
@@ -58,28 +62,99 @@ def unmarked(record: Record, row: Sequence[Any], view: View) -> Session:
     return known if found is None else _as_known(found[1], known)
 
 
+def together(record: Record, keys: Iterable[str]) -> Iterator[tuple[int, int, Session]]:
+    """Yield sessions in their full view, each with its id and its name; those that were read from the same files are read once.
+
+    What is not there any more is left out.
+    """
+    alike: defaultdict[tuple[Any, ...], list[Sequence[Any]]] = defaultdict(list)
+    with record.connection:
+        for key in keys:
+            row = known_by(record, key)
+            if row is not None:
+                number, _, agent, cluster, _ = row
+                alike[agent, *read_from(record, agent, cluster, number)].append(row)
+    shelf = _Shelf(record)
+    for (agent, *files), rows in alike.items():
+        with record.connection:
+            told = shelf.told(agent, files, rows)
+            found = [(row[0], row[1], _marked(record, row, session)) for row, session in told]
+        yield from found
+
+
+class _Shelf:
+    """Sessions as files tell them; what files of many conversations say is kept in mind from one to the next."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._scraps: tuple[tuple[Any, ...], Groups] = ((), {})
+
+    def told(
+        self, agent: str, files: Sequence[Sequence[Any]], rows: Sequence[Sequence[Any]]
+    ) -> Iterator[tuple[Sequence[Any], Session]]:
+        """Yield each of some sessions by what it is known by; they were read from the same files."""
+        reader = AGENTS[agent]
+        loose, clustered = _parted(_as_sources(self._record, agent, files))
+        asked = (agent, *(file for file in files if file[4] is None))
+        if asked != self._scraps[0]:
+            self._scraps = asked, scraps(reader, _readings(reader, loose))
+        names = [row[1] for row in rows]
+        told = _told(reader, _readings(reader, clustered), self._scraps[1], names, "full")
+        found = {name: session for name, _, session in told}
+        for row in rows:
+            known = decode_summary(summary_of(row[4]))
+            session = found.get(row[1])
+            yield row, known if session is None else _as_known(session, known)
+
+
 def _read(
     agent: Agent, sources: Iterable[Source], name: int, view: View
 ) -> tuple[Sequence[Reading], Session] | None:
     """Return what a session is read from, and the session."""
-    clustered: list[Reading] = []
-    loose: list[Reading] = []
+    loose, clustered = _parted(sources)
+    shared = scraps(agent, _readings(agent, loose))
+    found = next(_told(agent, _readings(agent, clustered), shared, [name], view), None)
+    return None if found is None else found[1:]
+
+
+def _parted(sources: Iterable[Source]) -> tuple[list[Source], list[Source]]:
+    """Return files of many conversations, and those of a cluster."""
+    loose: list[Source] = []
+    clustered: list[Source] = []
     for source in sources:
-        found = agent.read(source)
-        if not isinstance(found, Problem):
-            (loose if source.cluster is None else clustered).extend(found)
-    shared = scraps(agent, loose)
+        (loose if source.cluster is None else clustered).append(source)
+    return loose, clustered
+
+
+def _readings(agent: Agent, sources: Iterable[Source]) -> list[Reading]:
+    found = map(agent.read, sources)
+    return [reading for told in found if not isinstance(told, Problem) for reading in told]
+
+
+def _told(
+    agent: Agent, clustered: Iterable[Reading], shared: Groups, names: Iterable[int], view: View
+) -> Iterator[tuple[int, Sequence[Reading], Session]]:
+    """Yield those of some sessions that readings tell of, by their names."""
+    wanted = set(names)
     for group, readings, session in conversations(agent, clustered, shared, view):
-        if conversation_name(agent, group) == name:
-            return readings, session
-    alone = next((said for group, said in shared.items() if conversation_name(agent, group) == name), None)
-    return None if alone is None else (alone, agent.join(alone, view))
+        name = conversation_name(agent, group)
+        if name in wanted:
+            wanted.remove(name)
+            yield name, readings, session
+    for group, said in shared.items() if wanted else ():
+        name = conversation_name(agent, group)
+        if name in wanted:
+            yield name, said, agent.join(said, view)
 
 
 def _sources(record: Record, agent: str, cluster: str | None, session: int) -> Iterator[Source]:
     """Yield the files of a cluster as they were last, and as they were before where that is kept as well."""
+    return _as_sources(record, agent, read_from(record, agent, cluster, session))
+
+
+def _as_sources(record: Record, agent: str, files: Iterable[Sequence[Any]]) -> Iterator[Source]:
     disk = KeptDisk(record, agent)
-    for path, home, folder, label, group, is_latest, *original in read_from(record, agent, cluster, session):
+    for path, home, folder, label, group, is_latest, *original in files:
         place = as_path(path)
         seen = disk if is_latest else Pinned(disk, place, KeptFile(record.originals, *original))
         yield _source(seen, path, home, folder, label, group)

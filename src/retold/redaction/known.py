@@ -4,7 +4,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
 
 from retold.redaction.detector import lower
@@ -44,6 +44,25 @@ class Known:
         self._forms: dict[str, str] = {}
         self._names: dict[str, re.Pattern[str]] = {}
         self._homes: list[re.Pattern[str]] = []
+
+    def copy(self) -> Self:
+        """Return what is known so far; what either learns from now on, the other does not."""
+        other = type(self)()
+        other._stand_ins, other._kinds, other._forms = (  # noqa: SLF001 - its own kind
+            self._stand_ins.copy(),
+            self._kinds.copy(),
+            self._forms.copy(),
+        )
+        other._numbers, other._names = self._numbers.copy(), self._names.copy()  # noqa: SLF001
+        other._homes = self._homes  # noqa: SLF001
+        return other
+
+    def everything(self) -> Iterator[str]:
+        """Yield all that is known, in an order of its own: two that yield the same take out the same."""
+        for known in (self._stand_ins.items(), sorted(self._forms.items())):
+            for one in known:
+                yield from one
+        yield from (home.pattern for home in self._homes)
 
     def learn_home(self, folder: str) -> None:
         """Remember a home that does not lie where homes usually do; one that does is known by its place."""

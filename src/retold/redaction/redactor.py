@@ -1,7 +1,8 @@
 """A session without its secrets; one redactor for all sessions of an export."""
 
 from collections import Counter
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Self, TypeVar
 
 import msgspec
 
@@ -28,7 +29,7 @@ class Redactor:
 
         `home` is that of the user, wherever it lies.
         """
-        self._keeps_images = keep_attachments
+        self.keeps_images = keep_attachments
         self._known = Known()
         if home is not None:
             self._known.learn_home(home)
@@ -39,10 +40,20 @@ class Redactor:
         self._session: str | None = None
         self._entry: str | None = None
 
-    def learn(self, session: Session) -> None:
+    def learn(self, value: msgspec.Struct) -> None:
         """Remember the secrets of a session, so that those that are redacted before it are without them, too."""
-        Walk(self._learned).struct(session)
+        Walk(self._learned).struct(value)
         self._found.clear()
+
+    def copy(self) -> Self:
+        """Return one that knows the same and has taken out nothing; what it learns, this one does not."""
+        other = type(self)(keep_attachments=self.keeps_images)
+        other._known, other._clean = self._known.copy(), self._clean  # noqa: SLF001 - its own kind
+        return other
+
+    def everything(self) -> Iterator[str]:
+        """Yield all that is known, in the same order if it is the same: secrets are among it."""
+        return self._known.everything()
 
     def redacted(self, session: Session, *, is_learned: bool = False) -> Session:
         """Return a session without its secrets, and without those of sessions that came before."""
@@ -124,7 +135,7 @@ class Redactor:
         """Return the places of what cannot be checked."""
         return [
             Span(start, end, f"[left out: {end - start:,} characters of data]", "unchecked")
-            for start, end in data_in(text, keep_images=self._keeps_images, is_data=is_data)
+            for start, end in data_in(text, keep_images=self.keeps_images, is_data=is_data)
         ]
 
     def _findings(self, text: str) -> list[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from retold.cli.archive import no_such_session, opened
+from retold.cli.datasets import DATASETS
 from retold.cli.filters import add_filters, filter_arguments
 from retold.export.formats import FORMATS
 from retold.query.wanted import FILTERS
@@ -21,19 +22,20 @@ def arguments(parser: ArgumentParser) -> None:
     """Add what `export` understands."""
     from retold.cli.files import view_argument
 
+    told = {name: form.told for name, form in FORMATS.items()} | DATASETS
     parser.description = (
         "Secrets, addresses, home folders and user names are taken out and told by placeholders, unless --no-redact is given."
-        " Formats: " + "; ".join(f"{name}: {form.told}" for name, form in FORMATS.items()) + "."
+        " Formats: " + "; ".join(f"{name}: {form}" for name, form in told.items()) + "."
     )
     parser.add_argument(
         "sessions", nargs="*", metavar="SESSION", help="by key, native id, or the start of either"
     )
-    parser.add_argument("--format", choices=FORMATS, required=True, metavar="FORMAT", help=", ".join(FORMATS))
+    parser.add_argument("--format", choices=told, required=True, metavar="FORMAT", help=", ".join(told))
     parser.add_argument(
         "-o",
         "--output",
         metavar="PATH",
-        help="a file, or a folder for a file per conversation; - or nothing: stdout",
+        help="a file, or a folder for a file per conversation or a dataset; - or nothing: stdout",
     )
     parser.add_argument("--all", action="store_true", help="every conversation")
     parser.add_argument("--no-redact", action="store_true", help="leave secrets as they are")
@@ -67,14 +69,31 @@ def run(options: Namespace, console: Console) -> int:
     if options.templates is not None and not os.path.isdir(options.templates):
         console.tell(f"retold: {options.templates}: no such folder")
         return 2
+    if options.format in DATASETS:
+        return _dataset(options, console)
     with opened(console) as record:
         keys = _chosen(record, options, console)
         return keys if isinstance(keys, int) else Export(record, options, console).run(keys)
 
 
-def _chosen(record: Record, options: Namespace, console: Console) -> list[str] | int:
+def _dataset(options: Namespace, console: Console) -> int:
+    from retold.cli.datasets import DatasetExport, refused_agents, unclear
+
+    if (told := unclear(options)) is not None:
+        console.tell(f"retold: {told}")
+        return 2
+    with opened(console) as record:
+        keys = _chosen(record, options, console, every_kind=True)
+        if isinstance(keys, int):
+            return keys
+        return DatasetExport(record, options, console).run(keys, refused_agents(options))
+
+
+def _chosen(
+    record: Record, options: Namespace, console: Console, *, every_kind: bool = False
+) -> list[str] | int:
     """Return the keys of what is meant, each once; an exit code where that is not clear."""
-    from retold.query.listing import listed_keys, named
+    from retold.query.listing import listed_keys, named, titled
     from retold.query.wanted import Wanted
 
     keys: list[str] = []
@@ -84,8 +103,9 @@ def _chosen(record: Record, options: Namespace, console: Console) -> list[str] |
             return no_such_session(console, name, found)
         keys.append(found[0][0])
     if not options.sessions:
-        keys = listed_keys(record, add_filters(Wanted(), options))
-    if not keys:
+        wanted = add_filters(Wanted(), options)
+        keys = [key for key, _ in titled(record, wanted)] if every_kind else listed_keys(record, wanted)
+    if not keys and not (every_kind and options.all):  # of a dataset, all that is left may be nothing
         console.tell("retold: no sessions found")
         return 1
     return list(dict.fromkeys(keys))

@@ -20,9 +20,9 @@ _ALL = (1 << 64) - 1
 assert ROWS.keys() == TABLES.keys()  # noqa: S101 - a table without rows would be found by nobody
 
 
-def rows_of(table: str, told: Told | Refused) -> Iterator[Row]:
-    """Yield the rows of a table that a session makes; a file that holds none makes a problem."""
-    common = _common(told)
+def rows_of(table: str, told: Told | Refused, first: int = 0) -> Iterator[Row]:
+    """Yield the rows of a table that a session makes, from a column on; a file that holds none makes a problem."""
+    common = _common(told)[first:]
     found = problems.refused(told) if isinstance(told, Refused) else ROWS[table](told)
     if isinstance(told, Told) or table == "problems":
         yield from (common + row for row in found)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 from retold.archive.rows import requests_of
-from retold.lake.rows.figures import dollars_of
+from retold.lake.arrow import PLACES
 from retold.lake.told import Told
-from retold.model.report import dollars
 from retold.model.session import COPIES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -20,5 +20,5 @@ def rows(told: Told) -> Iterator[tuple[object, ...]]:
     for seq, request in requests_of(told.session):
         at = None if request.at is None else _EPOCH + timedelta(microseconds=request.at)
         picos = told.picos.get(request.name)
-        cost = None if picos is None else dollars_of(dollars(picos))
+        cost = None if picos is None else Decimal(picos).scaleb(-PLACES)
         yield (seq, request.name, request.model, at, *request.figures, request.estimated, cost, began, ended)

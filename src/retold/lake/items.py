@@ -1,0 +1,76 @@
+"""What a dataset is made of: sessions, and the files that hold none, each with a mark of all that its rows depend on."""
+
+from collections.abc import Collection, Iterable, Iterator
+from datetime import datetime
+
+import msgspec
+
+from retold.archive.grounds import Ground, grounds, refusals
+from retold.archive.record import Record
+from retold.lake.seal import Seal
+from retold.lake.told import month_of
+from retold.model.tables import UNKNOWN
+
+
+class Item(msgspec.Struct, frozen=True):
+    """Something that makes rows."""
+
+    name: str
+    mark: str
+    """The same as long as its rows are."""
+    agent: str
+    month: str
+    size: int
+    """The bytes of its files."""
+    key: str | None
+    """Of the session; none for all files of an agent that hold none."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """What a dataset is to hold."""
+
+    keys: frozenset[str]
+    """Conversations, each with the subagents below it."""
+    refused: frozenset[str] = frozenset()
+    """Agents whose files that hold no conversation are told of as well."""
+
+
+def items(record: Record, choice: Choice, seal: Seal) -> list[Item]:
+    """Return all that is chosen, the earliest sessions first."""
+    found = grounds(record)
+    chosen = _with_subagents(found, choice.keys)
+    return [
+        *(_item(one, seal) for one in found if one.key in chosen),
+        *_refused(record, choice.refused, seal),
+    ]
+
+
+def _item(ground: Ground, seal: Seal) -> Item:
+    began = None if ground.started_at is None else datetime.fromisoformat(ground.started_at)
+    name, mark = seal.of("session", ground.name), seal.of(*ground.told)
+    return Item(name, mark, ground.agent, month_of(began), ground.size, ground.key)
+
+
+def _refused(record: Record, agents: Collection[str], seal: Seal) -> Iterator[Item]:
+    told: dict[str, list[object]] = {}
+    for agent, *rest in refusals(record):
+        if agent in agents:
+            told.setdefault(agent, []).extend(rest)
+    for agent, rows in told.items():
+        yield Item(seal.of("refused", agent), seal.of(*rows), agent, UNKNOWN, 0, None)
+
+
+def _with_subagents(found: Iterable[Ground], keys: Collection[str]) -> set[str]:
+    """Return keys with those of all subagents below them."""
+    below: dict[str, list[str]] = {}
+    for one in found:
+        if one.kind == "subagent" and one.parent is not None:
+            below.setdefault(one.parent, []).append(one.key)
+    chosen: set[str] = set()
+    waiting = list(keys)
+    while waiting:
+        key = waiting.pop()
+        if key not in chosen:
+            chosen.add(key)
+            waiting += below.get(key, ())
+    return chosen

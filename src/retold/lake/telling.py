@@ -1,0 +1,48 @@
+"""Items read from the archive, as rows are made of them, without secrets where that is asked for."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from retold.archive.grounds import priced, refusals
+from retold.archive.record import Record
+from retold.archive.rows import name_of
+from retold.ingest.retell import together
+from retold.lake.items import Item
+from retold.lake.told import Refused, Told
+from retold.model.entries import Message
+from retold.model.problem import Problem
+from retold.model.session import Session
+from retold.redaction import Redactor
+
+Kept = tuple[int, int, Session]
+"""A session with its id and its name in the archive."""
+
+
+def told(record: Record, items: Iterable[Item]) -> Iterator[Kept | Refused]:
+    """Yield what items are: sessions, and files that hold none."""
+    given = list(items)
+    yield from together(record, [item.key for item in given if item.key is not None])
+    agents = {item.agent for item in given if item.key is None}
+    for agent, label, refusal in list(refusals(record)) if agents else ():
+        if agent in agents:
+            yield Refused(agent, label, msgspec.json.decode(refusal, type=Problem))
+
+
+def as_told(record: Record, found: Kept | Refused, redactor: Redactor | None) -> Told | Refused:
+    """Return what rows are made of; nothing that this redactor knows or finds is in it."""
+    if isinstance(found, Refused):
+        return found if redactor is None else redactor.redacted_value(found)
+    number, name, session = found
+    quiet = session if redactor is None else redactor.redacted(session, is_learned=True)
+    return Told(quiet, name, _costs(record, number, session, quiet))
+
+
+def _costs(record: Record, number: int, session: Session, quiet: Session) -> dict[str, int | None]:
+    """Return what requests cost, by the ids under which they are told."""
+    known = priced(record, number)
+    costs: dict[str, int | None] = {}
+    for entry, shown in zip(session.timeline, quiet.timeline, strict=True) if known else ():
+        if isinstance(entry, Message) and isinstance(shown, Message) and entry.usage and shown.usage:
+            costs[shown.usage.request] = known.get(name_of("request", entry.usage.request))
+    return costs

@@ -1,0 +1,235 @@
+"""A dataset that is brought up to date is the one that would be written now, whatever happened, and whoever was killed."""
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyarrow import parquet
+
+from datasets import DRAFT, KEY, exported, home_again, lake_home, rows, state
+from made_home import MadeHome, gemini, user
+from made_talks import dice
+from persons import Person
+
+WORD = "Quagmire-Plover-{:02}"
+Change = Callable[[Person, int, Random], None]
+
+
+@pytest.fixture
+def ann(tmp_path: Path) -> Person:
+    lake_home(tmp_path / "ann")
+    person = Person(tmp_path / "ann")
+    person.sync()
+    return person
+
+
+def grown(ann: Person, step: int, random: Random) -> None:
+    """Let a conversation go on."""
+    files = sorted(ann.folder.glob(".gemini/tmp/den/chats/*.jsonl"))
+    if files:
+        with random.choice(files).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(gemini(f"g-{step}-of-a-later-time", 40, f"More of {step}.")) + "\n")
+
+
+def new(ann: Person, step: int, random: Random) -> None:
+    """Let there be a further conversation, in some month, with something that may be a secret."""
+    said = [
+        user(f"u-{step}-new-and-long", 1, f"use {WORD.format(random.randrange(4))}"),
+        gemini(f"g-{step}-new", 2, "Yes."),
+    ]
+    if step % 2:
+        said.append(user(f"s-{step}", 3, f"DB_PASSWORD={WORD.format(random.randrange(4))}"))
+    home_again(ann.folder).lines("den", 0x10 + step << 24, 10 + step, said, kind="main")
+
+
+def forked(ann: Person, step: int, random: Random) -> None:
+    """Let somebody go on from a conversation elsewhere: what it copied belongs to the earlier one."""
+    said = [
+        user("u1-with-a-long-enough-id", 1, f"My key is {KEY}, write to nobody"),
+        gemini("g1-with-a-long-enough-id", 2, f"I use {KEY}."),
+        user(f"u-{step}-goes-on-from-there", 3, "And now?"),
+    ]
+    home_again(ann.folder).lines("den", 0x40 + step << 24, random.choice((0, 30)), said, kind="main")
+
+
+def tagged(ann: Person, step: int, random: Random) -> None:
+    ann.run("tag", random.choice(sorted(ann.rows())), f"+tag-{step}")
+
+
+def named(ann: Person, step: int, random: Random) -> None:
+    ann.run("name", random.choice(sorted(ann.rows())), f"Title {step}")
+
+
+def forgotten(ann: Person, _step: int, random: Random) -> None:
+    assert ann.run("forget", random.choice(sorted(ann.rows()))).code == 0
+
+
+def gone(ann: Person, _step: int, random: Random) -> None:
+    """Let the agent delete a file."""
+    files = sorted(ann.folder.glob(".gemini/tmp/den/chats/*.jsonl"))
+    if len(files) > 1:
+        random.choice(files).unlink()
+
+
+CHANGES: tuple[Change, ...] = (grown, grown, new, new, forked, tagged, named, forgotten, gone)
+
+
+@pytest.mark.parametrize("how", ["--no-redact", "--images"])
+@pytest.mark.parametrize("seed", range(2))
+def test_an_increment_is_what_would_be_written_now(
+    ann: Person, tmp_path: Path, how: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retold.lake.plan.ROOM", 1)  # so that no session is written anew because another was
+    random = dice(seed)
+    exported(ann, tmp_path / "lake", "--all", how)
+    for step in range(5):
+        for change in random.sample(CHANGES, random.randrange(1, 3)):
+            change(ann, step, random)
+        ann.sync()
+        exported(ann, tmp_path / "lake", "--all", how)
+        fresh = tmp_path / f"fresh-{step}"
+        exported(ann, fresh, "--all", how)
+        assert rows(tmp_path / "lake") == rows(fresh), step
+
+
+def test_only_the_part_with_a_change_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retold.lake.plan.ROOM", 1)
+    home, lake = MadeHome(tmp_path / "bob"), tmp_path / "lake"
+    for place in range(1, 5):
+        said = [user(f"u{place}", place, f"Ask {place}"), gemini(f"g{place}", place, "Answer.")]
+        file = home.lines("den", place << 28, place, said, kind="main")
+    bob = Person(tmp_path / "bob")
+    bob.sync()
+    exported(bob, lake, "--all", "--no-redact")
+    before = state(lake)
+    file.write_text(file.read_text() + json.dumps(gemini("g9", 40, "More.")) + "\n", encoding="utf-8")
+    bob.sync()
+    assert "sessions: 1 written, 3 unchanged, 0 removed" in exported(bob, lake, "--all", "--no-redact")
+    changed = {Path(name) for name, held in state(lake).items() if before.get(name) != held}
+    assert {path.name for path in changed} == {"retold.json", "part-0003.parquet"}
+    assert Path("messages/agent=gemini/month=2026-03/part-0003.parquet") in changed
+
+
+def test_a_session_keeps_its_part_and_the_next_begins_when_it_is_full(
+    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retold.lake.plan.ROOM", 1500)
+    lake = tmp_path / "lake"
+    exported(ann, lake, "--all", "--no-redact")
+    first = _places(lake)
+    assert len(set(first.values())) > 2
+    new(ann, 1, dice(1))
+    ann.sync()
+    exported(ann, lake, "--all", "--no-redact")
+    assert first.items() <= _places(lake).items()
+
+
+def test_what_is_forgotten_goes_and_be_it_the_last(ann: Person, tmp_path: Path) -> None:
+    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    for key in sorted(ann.rows(), reverse=True):
+        ann.run("forget", key)
+    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    found = rows(tmp_path / "lake")
+    assert {name for name, held in found.items() if held} <= {"problems"}
+
+
+@pytest.mark.parametrize("how", ["--no-redact", "--images"])
+def test_two_processes_write_what_one_writes(ann: Person, tmp_path: Path, how: str) -> None:
+    options = ("export", "--all", "--format", "parquet", how)
+    many = "import retold.ingest.shares as shares\nshares._MUCH = 0\n"
+    few = "import retold.lake.plan as plan\nplan.ROOM = 1500\n"
+    for folder, code in (("one", few), ("two", few + many)):
+        done = ann.spawn(*options, "-o", str(tmp_path / folder), code=code)
+        assert done.code == 0, done
+    assert rows(tmp_path / "two") == rows(tmp_path / "one")
+
+
+def _places(lake: Path) -> dict[str, str]:
+    told = json.loads((lake / "retold.json").read_bytes())
+    return {
+        name: f"{part['agent']}/{part['month']}/{part['number']}"
+        for part in told["parts"]
+        for name in part["marks"]
+    }
+
+
+KILLER = """
+import os, signal
+left = [{}]
+def counted(work):
+    def done(*given, **named):
+        left[0] -= 1
+        if left[0] < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return work(*given, **named)
+    return done
+for name in ("replace", "unlink", "fsync"):
+    setattr(os, name, counted(getattr(os, name)))
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nobody is killed there")
+@pytest.mark.parametrize("is_first", [True, False])
+def test_whoever_is_killed_leaves_whole_files_and_the_next_run_mends_it(
+    ann: Person, tmp_path: Path, *, is_first: bool
+) -> None:
+    lake, before, wanted = tmp_path / "lake", tmp_path / "before", tmp_path / "wanted"
+    before.mkdir()
+    if not is_first:
+        exported(ann, before, "--all", "--no-redact")
+    for change in (grown, new, forgotten):
+        change(ann, 3, dice(5))
+    ann.sync()
+    exported(ann, wanted, "--all", "--no-redact")
+    places = [0, 1, 2, 3, 5, 8, 10, 13, 17, 21, 34, 55, 1000]
+    codes = []
+    for place in places:
+        shutil.rmtree(lake, ignore_errors=True)
+        shutil.copytree(before, lake)
+        done = ann.spawn(
+            "export",
+            "--all",
+            "--format",
+            "parquet",
+            "-o",
+            str(lake),
+            "--no-redact",
+            code=KILLER.format(place),
+        )
+        codes.append(done.code)
+        for file in lake.rglob("part-*.parquet"):
+            parquet.read_table(file)
+        exported(ann, lake, "--agent", "gemini", "--no-redact")
+        exported(ann, lake, "--all", "--no-redact")
+        assert rows(lake) == rows(wanted), place
+        assert not [file for file in lake.rglob("*") if DRAFT.search(file.name)]
+    assert codes[0] == -signal.SIGKILL
+    assert codes.count(-signal.SIGKILL) > 5
+    assert codes[-1] == 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="nobody is killed there")
+def test_what_was_half_written_is_not_taken_for_what_was_there(
+    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while a title was written that was then taken back: the files may be as large as they were."""
+    monkeypatch.setattr("retold.lake.folder.Folder.has", lambda *_: True)
+    lake, options = tmp_path / "lake", ("export", "--all", "--format", "parquet", "--no-redact")
+    (key,) = [key for key, row in ann.rows().items() if row["first_prompt"] == "Where do herons nest?"]
+    ann.run("name", key, "Title A")
+    exported(ann, lake, "--all", "--no-redact")
+    before = rows(lake)
+    is_seen = False
+    for place in (5, 9, 11, 13):
+        ann.run("name", key, "Title B")
+        ann.spawn(*options, "-o", str(lake), code=KILLER.format(place))
+        is_seen = is_seen or rows(lake) != before
+        ann.run("name", key, "Title A")
+        exported(ann, lake, "--all", "--no-redact")
+        assert rows(lake) == before, place
+    assert is_seen
