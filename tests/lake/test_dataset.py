@@ -101,7 +101,9 @@ def test_large_numbers_and_moments_are_exact(tmp_path: Path) -> None:
     person = Person(tmp_path / "bob")
     person.sync()
     exported(person, tmp_path / "lake")
-    (found,) = answers(tmp_path / "lake", 'SELECT input_tokens, epoch_us(happened_at) AS micros FROM requests')
+    (found,) = answers(
+        tmp_path / "lake", "SELECT input_tokens, epoch_us(happened_at) AS micros FROM requests"
+    )
     moment = datetime(2026, 3, 1, 9, 2, 0, 123000, UTC)
     assert found == {"input_tokens": 2**39 + 1, "micros": int(moment.timestamp() * 1_000_000)}
 
