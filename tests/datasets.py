@@ -57,9 +57,8 @@ def answers(folder: Path, query: str) -> list[Json]:
     """Return what DuckDB answers, asked of a view for each table."""
     with duckdb.connect() as connection:
         for name in TABLES:
-            if list((folder / name).rglob("*.parquet")):
-                files = f"read_parquet('{folder}/{name}/**/*.parquet', hive_partitioning = true)"
-                connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {files}")  # noqa: S608 - ours
+            files = f"read_parquet('{folder}/{name}/**/*.parquet', hive_partitioning = true)"
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {files}")  # noqa: S608 - ours
         asked = connection.sql(query)
         assert asked is not None
         found: list[Json] = asked.to_arrow_table().to_pylist()

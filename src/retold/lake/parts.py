@@ -41,7 +41,7 @@ def write_part(folder: Folder, part: Part, told: Iterable[Told | Refused]) -> di
         for draft in drafts.values():
             draft.drop()
         raise
-    return {table: size for table, size in sizes.items() if size}
+    return sizes
 
 
 class Draft:
@@ -72,27 +72,30 @@ class Draft:
         if self._rows and (self._size >= TEXT or len(self._rows) >= ROWS):
             self._flush()
 
-    def _flush(self) -> None:
+    def _begin(self) -> str:
         if self._path is None:
             self._path = self._folder.draft(self._table, self._part)
             self._file = self._folder.opened(self._path)
             self._writer = ParquetWriter(self._file, self._schema, **_options(self._table))
+        return self._path
+
+    def _flush(self) -> None:
+        self._begin()
         self._writer.write_batch(batch_of(self._schema, self._rows), row_group_size=len(self._rows))
         self._rows, self._size = [], 0
 
     def end(self) -> int:
-        """Let it reach the disk; return its size: nothing where there are no rows."""
+        """Let it reach the disk; return its size. One without rows is there as well: whoever asks finds the columns."""
         if self._rows:
             self._flush()
-        if self._path is None:
-            return 0
+        path = self._begin()
         self._writer.close()
         reach_disk(self._file)
         self._file.close()
-        return os.stat(self._path).st_size
+        return os.stat(path).st_size
 
     def settle(self) -> None:
-        """Put it in its place; one that has no rows any more is swept later."""
+        """Put it in its place."""
         if self._path is not None:
             self._folder.settle(self._path, self._part)
             self._path = None
