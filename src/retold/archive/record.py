@@ -69,6 +69,12 @@ class Record:
         found = self.row("SELECT value FROM facts WHERE name = ?", (name,))
         return None if found is None else found[0]
 
+    def stand_still(self) -> None:
+        """See everything as it is now, whatever others write, until it is closed; to look often is then cheap."""
+        self.connection.execute("BEGIN")
+        self.fact("generation")
+        self.originals = Originals(self.connection, is_still=True)
+
     def rest(self) -> None:
         """Hold on to no moment until something is asked again."""
         if self.index is not None:

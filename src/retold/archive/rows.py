@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -13,7 +14,7 @@ from retold.model.entries import Entry, Message
 from retold.model.files import touched
 from retold.model.parts import ToolCall
 from retold.model.report import FIGURES
-from retold.model.request import Request, micros, stored_figure
+from retold.model.request import MOST, Request, micros, stored_figure
 from retold.model.session import Session
 from retold.model.usage import Usage
 from retold.model.wire import encoded, summary_json, time_text
@@ -23,6 +24,7 @@ TELLING = 16
 """Ids shorter than this are too common to tell that two entries are one."""
 CHANGING = ("file_edit", "file_write")
 _DIGITS = 8
+_FIGURES = attrgetter(*FIGURES)
 
 
 class Rows(msgspec.Struct):
@@ -120,9 +122,10 @@ def requests_of(session: Session) -> Iterator[tuple[int, Request]]:
         if isinstance(entry, Message) and entry.usage is not None and entry.own:
             found[entry.usage.request] = (seq, entry, entry.usage)
     for name, (seq, message, usage) in found.items():
-        given, cached, written, output, reasoning, tool, total, for_an_hour = (
-            stored_figure(getattr(usage, figure)) for figure in FIGURES
-        )
+        given, cached, written, output, reasoning, tool, total, for_an_hour = [
+            figure if figure is None or 0 <= figure <= MOST else stored_figure(figure)
+            for figure in _FIGURES(usage)
+        ]
         figures = (given, cached, written, output, reasoning, tool, total, for_an_hour)
         yield seq, Request(name, _text(message.model), micros(message.at), figures, usage.estimated)
 

@@ -96,9 +96,9 @@ class Dataset:
         """Yield parts as they are written, by two processes where it is much."""
 
         def work(places: Sequence[int]) -> Iterator[_Written]:
-            with Record(
-                self._record.folder
-            ) as record:  # its own: no connection can be taken into another process
+            # Its own: no connection can be taken into another process.
+            with Record(self._record.folder) as record:
+                record.stand_still()
                 for place in places:
                     plan, removals = plans[place], list[Removal]()
                     files = write_part(folder, plan.before, self._told(record, plan, removals))
