@@ -1,7 +1,7 @@
 """What there is to read in files that Spark lists, without their content."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from pyspark.sql import DataFrame
@@ -68,15 +68,16 @@ class Listing:
         return f"{scheme}:{self._slashes}{rest}" if colon and "/" not in scheme else f"file:{path}"
 
 
-def without_large(plan: Plan, largest: int, disk_size: dict[str, Held]) -> Plan:
+def without_large(plan: Plan, largest: int, files: Mapping[str, Held]) -> Plan:
     """Return a plan without the files that are larger than Spark can hand on, which are told as problems."""
     refused = list(plan.refused)
     jobs: list[Job] = []
     for job in plan.jobs:
-        large = [source for source in job.sources if disk_size[str(source.path)].size > largest]
+        large = [source for source in job.sources if files[str(source.path)].size > largest]
         refused += [_too_large(job.agent, source, largest) for source in large]
         kept = tuple(source for source in job.sources if source not in large)
-        jobs.append(msgspec.structs.replace(job, sources=kept))
+        if kept or job.said:
+            jobs.append(msgspec.structs.replace(job, sources=kept))
     return Plan(jobs, plan.clues, refused)
 
 
