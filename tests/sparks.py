@@ -75,7 +75,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 def _spark_home(folder: Path) -> Path:
     """Return Spark as it is installed, in a folder in which its workers may write."""
-    folder.mkdir()
+    folder.mkdir(parents=True)
     for entry in Path(pyspark.__file__).parent.iterdir():
         (folder / entry.name).symlink_to(entry)
     return folder

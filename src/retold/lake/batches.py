@@ -29,15 +29,19 @@ class Wanted(msgspec.Struct, frozen=True):
     table: str
     schema: pa.Schema
 
-    def cut(self) -> Callable[[Row], Row]:
-        """Return what takes the wanted columns out of a row."""
+    def cut(self) -> Callable[[Row], Row] | None:
+        """Return what takes the wanted columns out of a row; None where it is all of them."""
+        if self.schema.names == TABLES[self.table].names:
+            return None
         places = [TABLES[self.table].names.index(name) for name in self.schema.names]
         return lambda row: tuple([row[place] for place in places])
 
-    def lengths(self) -> Callable[[Row], int]:
-        """Return what tells how much was said in a row that was cut."""
+    def lengths(self) -> Callable[[Row], int] | None:
+        """Return what tells how much was said in a row that was cut; None where nothing is."""
         long = {column.name for column in TABLES[self.table].columns if column.is_said}
         places = [place for place, name in enumerate(self.schema.names) if name in long]
+        if not places:
+            return None
         return lambda row: sum([len(str(row[place] or "")) for place in places])
 
 
@@ -48,9 +52,11 @@ def batches(
     cut, length = wanted.cut(), wanted.lengths()
     rows: list[Row] = []
     letters = 0
-    for row in map(cut, _rows(wanted.table, jobs, clues, refused)):
+    found = _rows(wanted.table, jobs, clues, refused)
+    for row in found if cut is None else map(cut, found):
         rows.append(row)
-        letters += length(row)
+        if length is not None:
+            letters += length(row)
         if len(rows) >= MOST_ROWS or letters >= MOST_LETTERS:
             yield from _batched(wanted.schema, rows)
             rows, letters = [], 0

@@ -1,5 +1,6 @@
 """Which folders are homes: patterns of paths and addresses to folders with their labels."""
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -43,7 +44,8 @@ def found(patterns: Sequence[str], label: str | None = None) -> Places:
 
 
 def _local(pattern: str) -> str:
-    return unquote(urlsplit(pattern).path) if pattern.startswith("file:") else pattern
+    # Whoever reads may stand in another folder.
+    return os.path.abspath(unquote(urlsplit(pattern).path) if pattern.startswith("file:") else pattern)
 
 
 def _fixed(pattern: str) -> str:

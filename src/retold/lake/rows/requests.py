@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from retold.archive.rows import requests_of
-from retold.lake.rows.figures import dollars_of
+from retold.lake.rows.figures import dollars_in
 from retold.lake.told import Told
-from retold.model.report import dollars
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -14,8 +13,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def rows(told: Told) -> Iterator[tuple[object, ...]]:
     """Yield a row for each request that is the session's own."""
     began, ended = told.session.started_at, told.session.ended_at
-    for seq, request in requests_of(told.session):
+    for seq, request in requests_of(told.session) if told.requests is None else told.requests:
         at = None if request.at is None else _EPOCH + timedelta(microseconds=request.at)
         picos = told.picos.get(request.name)
-        cost = None if picos is None else dollars_of(dollars(picos))
+        cost = None if picos is None else dollars_in(picos)
         yield (seq, request.name, request.model, at, *request.figures, request.estimated, cost, began, ended)

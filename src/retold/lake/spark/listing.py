@@ -1,5 +1,6 @@
 """What there is to read in files that Spark lists, without their content."""
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -48,7 +49,7 @@ class Listing:
 
     def plan(self, homes: Iterable[str], agents: Sequence[str], label: str | None) -> Plan:
         """Return what there is to read; again, as long as a file has to be opened for it that was not yet."""
-        patterns = [path_of(home) for home in homes]
+        patterns = [path_of(home) if ":" in home else os.path.abspath(home) for home in homes]
         for _ in range(_ROUNDS):
             disk = HeldDisk({**self.files, **self._read})
             plan = planned(labelled(patterns, disk, label), agents, disk, disk.size_of)
