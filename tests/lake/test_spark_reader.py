@@ -11,7 +11,8 @@ from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StringType, StructType
 
 from lakes import read
-from made_talks import FORMS, turns
+from made_home import sha
+from made_talks import FORMS, ROOT, turns
 from retold.lake.arrow import schema_of
 from retold.lake.batches import MOST_ROWS, Wanted, batches
 from retold.lake.job import planned
@@ -99,6 +100,20 @@ def test_folders_of_one_label_and_of_several_patterns(homes: Path) -> None:
 
 def test_no_home_is_no_rows(tmp_path: Path) -> None:
     assert told(reader("sessions", tmp_path)).num_rows == 0
+
+
+def test_what_is_told_of_a_project_does_not_depend_on_what_is_read_together(tmp_path: Path) -> None:
+    proving = FORMS["gemini-lines"].write(tmp_path / "ann", 1 << 28, turns("heron", "otter"))
+    silent = FORMS["gemini-lines"].write(tmp_path / "ann", 2 << 28, turns("vole"))
+    silent.write_text(silent.read_text().replace(f"{ROOT}/", ""))
+    project = proving.parents[1]
+    (project / ".project_root").unlink()
+    project.rename(project.with_name(sha(ROOT)))
+    together, apart = (
+        told(reader("sessions", tmp_path, maxPartitionBytes=most, columns="prompts,project")).to_pylist()
+        for most in ("1g", "1")
+    )
+    assert together == apart == [{"prompts": 2, "project": ROOT}, {"prompts": 1, "project": None}]
 
 
 def test_sizes_as_spark_writes_them() -> None:
