@@ -35,6 +35,7 @@ fresh: .venv/dev.stamp
 tests: .venv/dev.stamp
 	@sh scripts/node.sh
 	@sh scripts/browser.sh
+	@sh scripts/java.sh
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -n auto $(PYTEST_ARGS)
 	$(BIN)/coverage combine --quiet

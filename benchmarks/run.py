@@ -23,6 +23,7 @@ import known_items
 import redacting
 import searching
 import serving
+import sparking
 import tables
 from corpora import IS_TRIAL
 from measure import Measure, line
@@ -53,6 +54,7 @@ GROUPS = {
     "mcp": Group("The tools for agents", asking.measures),
     "known": Group("Known items", known_items.known_measures),
     "redaction": Group("Redaction", redacting.measures),
+    "spark": Group("Spark", sparking.measures),
     "large": Group("Search in 2 GB", searching.large_measures),
 }
 USUAL = [name for name in GROUPS if name != "large" or os.environ.get("RETOLD_BENCH_LARGE")]

@@ -1,4 +1,4 @@
-"""Fixtures that every test may ask for: the shared folder, the real CLI and its loader, ccusage, a real browser.
+"""Fixtures that every test may ask for: the shared folder, the real CLI and its loader, ccusage, a real browser, Spark.
 
 Where one of them cannot be had a test is skipped, with one line that says why; where `CI` is set it fails instead.
 """
@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -31,6 +31,9 @@ from real_cli import (
     missing_programs,
     shared_folder,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytest.register_assert_rewrite("synced")
 # How long an example takes to make or to try says more about the machine than about the code.
@@ -76,6 +79,15 @@ def axe() -> str:
         unavailable("not on PATH: npm")
     with available():
         return installed_axe(cache_folder(os.environ))
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """A Spark with executors that are processes of their own."""
+    from sparks import started  # noqa: PLC0415 - most tests need none
+
+    with available(), started(tmp_path_factory.mktemp("spark")) as session:
+        yield session
 
 
 @pytest.fixture(scope="session")

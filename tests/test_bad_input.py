@@ -15,9 +15,15 @@ from typing import Any
 
 import pytest
 
+from made_talks import FORMS, turns
+from retold.agents import codex
+from retold.agents.protocol import Reading
 from retold.agents.registry import NotASession, read
+from retold.lake.arrow import schema_of
+from retold.lake.batches import Wanted, batches
+from retold.lake.job import planned
 from retold.model.entries import Message
-from retold.model.session import Session
+from retold.model.session import Session, View
 from retold.model.wire import decode_session, session_json
 from retold.reading import files
 from retold.reading.disk import OpenFile
@@ -483,6 +489,39 @@ def test_2_when_it_is_used_wrongly(arguments: Sequence[str]) -> None:
     assert done.returncode == 2
     assert done.stdout == ""
     assert "usage:" in done.stderr
+
+
+def test_a_bug_of_ours_costs_one_conversation_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number, word in enumerate(("heron", "otter"), start=1):
+        FORMS["codex"].write(tmp_path, number, turns(word))
+    plan = planned([("ann", tmp_path)])
+    join = codex.join
+
+    def failing(readings: Sequence[Reading], view: View = "full") -> Session:
+        if readings[0].native_id == plan.jobs[0].sources[0].cluster:
+            raise RuntimeError("a bug")
+        return join(readings, view)
+
+    monkeypatch.setattr(codex, "join", failing)
+    tables = {
+        name: [
+            row
+            for one in batches(Wanted(name, schema_of(name)), plan.jobs, plan.clues)
+            for row in one.to_pylist()
+        ]
+        for name in ("sessions", "problems")
+    }
+    assert [row["session"] for row in tables["sessions"]] == [f"codex:{plan.jobs[1].sources[0].cluster}"]
+    (told,) = tables["problems"]
+    assert (told["code"], told["severity"], told["message"]) == (
+        "reader-failed",
+        "loss",
+        "RuntimeError: a bug",
+    )
+    assert (told["home"], told["path"]) == ("ann", str(plan.jobs[0].sources[0].path))
+    assert "RuntimeError: a bug" in caplog.text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")

@@ -24,9 +24,10 @@ TESTED_ON_DISK = {
     "changed-while-read": "test_a_file_that_never_settles_is_told",
     "missing-file": "test_a_missing_file_is_told",
     "not-a-file": "test_a_folder_is_told",
+    "reader-failed": "test_a_bug_of_ours_costs_one_conversation_and_is_told",
     "unreadable-file": "test_a_file_that_may_not_be_read_is_told",
 }
-"""Problems of the file system, which no static file can trigger, and the tests that do."""
+"""Problems of the file system, and bugs of ours, which no static file can trigger, and the tests that do."""
 
 
 @every_case

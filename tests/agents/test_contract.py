@@ -19,6 +19,7 @@ from casebook import every_case
 from made_disks import MemoryDisk, RecordingDisk, watched
 from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.agents.registry import AGENTS
+from retold.lake.remote import RemoteDisk
 from retold.model.problem import Problem
 from retold.model.session import Session
 from retold.model.wire import as_builtins
@@ -197,6 +198,17 @@ def test_files_that_are_kept_elsewhere_are_read_as_those_on_the_disk(
     with watched(folder) as touched:
         assert all_told(agent, case, folder, memory) == expected
     assert touched == set()
+
+
+@every_agent
+@every_case
+def test_files_that_are_reached_by_an_address_are_read_as_those_on_the_disk(
+    agent: Agent, case: str, tmp_path: Path
+) -> None:
+    folder = casebook.laid_out(case, tmp_path)
+    expected = repr(all_told(agent, case, folder, DISK))
+    found = all_told(agent, case, Path(f"file:{folder}"), RemoteDisk(f"file://{folder}"))
+    assert repr(found).replace(f"file:{folder}", str(folder)) == expected
 
 
 @every_agent

@@ -97,6 +97,11 @@ def test_large_files_stand_alone_and_small_ones_together(most: int) -> None:
     assert len(bundles) == {1: 6, 10: 4, 100: 2}[most]
 
 
+def test_jobs_of_which_no_file_is_left_are_bundled_too() -> None:
+    assert len(bundled([Job("gemini", (), {"a": ()}, 0), Job("gemini", (), {"b": ()}, 0)], 10)) == 1
+    assert bundled([], 10) == []
+
+
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_an_id_leads_to_the_cluster_of_its_files(form: str, tmp_path: Path) -> None:
     FORMS[form].write(tmp_path, 7, turns("vole"))

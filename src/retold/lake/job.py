@@ -92,9 +92,9 @@ def _order(job: Job) -> tuple[int, str, str]:
 def bundled(jobs: Iterable[Job], most: int) -> list[list[Job]]:
     """Return jobs in bundles of at most so many bytes; what is larger is one by itself."""
     bundles: list[list[Job]] = []
-    filled = most
+    filled = 0
     for job in jobs:
-        if filled + job.size > most:
+        if not bundles or filled + job.size > most:
             bundles.append([])
             filled = 0
         bundles[-1].append(job)

@@ -66,9 +66,10 @@ def _sessions(agent: Agent, readings: list[Reading], job: Job) -> Iterator[tuple
 
 
 def _priced(session: Session, name: int, price: "Price") -> Told:
+    requests = list(requests_of(session))
     picos: Mapping[str, int | None] = {
-        request.name: price(request.model, request.at, request.figures) for _, request in requests_of(session)
+        request.name: price(request.model, request.at, request.figures) for _, request in requests
     }
     known = [one for one in picos.values() if one is not None]
     cost = dollars(sum(known)) if known else None
-    return Told(msgspec.structs.replace(session, cost_usd=cost), name, picos)
+    return Told(msgspec.structs.replace(session, cost_usd=cost), name, picos, requests)

@@ -1,11 +1,12 @@
 """What rows are made of: a session, and what only those who keep many of them know."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
 
 from retold.model.problem import Problem
+from retold.model.request import Request
 from retold.model.session import Session
 from retold.model.tables import UNKNOWN
 
@@ -18,6 +19,8 @@ class Told(msgspec.Struct, frozen=True):
     """What tells the conversation from all others, as an archive names it."""
     picos: Mapping[str, int | None] = {}
     """By the id of a request: millionths of a millionth of a dollar."""
+    requests: Sequence[tuple[int, Request]] | None = None
+    """Its requests with their places in the timeline, where they were looked for already."""
 
 
 class Refused(msgspec.Struct, frozen=True):

@@ -44,6 +44,9 @@ CODES: dict[str, Code] = {
     "orphan-tool-result": Code(
         "note", "A tool result belongs to no call in this file; it was kept where it stands."
     ),
+    "reader-failed": Code(
+        "loss", "retold itself failed on the files of a conversation: a bug of ours; all others were read."
+    ),
     "replaced-bytes": Code(
         "loss", "Bytes or escapes that are no text became U+FFFD, the replacement character."
     ),

@@ -17,6 +17,11 @@ def dollars_of(cost: Decimal | None) -> Decimal | None:
     return None if cost is None else min(cost, _MOST_DOLLARS).quantize(_STEP)
 
 
+def dollars_in(picos: int) -> Decimal:
+    """Return what a request cost as the column takes it."""
+    return min(Decimal(picos).scaleb(-PLACES), _MOST_DOLLARS)
+
+
 def small(number: int | None) -> int | None:
     """Return a number that 32 bits hold; None for one that they do not."""
     return number if number is not None and -_SMALL <= number < _SMALL else None

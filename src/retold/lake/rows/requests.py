@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from decimal import Decimal
 
 from retold.archive.rows import requests_of
-from retold.lake.arrow import PLACES
+from retold.lake.rows.figures import dollars_in
 from retold.lake.told import Told
 from retold.model.session import COPIES
 
@@ -17,8 +16,8 @@ def rows(told: Told) -> Iterator[tuple[object, ...]]:
     if told.session.kind in COPIES:
         return
     began, ended = told.session.started_at, told.session.ended_at
-    for seq, request in requests_of(told.session):
+    for seq, request in requests_of(told.session) if told.requests is None else told.requests:
         at = None if request.at is None else _EPOCH + timedelta(microseconds=request.at)
         picos = told.picos.get(request.name)
-        cost = None if picos is None else Decimal(picos).scaleb(-PLACES)
+        cost = None if picos is None else dollars_in(picos)
         yield (seq, request.name, request.model, at, *request.figures, request.estimated, cost, began, ended)

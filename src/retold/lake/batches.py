@@ -1,0 +1,117 @@
+"""Jobs to batches of Arrow: the rows of one table, whatever happens on the way."""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+import pyarrow as pa
+
+from retold.lake.arrow import batch_of
+from retold.lake.job import Job
+from retold.lake.reading import prices, told
+from retold.lake.rows import Row, rows_of
+from retold.lake.told import Refused, Told
+from retold.model.problem import problem
+from retold.model.project import Clue
+from retold.model.tables import TABLES
+from retold.projects.atlas import Atlas
+
+MOST_ROWS = 10_000
+MOST_LETTERS = 8 << 20
+"""Of what was said at length, in one batch."""
+_LOG = logging.getLogger(__name__)
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What is asked of jobs: some columns of a table, in the order of the schema."""
+
+    table: str
+    schema: pa.Schema
+
+    def cut(self) -> Callable[[Row], Row] | None:
+        """Return what takes the wanted columns out of a row; None where it is all of them."""
+        if self.schema.names == TABLES[self.table].names:
+            return None
+        places = [TABLES[self.table].names.index(name) for name in self.schema.names]
+        return lambda row: tuple([row[place] for place in places])
+
+    def lengths(self) -> Callable[[Row], int] | None:
+        """Return what tells how much was said in a row that was cut; None where nothing is."""
+        long = {column.name for column in TABLES[self.table].columns if column.is_said}
+        places = [place for place, name in enumerate(self.schema.names) if name in long]
+        if not places:
+            return None
+        return lambda row: sum([len(str(row[place] or "")) for place in places])
+
+
+def batches(
+    wanted: Wanted, jobs: Iterable[Job], clues: Mapping[str, Sequence[Clue]], refused: Iterable[Refused] = ()
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of jobs, and of what stood in the way of looking, in batches that are neither large nor many."""
+    cut, length = wanted.cut(), wanted.lengths()
+    rows: list[Row] = []
+    letters = 0
+    found = _rows(wanted.table, jobs, clues, refused)
+    for row in found if cut is None else map(cut, found):
+        rows.append(row)
+        if length is not None:
+            letters += length(row)
+        if len(rows) >= MOST_ROWS or letters >= MOST_LETTERS:
+            yield from _batched(wanted.schema, rows)
+            rows, letters = [], 0
+    if rows:
+        yield from _batched(wanted.schema, rows)
+
+
+def _rows(
+    table: str, jobs: Iterable[Job], clues: Mapping[str, Sequence[Clue]], refused: Iterable[Refused]
+) -> Iterator[Row]:
+    for one in refused:
+        yield from rows_of(table, one)
+    atlas = Atlas(clues, {}, "")
+    for job in jobs:
+        yield from _rows_of_job(table, job, atlas)
+        # What one job proves of a project would else be told of others, or not, by who is read together.
+        for name in atlas.proven:
+            atlas.by_hash.pop(name, None)
+        atlas.proven.clear()
+
+
+def _rows_of_job(table: str, job: Job, atlas: Atlas) -> Iterator[Row]:
+    try:
+        for one in told(job, atlas, prices().cost):
+            if table == "problems":
+                _try_all(one)
+            yield from rows_of(table, one)
+    except Exception as error:  # noqa: BLE001 - the top of a task
+        # A bug of ours in one conversation must not cost the others, nor be passed over.
+        failed = _failed(job, error)
+        _LOG.exception("%s: %s", failed.problem.path, failed.problem.message)
+        yield from rows_of(table, failed)
+
+
+def _try_all(one: Told | Refused) -> None:
+    """Make the rows of all tables, so that the table of problems tells as well where one of the others has none."""
+    for table in TABLES:
+        deque(rows_of(table, one), maxlen=0)
+
+
+def _failed(job: Job, error: Exception) -> Refused:
+    first = job.sources[0] if job.sources else None
+    message = f"{type(error).__name__}: {error}"
+    path = "" if first is None else first.shown
+    return Refused(job.agent, None if first is None else first.label, problem("reader-failed", message, path))
+
+
+def _batched(schema: pa.Schema, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
+    """Yield rows as a batch; a row that Arrow does not take is left out, and named in the log."""
+    try:
+        yield batch_of(schema, rows)
+    except (pa.ArrowException, ValueError, TypeError, OverflowError):
+        if len(rows) == 1:
+            _LOG.exception("a row that Arrow does not take")
+            return
+        middle = len(rows) // 2
+        yield from _batched(schema, rows[:middle])
+        yield from _batched(schema, rows[middle:])

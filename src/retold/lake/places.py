@@ -1,0 +1,86 @@
+"""Which folders are homes: patterns of paths and addresses to folders with their labels."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from retold.agents.protocol import Source
+from retold.ingest.clusters import size_here
+from retold.lake.remote import RemoteDisk, is_address, shown_path
+from retold.model.problem import Problem
+from retold.reading.disk import DISK, Disk
+from retold.reading.folders import entries
+
+_MAGIC = frozenset("*?[")
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Folders that may be homes, each with its label, on one disk."""
+
+    folders: Sequence[tuple[str | None, Path]]
+    disk: Disk = DISK
+
+    def size_of(self, source: Source) -> int:
+        """Return the bytes of a file in them."""
+        return self.disk.size_of(source) if isinstance(self.disk, RemoteDisk) else size_here(source)
+
+
+def found(patterns: Sequence[str], label: str | None = None) -> Places:
+    """Look for the folders that patterns mean; raises ValueError for addresses of several file systems."""
+    remote = {pattern: _fixed(pattern) for pattern in patterns if is_address(pattern)}
+    if not remote:
+        return Places(labelled(map(_local, patterns), DISK, label))
+    roots = {pattern.split("/")[:3] == patterns[0].split("/")[:3] for pattern in patterns}
+    if roots != {True}:
+        raise ValueError("paths of several file systems: load each by itself, and join them with union")
+    disk = RemoteDisk(remote[patterns[0]])
+    folders = labelled(map(shown_path, patterns), disk, label)
+    disk.know(str(folder) for _, folder in folders)
+    return Places(folders, disk)
+
+
+def _local(pattern: str) -> str:
+    # Whoever reads may stand in another folder.
+    return os.path.abspath(unquote(urlsplit(pattern).path) if pattern.startswith("file:") else pattern)
+
+
+def _fixed(pattern: str) -> str:
+    """Return as much of an address as holds for all that it means."""
+    parts = pattern.rstrip("/").split("/")
+    magic = (place for place, part in enumerate(parts) if _MAGIC & set(part))
+    return "/".join(parts[: next(magic, len(parts))])
+
+
+def labelled(patterns: Iterable[str], disk: Disk, label: str | None) -> list[tuple[str | None, Path]]:
+    """Return the folders that patterns mean, each with its label: the one that is given, or its own."""
+    folders = dict.fromkeys(folder for pattern in patterns for folder in _matches(pattern, disk))
+    return [(label or label_of(folder), folder) for folder in folders]
+
+
+def label_of(folder: Path) -> str | None:
+    """Return how a home is called: by its folder, or by the one that holds it where that is an agent's own."""
+    return next((part for part in reversed(folder.parts) if not part.startswith((".", "/"))), None)
+
+
+def _matches(pattern: str, disk: Disk) -> Iterator[Path]:
+    whole = Path(pattern)
+    held = [Path(whole.anchor)]
+    for part in whole.parts[1:] if whole.anchor else whole.parts:
+        if _MAGIC & set(part):
+            held = [inner for folder in held for inner in _inside(folder, part, disk)]
+        else:
+            held = [folder / part for folder in held]
+    return iter(held)
+
+
+def _inside(folder: Path, part: str, disk: Disk) -> Iterator[Path]:
+    for entry in entries(folder, disk):
+        if isinstance(entry, Problem):
+            raise ValueError(f"{entry.path}: {entry.message}")  # noqa: TRY004 - what may not be looked at is no wrong type
+        is_meant = fnmatchcase(entry.name, part) and entry.name.startswith(".") == part.startswith(".")
+        if is_meant and disk.is_folder(entry.path):
+            yield Path(entry.path)

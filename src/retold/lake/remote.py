@@ -1,0 +1,202 @@
+"""Files on a file system that Arrow knows, as a Disk: object stores, and others that are reached by an address."""
+
+import errno
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+from pyarrow import fs
+
+from retold.agents.protocol import Source
+from retold.reading.disk import OpenFile
+
+SCHEMES = {"s3a": "s3", "s3n": "s3"}
+"""How Hadoop names what Arrow names otherwise."""
+LISTERS = 16
+"""How many folders are listed at once: most of that time is waiting."""
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/]|/)")
+
+
+def is_address(path: str) -> bool:
+    """Tell whether a path is an address of another file system than this machine's."""
+    return _ADDRESS.match(path) is not None and not path.startswith("file:")
+
+
+class RemoteEntry(msgspec.Struct, frozen=True):
+    """What a folder holds; object stores have no links."""
+
+    name: str
+    path: str
+    is_folder: bool
+    size: int = 0
+    modified_ns: int = 0
+
+    def is_file(self, *, follow_symlinks: bool) -> bool:  # noqa: ARG002 - there are none
+        """Tell whether it is a file."""
+        return not self.is_folder
+
+    def is_dir(self, *, follow_symlinks: bool) -> bool:  # noqa: ARG002 - there are none
+        """Tell whether it is a folder."""
+        return self.is_folder
+
+
+class RemoteFile:
+    """An open file; whatever goes wrong with it is an OSError."""
+
+    __slots__ = ("_file", "modified_ns", "size")
+
+    def __init__(self, file: Any, size: int, modified_ns: int) -> None:
+        self._file, self.size, self.modified_ns = file, size, modified_ns
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+        data: bytes = _answered(self._file.read, size)
+        return data
+
+    def seek(self, offset: int, /) -> None:
+        """Go on at a place."""
+        _answered(self._file.seek, offset)
+
+    def status(self) -> tuple[int, int]:
+        """Return size and time as they were: an object that is written anew is another one."""
+        return self.size, self.modified_ns
+
+    def close(self) -> None:
+        """Give the file back."""
+        self._file.close()
+
+
+class RemoteDisk:
+    """A file system by its address. What is sent elsewhere is the address: it is reached anew from there.
+
+    Paths are addresses with one slash behind the scheme, as paths have it: `s3:/bucket/homes/ann`.
+    """
+
+    def __init__(self, address: str) -> None:
+        """Take the address of a folder; raises ValueError where Arrow cannot reach such addresses."""
+        self._address = address
+        scheme, colon, rest = address.partition(":")
+        try:
+            self._files, there = fs.FileSystem.from_uri(SCHEMES.get(scheme, scheme) + colon + rest)
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{address}: {error}") from None
+        shown = shown_path(address)
+        same = len(
+            list(takewhile(lambda pair: pair[0] == pair[1], zip(shown[::-1], there[::-1], strict=False)))
+        )
+        self._prefix: str = shown[: len(shown) - same]
+        self._there: str = there[: len(there) - same]
+        self._folders: dict[str, list[RemoteEntry]] = {}
+
+    def __reduce__(self) -> tuple[type["RemoteDisk"], tuple[str]]:
+        return RemoteDisk, (self._address,)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RemoteDisk) and other._address == self._address
+
+    def __hash__(self) -> int:
+        return hash(self._address)
+
+    def open(self, path: str) -> OpenFile:
+        """Open a file."""
+        found = self._info(path)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        if found.is_folder:
+            raise IsADirectoryError
+        return RemoteFile(
+            _answered(self._files.open_input_file, self._on(path)), found.size, found.modified_ns
+        )
+
+    def entries(self, folder: str) -> Sequence[RemoteEntry]:
+        """Return what a folder holds, by name; asked for once."""
+        if folder not in self._folders:
+            found = _answered(self._files.get_file_info, fs.FileSelector(self._on(folder)))
+            self._folders[folder] = sorted(map(self._entry, found), key=lambda one: one.name)
+        return self._folders[folder]
+
+    def is_folder(self, path: str) -> bool:
+        """Tell whether a folder is there; False where nobody may look."""
+        found = self._looked_up(path)
+        return found is not None and found.is_folder
+
+    def is_file(self, path: str) -> bool:
+        """Tell whether a file is there; False where nobody may look."""
+        found = self._looked_up(path)
+        return found is not None and not found.is_folder
+
+    def is_link(self, path: str) -> bool:  # noqa: ARG002 - the question is the same for every path
+        """Tell that no link is there."""
+        return False
+
+    def size_of(self, source: Source) -> int:
+        """Return the bytes of a file; none of one that nobody may look at."""
+        found = self._looked_up(str(source.path))
+        return 0 if found is None else found.size
+
+    def know(self, folders: Iterable[str]) -> None:
+        """List folders with all that is below them, many at once: an object store answers that as fast as for one."""
+        with ThreadPoolExecutor(LISTERS) as pool:
+            list(pool.map(self._know, folders))
+
+    def _know(self, folder: str) -> None:
+        try:
+            found = _answered(self._files.get_file_info, fs.FileSelector(self._on(folder), recursive=True))
+        except OSError:
+            return  # it is told when the folder itself is asked for
+        held: dict[str, list[RemoteEntry]] = {folder: []}
+        for one in map(self._entry, found):
+            if one.is_folder:
+                held.setdefault(one.path, [])
+            held.setdefault(one.path.rpartition("/")[0], []).append(one)
+        for path, entries in held.items():
+            self._folders[path] = sorted(entries, key=lambda one: one.name)
+
+    def _looked_up(self, path: str) -> RemoteEntry | None:
+        try:
+            return self._info(path)
+        except (OSError, ValueError):
+            return None
+
+    def _info(self, path: str) -> RemoteEntry | None:
+        above, _, name = path.rpartition("/")
+        if path in self._folders:
+            return RemoteEntry(name, path, is_folder=True)
+        if above in self._folders:
+            return next((one for one in self._folders[above] if one.name == name), None)
+        (found,) = _answered(self._files.get_file_info, [self._on(path)])
+        return None if found.type == fs.FileType.NotFound else self._entry(found)
+
+    def _on(self, path: str) -> str:
+        if "\0" in path:
+            raise ValueError("embedded null byte")
+        return self._there + path.removeprefix(self._prefix)
+
+    def _entry(self, found: Any) -> RemoteEntry:
+        path = self._prefix + found.path.rstrip("/").removeprefix(self._there)
+        is_folder = found.type == fs.FileType.Directory
+        return RemoteEntry(
+            path.rpartition("/")[2], path, is_folder, found.size or 0, _nanoseconds(found.mtime_ns)
+        )
+
+
+def shown_path(address: str) -> str:
+    """Return an address as a path has it: with one slash behind its scheme, and none at its end."""
+    return re.sub(r"/+", "/", address).rstrip("/")
+
+
+def _nanoseconds(told: object) -> int:
+    return told if isinstance(told, int) else 0
+
+
+def _answered(ask: Callable[..., Any], *arguments: Any) -> Any:
+    """Ask Arrow for something; whatever it says then is an OSError."""
+    try:
+        return ask(*arguments)
+    except (pa.ArrowException, UnicodeError) as error:
+        raise OSError(errno.EIO, str(error)) from None

@@ -1,0 +1,80 @@
+"""What is asked of the data source: its options, understood or refused."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from retold.agents import NAMES
+from retold.model.tables import TABLES
+
+MOST_BYTES = 64 << 20
+"""Of the files that one task reads, where nobody says otherwise."""
+
+
+class Options(msgspec.Struct, frozen=True):
+    """A table, some of its columns, and the homes to read."""
+
+    table: str
+    columns: tuple[str, ...]
+    paths: tuple[str, ...] = ()
+    agents: tuple[str, ...] = NAMES
+    label: str | None = None
+    most: int = MOST_BYTES
+
+
+def parse_options(given: Mapping[str, str]) -> Options:
+    """Understand options as Spark gives them; raises ValueError for those that mean nothing."""
+    table = parse_table(given.get("table"))
+    agents = _listed(given.get("agents")) or NAMES
+    if unknown := [name for name in agents if name not in NAMES]:
+        raise ValueError(f"no agent {unknown[0]!r}: there are {', '.join(NAMES)}")
+    return Options(
+        table,
+        parse_columns(table, _listed(given.get("columns"))),
+        _paths(given),
+        tuple(agents),
+        given.get("label"),
+        parse_size(given.get("maxPartitionBytes")),
+    )
+
+
+def parse_table(name: str | None) -> str:
+    """Return the name of a table; raises ValueError for any other."""
+    if name is None or name not in TABLES:
+        asked = "the option `table` is missing" if name is None else f"no table {name!r}"
+        raise ValueError(f"{asked}: there are {', '.join(TABLES)}")
+    return name
+
+
+def parse_columns(table: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return columns of a table, or all of them; raises ValueError for others."""
+    known = TABLES[table].names
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"no column {unknown[0]!r} in {table}: there are {', '.join(known)}")
+    return tuple(names or known)
+
+
+def parse_size(text: str | None) -> int:
+    """Return a number of bytes, which may be written as `64m`; raises ValueError for anything else."""
+    if text is None:
+        return MOST_BYTES
+    number, unit = (text[:-1], text[-1].lower()) if text[-1:].isalpha() else (text, "b")
+    shift = {"b": 0, "k": 10, "m": 20, "g": 30}.get(unit)
+    if shift is None or not number.isdecimal() or int(number) < 1:
+        raise ValueError(f"maxPartitionBytes is {text!r}: a number of bytes, or one such as 64m")
+    return int(number) << shift
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    several = given.get("paths") or ""
+    # Spark itself hands on several paths as JSON.
+    listed = json.loads(several) if several.startswith("[") else _listed(several)
+    paths = (*_listed(given.get("path")), *listed)
+    if not paths:
+        raise ValueError("no path: .load('homes/*') names the folders of homes")
+    return paths
+
+
+def _listed(text: str | None) -> list[str]:
+    return [one.strip() for one in (text or "").split(",") if one.strip()]

@@ -1,0 +1,150 @@
+"""Homes that are reached by an address, or that others list for us, are read as those on the disk."""
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from lakes import read
+from made_talks import FORMS, turns
+from retold.agents.protocol import Home, Source
+from retold.agents.registry import AGENTS
+from retold.lake.arrow import schema_of
+from retold.lake.batches import Wanted, batches
+from retold.lake.beside import shipments
+from retold.lake.held import Held, HeldDisk
+from retold.lake.job import planned
+from retold.lake.places import found, label_of
+from retold.lake.remote import RemoteDisk, is_address, shown_path
+from retold.model.problem import Problem
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Path:
+    for place, form in enumerate(FORMS, start=1):
+        # Ids that differ from the first digits on: by these, files are put together.
+        FORMS[form].write(tmp_path / "ann", place << 28, turns("heron", "otter"))
+        FORMS[form].write(tmp_path / "bob", place << 28 | 1 << 24, turns("vole"))
+    return tmp_path
+
+
+def test_homes_by_an_address_are_told_as_those_on_the_disk(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = read([("ann", homes / "ann"), ("bob", homes / "bob")])["messages"]
+    monkeypatch.setattr("retold.lake.places.is_address", lambda _: True)
+    places = found([f"file://{homes}/*"])
+    assert [label for label, _ in places.folders] == ["ann", "bob"]
+    plan = planned(places.folders, disk=places.disk, size_of=places.size_of)
+    assert {job.size for job in plan.jobs} == {
+        job.size for job in planned([("ann", homes / "ann"), ("bob", homes / "bob")]).jobs
+    }
+    jobs = pickle.loads(pickle.dumps(plan.jobs))  # noqa: S301 - our own
+    rows = [
+        row
+        for batch in batches(Wanted("messages", schema_of("messages")), jobs, plan.clues)
+        for row in batch.to_pylist()
+    ]
+    assert sorted((row["session"], row["seq"], row["text"]) for row in rows) == sorted(
+        (row["session"], row["seq"], row["text"]) for row in expected
+    )
+
+
+def test_what_is_listed_at_once_is_not_asked_for_again(homes: Path) -> None:
+    disk = RemoteDisk(f"file://{homes}")
+    disk.know([f"file:{homes}", f"file:{homes}/nowhere"])
+    (homes / "late").mkdir()
+    assert [entry.name for entry in disk.entries(f"file:{homes}")] == ["ann", "bob"]
+    assert not disk.is_folder(f"file:{homes}/late")
+    assert RemoteDisk(f"file://{homes}").is_folder(f"file:{homes}/late")
+
+
+def test_wrong_paths_raise_as_those_of_this_machine_do(homes: Path) -> None:
+    disk = RemoteDisk(f"file://{homes}")
+    with pytest.raises(FileNotFoundError):
+        disk.open(f"file:{homes}/nowhere")
+    with pytest.raises(FileNotFoundError):
+        disk.entries(f"file:{homes}/nowhere")
+    with pytest.raises(IsADirectoryError):
+        disk.open(f"file:{homes}/ann")
+    with pytest.raises(ValueError, match="null"):
+        disk.open(f"file:{homes}/a\0b")
+    assert not disk.is_file(f"file:{homes}/a\0b")
+    assert not disk.is_link(f"file:{homes}/ann")
+    assert disk.size_of(Source(Path("nowhere"), Home(Path("h"), Path("h")))) == 0
+    with pytest.raises(ValueError, match="anyfs"):
+        RemoteDisk("anyfs://bucket/homes")
+
+
+def test_a_file_can_be_read_in_pieces(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"heron otter")
+    file = RemoteDisk(f"file://{tmp_path}").open(f"file:{tmp_path}/a")
+    assert (file.size, file.read(5)) == (11, b"heron")
+    file.seek(6)
+    assert file.read(100) == b"otter"
+    assert file.status() == (11, (tmp_path / "a").stat().st_mtime_ns)
+    file.close()
+
+
+def test_what_is_an_address_and_how_it_is_shown() -> None:
+    assert [is_address(one) for one in ("s3a://b/h", "gs://b", "file:///h", "/h", "h/*", "C:\\h")] == [
+        True, True, False, False, False, False,
+    ]  # fmt: skip
+    assert shown_path("s3a://bucket/homes/ann/") == "s3a:/bucket/homes/ann"
+    assert label_of(Path("/backup/ann/.gemini")) == "ann"
+    assert label_of(Path("/")) is None
+    with pytest.raises(ValueError, match="several file systems"):
+        found(["s3a://one/homes", "s3a://two/homes"])
+
+
+def test_globs_mean_folders_that_are_not_hidden(tmp_path: Path) -> None:
+    for name in ("ann", "bob", ".cache"):
+        (tmp_path / name / ".gemini").mkdir(parents=True)
+    (tmp_path / "notes.txt").write_text("no home")
+    assert [label for label, _ in found([f"{tmp_path}/*"]).folders] == ["ann", "bob"]
+    assert [label for label, _ in found([f"{tmp_path}/*/.gem*", f"{tmp_path}/ann"]).folders] == [
+        "ann",
+        "bob",
+        "ann",
+    ]
+
+
+def test_files_that_are_listed_make_folders_and_what_is_not_at_hand_is_wanted() -> None:
+    disk = HeldDisk({"s3a:/b/ann/x/one": Held(3, 7_000_000, b"abc"), "s3a:/b/ann/x/two": Held(5, 0)})
+    assert [entry.name for entry in disk.entries("s3a:/b/ann/x")] == ["one", "two"]
+    assert disk.is_folder("s3a:/b/ann")
+    assert disk.open("s3a:/b/ann/x/one").read(9) == b"abc"
+    for missing in ("s3a:/b/ann/x/two", "s3a:/b/ann/.project_root"):
+        with pytest.raises(FileNotFoundError):
+            disk.open(missing)
+    assert disk.wanted == {"s3a:/b/ann/x/two", "s3a:/b/ann/.project_root"}
+    with pytest.raises(IsADirectoryError):
+        disk.open("s3a:/b/ann")
+    with pytest.raises(FileNotFoundError):
+        disk.entries("s3a:/b/eve")
+
+
+def test_files_beside_a_session_go_where_it_goes(tmp_path: Path) -> None:
+    native = "1234abcd-3b2d-4f68-9a01-5d2e8c4b6f13"
+    chat = FORMS["gemini-lines"].write(tmp_path / "ann", int("1234abcd", 16), turns("heron"))
+    moved = chat.parents[1] / "tool-outputs" / f"session-{native}" / "out.txt"
+    transcript = FORMS["claude"].write(tmp_path / "ann", 7, turns("otter"))
+    result = transcript.with_suffix("") / "tool-results" / "a.txt"
+    for file in (moved, result, tmp_path / "ann" / ".gemini" / "settings.json"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("x")
+    files = {
+        str(path): Held(path.stat().st_size, 0) for path in (tmp_path / "ann").rglob("*") if path.is_file()
+    }
+    sent = shipments(planned([("ann", tmp_path / "ann")]).jobs, files, 1)
+    assert sorted(sorted(one.paths) for one in sent) == sorted(
+        [sorted([str(chat), str(moved)]), sorted([str(transcript), str(result)])]
+    )
+
+
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_nothing_but_a_problem_comes_of_files_that_are_not_at_hand(form: str, tmp_path: Path) -> None:
+    path = FORMS[form].write(tmp_path, 7, turns("heron"))
+    disk = HeldDisk({str(path): Held(1, 0)})
+    home = Home(tmp_path, tmp_path, disk=disk)
+    assert isinstance(AGENTS[form.partition("-")[0]].read(Source(path, home)), Problem)

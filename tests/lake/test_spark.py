@@ -1,0 +1,216 @@
+"""Spark with real executors tells what an archive tells, whatever befalls them and whatever lies in the homes."""
+
+import json
+import os
+import shutil
+import signal
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+
+from lakes import archived, published, totals, written_by_the_real_cli
+from made_talks import FORMS, Turn, turns
+from retold.demo.home import make_home
+from retold.lake.spark import from_files, settled
+from retold.lake.spark.schema import spark_schema
+from retold.model.tables import TABLES
+from sparks import QUIET, executors
+from synced import Given
+from tellings import NOW
+
+pytestmark = [pytest.mark.spark, *(pytest.mark.filterwarnings(one) for one in QUIET)]
+FOLDERS = (".gemini", ".claude", ".codex")
+
+
+@pytest.fixture(scope="module")
+def demo_homes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("demo")
+    make_home(folder / "made", NOW)
+    (folder / "homes").mkdir()
+    (folder / "made" / "home").rename(folder / "homes" / "ann")
+    return folder / "homes"
+
+
+def loaded(spark: SparkSession, table: str, homes: Path, **options: str) -> DataFrame:
+    return spark.read.format("retold").options(table=table, **options).load(f"{homes}/*")
+
+
+def rows(found: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict(recursive=True) for row in found.collect()]
+
+
+def gathered(given: Given, folder: Path) -> Given:
+    """Return homes beside each other, each in a folder that is called as it is labelled."""
+    for label, home in given:
+        shutil.copytree(home, folder / str(label), symlinks=True)
+    return [(label, folder / str(label)) for label, _ in given]
+
+
+def hold(spark: SparkSession, homes: Path, given: Given, folder: Path) -> None:
+    """Hold Spark to the archive, in rows and in tokens, to the unit."""
+    expected = archived(folder, given)
+    once = (
+        settled(loaded(spark, "sessions", homes, maxPartitionBytes="1m")).select("agent", "session").cache()
+    )
+    for name in TABLES:
+        table = loaded(spark, name, homes, maxPartitionBytes="1m")
+        assert table.schema == spark_schema(name, tuple(TABLES[name].names))
+        match name:
+            case "requests":
+                found = rows(settled(table))
+                assert totals(found) == totals(expected[name])
+                assert sum(row["cost_usd"] or 0 for row in found) == sum(
+                    row["cost_usd"] or 0 for row in expected[name]
+                )
+            case "problems":
+                found = rows(table)
+            case _:
+                found = rows(table.join(once, ["agent", "session"], "semi"))
+        assert len(found) == len(expected[name]), name
+        assert counted(found) == counted(expected[name]), name
+    once.unpersist()
+
+
+def counted(found: list[dict[str, Any]]) -> Counter[tuple[str, ...]]:
+    return Counter((row["agent"], row["month"], str(row["home"]), str(row["conversation"])) for row in found)
+
+
+def test_a_home_of_months_is_told_as_its_archive_tells_it(
+    spark: SparkSession, demo_homes: Path, tmp_path: Path
+) -> None:
+    hold(spark, demo_homes, [("ann", demo_homes / "ann")], tmp_path)
+
+
+def test_the_homes_that_the_real_cli_wrote(spark: SparkSession, shared: Path, tmp_path: Path) -> None:
+    given = gathered(written_by_the_real_cli(shared), tmp_path / "homes")
+    hold(spark, tmp_path / "homes", given, tmp_path / "archive")
+
+
+def test_an_executor_that_is_killed_changes_nothing(spark: SparkSession, demo_homes: Path) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    expected = rows(loaded(spark, "tool_calls", demo_homes).orderBy("session", "seq", "place"))
+    before = executors(spark)
+    assert len(before) == 2
+    one_each = loaded(spark, "tool_calls", demo_homes, maxPartitionBytes="1")
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(one_each.collect)
+        while not any(_is_under_way(tracker.getStageInfo(stage)) for stage in tracker.getActiveStageIds()):
+            assert not asked.done()
+            time.sleep(0.01)
+        os.kill(before[0], signal.SIGKILL)
+        found = [row.asDict(recursive=True) for row in asked.result(120)]
+    assert sorted(found, key=_place) == expected
+    while len(after := executors(spark)) < 2:  # another one takes its place
+        time.sleep(0.1)
+    assert before[0] not in after
+
+
+def _is_under_way(stage: Any) -> bool:
+    return stage is not None and stage.numTasks > 40 and 2 <= stage.numCompletedTasks < 30
+
+
+def _place(row: dict[str, Any]) -> tuple[str, int, int]:
+    return row["session"], row["seq"], row["place"]
+
+
+def test_files_that_are_none_are_told_and_cost_nothing_else(spark: SparkSession, tmp_path: Path) -> None:
+    home = tmp_path / "homes" / "ann"
+    files = [FORMS["gemini-lines"].write(home, number, turns("heron")) for number in range(5)]
+    whole = FORMS["gemini-lines"].write(
+        home, 7, [Turn("asked much", "x" * 6_000_000, f"answer {n}") for n in range(10)]
+    )
+    assert whole.stat().st_size > 60_000_000
+    files[1].write_bytes(b"")
+    files[2].write_bytes(bytes(range(256)) * 40)
+    files[3].write_bytes(files[3].read_bytes()[:-40])
+    files[4].unlink()
+    files[4].mkdir()
+    found = rows(loaded(spark, "sessions", tmp_path / "homes", columns="session,prompts,source_bytes"))
+    told = {row["session"]: row["prompts"] for row in found}
+    assert told[FORMS["gemini-lines"].key(0)] == 1
+    assert told[FORMS["gemini-lines"].key(7)] == 10
+    problems = rows(loaded(spark, "problems", tmp_path / "homes"))
+    assert {Path(row["path"]).name for row in problems} >= {files[2].name, files[3].name}
+    assert "truncated-tail" in {row["code"] for row in problems}
+
+
+def test_a_second_run_sees_what_changed(spark: SparkSession, tmp_path: Path) -> None:
+    write = FORMS["claude"].write
+    write(tmp_path / "homes" / "ann", 1, turns("heron"))
+    assert [row["prompts"] for row in rows(loaded(spark, "sessions", tmp_path / "homes"))] == [1]
+    write(tmp_path / "homes" / "ann", 1, turns("heron", "otter"))
+    write(tmp_path / "homes" / "bob", 2, turns("vole"))
+    assert sorted(row["prompts"] for row in rows(loaded(spark, "sessions", tmp_path / "homes"))) == [1, 2]
+
+
+def test_a_filter_is_forgotten_with_its_query(spark: SparkSession, demo_homes: Path) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    try:
+        sessions = loaded(spark, "sessions", demo_homes, columns="agent,home,session")
+        codex = sessions.where("agent = 'codex' AND home IN ('ann', 'bob')").count()
+        assert 0 < codex < sessions.count() == loaded(spark, "sessions", demo_homes).count()
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_columns_may_be_named_or_given_as_a_schema(spark: SparkSession, demo_homes: Path) -> None:
+    named = loaded(spark, "requests", demo_homes, columns="total_tokens, agent")
+    assert named.columns == ["total_tokens", "agent"]
+    assert named.schema["agent"].metadata["comment"] == "`gemini`, `claude` or `codex`."
+    given = spark.read.format("retold").schema("total_tokens long, agent string").option("table", "requests")
+    assert sorted(map(tuple, given.load(f"{demo_homes}/*").collect())) == sorted(map(tuple, named.collect()))
+
+
+def test_wrong_options_are_told(spark: SparkSession, demo_homes: Path) -> None:
+    for options, words in (
+        ({}, "the option `table` is missing: there are sessions, messages"),
+        ({"table": "tools"}, "no table 'tools': there are sessions, messages"),
+        (
+            {"table": "requests", "columns": "tokens"},
+            "no column 'tokens' in requests: there are agent, month",
+        ),
+        ({"table": "requests", "agents": "cursor"}, "no agent 'cursor': there are claude, codex, gemini"),
+    ):
+        with pytest.raises(AnalysisException, match=words):
+            spark.read.format("retold").options(**options).load(f"{demo_homes}/*")
+
+
+@pytest.fixture
+def files(spark: SparkSession, demo_homes: Path) -> DataFrame:
+    paths = [f"{demo_homes}/*/{name}" for name in FOLDERS]
+    return spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(paths)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_bytes_that_spark_itself_reads_tell_the_same(
+    spark: SparkSession, demo_homes: Path, files: DataFrame, table: str
+) -> None:
+    found = from_files(files, table, [f"{demo_homes}/*"], max_partition_bytes=200_000)
+    assert found.schema.simpleString() == loaded(spark, table, demo_homes).schema.simpleString()
+    assert sorted(map(told, rows(found))) == sorted(map(told, rows(loaded(spark, table, demo_homes))))
+
+
+def told(row: dict[str, Any]) -> str:
+    return json.dumps(row, default=str, sort_keys=True)
+
+
+def test_a_file_that_is_too_large_for_spark_is_told(demo_homes: Path, files: DataFrame) -> None:
+    found = rows(from_files(files, "problems", [f"{demo_homes}/*"], largest=50_000))
+    assert {row["code"] for row in found} >= {"unreadable-file"}
+    assert all(
+        "larger than 50,000 bytes" in row["message"] for row in found if row["code"] == "unreadable-file"
+    )
+
+
+def test_what_others_published(spark: SparkSession, shared: Path, tmp_path: Path) -> None:
+    given = published(shared, tmp_path / "homes")
+    expected = archived(tmp_path / "archive", given)
+    sessions = rows(settled(loaded(spark, "sessions", tmp_path / "homes")))
+    assert {row["conversation"] for row in sessions} == {row["conversation"] for row in expected["sessions"]}
+    assert len(sessions) == len(expected["sessions"])

@@ -1,0 +1,33 @@
+"""What the page about Spark says to type runs, block by block, in one Spark."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import available
+from made_talks import FORMS, turns
+from sparks import QUIET, started
+
+pytestmark = [pytest.mark.spark, *(pytest.mark.filterwarnings(one) for one in QUIET)]
+PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+
+
+def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, form in enumerate(FORMS, start=1):
+        FORMS[form].write(tmp_path / "homes" / "ann", place << 28, turns("heron", "otter"))
+        FORMS[form].write(tmp_path / "homes" / "bob", place << 28 | 1 << 24, turns("vole"))
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    names: dict[str, Any] = {}
+    with available(), started(tmp_path / "spark", "local[2]"):
+        for block in blocks:
+            exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102 - our own page
+        counts = {name: names[name].count() for name in ("calls", "tokens", "sessions", "requests", "kept", "kept_calls", "problems", "events")}  # fmt: skip
+    assert len(blocks) == 6
+    assert (counts["sessions"], counts["kept"]) == (6, 8)
+    assert counts["calls"] == counts["kept_calls"] == 12
+    assert counts["tokens"] == counts["requests"] == 15
+    assert counts["events"] > counts["calls"]
+    assert counts["problems"] == 0

@@ -1,0 +1,139 @@
+"""The data source by itself, without Spark: what it understands, plans, and sends to the executors."""
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.datasource import CaseInsensitiveDict
+from pyspark.sql.types import StringType, StructType
+
+from lakes import read
+from made_home import sha
+from made_talks import FORMS, ROOT, turns
+from retold.lake.arrow import schema_of
+from retold.lake.batches import MOST_ROWS, Wanted, batches
+from retold.lake.job import planned
+from retold.lake.spark import RetoldDataSource
+from retold.lake.spark.options import parse_options, parse_size
+from retold.lake.spark.source import RetoldReader
+from retold.model.tables import TABLES
+from sparks import QUIET
+
+pytestmark = [pytest.mark.filterwarnings(one) for one in QUIET]
+
+
+def source(table: str, homes: Path, **options: str) -> RetoldDataSource:
+    return RetoldDataSource(CaseInsensitiveDict({"table": table, "path": f"{homes}/*", **options}))
+
+
+def reader(table: str, homes: Path, **options: str) -> RetoldReader:
+    found = source(table, homes, **options)
+    return found.reader(found.schema())
+
+
+def told(made: RetoldReader) -> pa.Table:
+    """Return all rows, read as on executors: by what is left of a reader and of each partition that were sent there."""
+    sent: RetoldReader = pickle.loads(pickle.dumps(made))  # noqa: S301 - our own
+    parts = [pickle.loads(pickle.dumps(part)) for part in made.partitions()]  # noqa: S301 - our own
+    found = [batch for part in parts for batch in sent.read(part)]
+    return pa.Table.from_batches(found, made.wanted.schema)
+
+
+@pytest.fixture
+def homes(tmp_path: Path) -> Path:
+    for place, form in enumerate(FORMS, start=1):
+        # Ids that differ from the first digits on: by these, files are put together.
+        FORMS[form].write(tmp_path / "ann", place << 28, turns("heron", "otter"))
+        FORMS[form].write(tmp_path / "bob", place << 28 | 1 << 24, turns("vole"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_what_is_sent_to_executors_reads_all_there_is(table: str, homes: Path) -> None:
+    found = told(reader(table, homes, maxPartitionBytes="1"))
+    expected = read([("ann", homes / "ann"), ("bob", homes / "bob")])[table]
+    assert sorted(map(repr, found.to_pylist())) == sorted(repr(row) for row in pa.Table.from_pylist(expected, schema_of(table)).to_pylist())  # fmt: skip
+
+
+def test_a_reader_that_is_sent_holds_no_jobs(homes: Path) -> None:
+    made = reader("sessions", homes)
+    assert len(made.plan.jobs) == 8
+    assert not pickle.loads(pickle.dumps(made)).plan.jobs  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize(("most", "bundles"), [("1", 8), ("1g", 1)])
+def test_jobs_are_bundled_by_bytes(homes: Path, most: str, bundles: int) -> None:
+    assert len(reader("sessions", homes, maxPartitionBytes=most).partitions()) == bundles
+
+
+def test_only_the_agents_that_are_asked_for_are_looked_for(homes: Path) -> None:
+    assert {job.agent for job in reader("sessions", homes, agents="codex, claude").plan.jobs} == {
+        "claude",
+        "codex",
+    }
+
+
+def test_columns_come_in_the_order_in_which_they_are_named(homes: Path) -> None:
+    found = told(reader("requests", homes, columns="total_tokens,agent"))
+    assert found.column_names == ["total_tokens", "agent"]
+    assert found.num_rows
+
+
+def test_a_column_of_another_type_is_refused(homes: Path) -> None:
+    with pytest.raises(ValueError, match="the column 'prompts' of sessions is int, not string"):
+        source("sessions", homes).reader(StructType().add("prompts", StringType()))
+
+
+def test_folders_of_one_label_and_of_several_patterns(homes: Path) -> None:
+    patterns = parse_options({"table": "sessions", "paths": f'["{homes}/ann", "{homes.as_uri()}/b*"]'}).paths
+    assert patterns == (f"{homes}/ann", f"{homes.as_uri()}/b*")
+    made = RetoldDataSource(
+        CaseInsensitiveDict({"table": "sessions", "path": ",".join(patterns), "label": "x"})
+    )
+    found = told(made.reader(made.schema()))
+    assert set(found["home"].to_pylist()) == {"x"}
+    assert found.num_rows == 8
+
+
+def test_no_home_is_no_rows(tmp_path: Path) -> None:
+    assert told(reader("sessions", tmp_path)).num_rows == 0
+
+
+def test_what_is_told_of_a_project_does_not_depend_on_what_is_read_together(tmp_path: Path) -> None:
+    proving = FORMS["gemini-lines"].write(tmp_path / "ann", 1 << 28, turns("heron", "otter"))
+    silent = FORMS["gemini-lines"].write(tmp_path / "ann", 2 << 28, turns("vole"))
+    silent.write_text(silent.read_text().replace(f"{ROOT}/", ""))
+    project = proving.parents[1]
+    (project / ".project_root").unlink()
+    project.rename(project.with_name(sha(ROOT)))
+    together, apart = (
+        told(reader("sessions", tmp_path, maxPartitionBytes=most, columns="prompts,project")).to_pylist()
+        for most in ("1g", "1")
+    )
+    assert together == apart == [{"prompts": 2, "project": ROOT}, {"prompts": 1, "project": None}]
+
+
+def test_sizes_as_spark_writes_them() -> None:
+    assert [parse_size(text) for text in (None, "7", "64m", "1G")] == [64 << 20, 7, 64 << 20, 1 << 30]
+    for wrong in ("", "m", "0", "-1", "5t", "ten"):
+        with pytest.raises(ValueError, match="maxPartitionBytes is"):
+            parse_size(wrong)
+    with pytest.raises(ValueError, match="no path"):
+        parse_options({"table": "sessions"})
+
+
+def test_batches_are_neither_large_nor_many(tmp_path: Path) -> None:
+    FORMS["gemini-lines"].write(tmp_path / "ann", 1, turns(*map(str, range(MOST_ROWS // 2 + 10))))
+    plan = planned([("ann", tmp_path / "ann")])
+    found = list(batches(Wanted("messages", schema_of("messages")), plan.jobs, plan.clues))
+    assert len(found) == 2
+    assert found[0].num_rows == MOST_ROWS
+
+
+def test_without_spark_it_is_said_what_to_install() -> None:
+    script = "import sys; sys.modules['pyspark'] = None; import retold.lake.batches; import retold.lake.spark"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert "pip install 'retold[spark]'" in ran.stderr
