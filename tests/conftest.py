@@ -81,6 +81,15 @@ def axe() -> str:
         return installed_axe(cache_folder(os.environ))
 
 
+@pytest.fixture(scope="session")
+def java() -> None:
+    """Java, for a Spark that a test starts itself."""
+    from sparks import require_java  # noqa: PLC0415 - most tests need none
+
+    with available():
+        require_java()
+
+
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A Spark with executors that are processes of their own."""

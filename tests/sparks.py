@@ -33,7 +33,7 @@ MADE = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 @contextmanager
 def started(folder: Path, master: str = CLUSTER, **settings: str) -> Iterator[SparkSession]:
     """Start Spark with all that it writes below a folder; raises UnavailableError without Java."""
-    _require_java()
+    require_java()
     with pytest.MonkeyPatch.context() as patch:
         for name, value in _environment(folder).items():
             patch.setenv(name, value)
@@ -50,7 +50,8 @@ def started(folder: Path, master: str = CLUSTER, **settings: str) -> Iterator[Sp
             _end_gateway()
 
 
-def _require_java() -> None:
+def require_java() -> None:
+    """Raise UnavailableError where there is no Java that Spark runs on."""
     program = shutil.which("java")
     told = (
         ""

@@ -1,0 +1,36 @@
+"""The page that leads from a bucket of homes to a chart, followed to the letter."""
+
+from pathlib import Path
+
+import pytest
+
+from lakes import archived, totals
+from told_pages import followed
+
+DULL = 10_000
+"""Bytes of a chart with nothing on it are fewer."""
+
+
+@pytest.mark.spark
+@pytest.mark.usefixtures("java")
+def test_a_bucket_of_homes_becomes_a_chart(tmp_path: Path) -> None:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    env = {
+        "HOME": str(tmp_path / "nobody"),
+        "RETOLD_HOME": str(tmp_path / "retold"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    done = list(followed("scale.md", folder, env))
+    answers = [found for block, found in done if block.language == "sql"]
+    assert len(answers) == 5
+    assert all(answers)
+    homes = [(home.name, home) for home in sorted((folder / "bucket" / "homes").iterdir())]
+    expected = archived(tmp_path / "archive", homes)
+    assert sum(row[2] for row in answers[0]) == totals(expected["requests"])["total_tokens"]
+    assert {row[0] for row in answers[0]} == {"firmware", "shop"}
+    assert answers[3] == [("loss", "not-a-session", 1)]
+    assert sum(row[2] for row in answers[4]) == totals(expected["requests"])["total_tokens"]
+    chart = (folder / "tokens.png").read_bytes()
+    assert chart.startswith(b"\x89PNG")
+    assert len(chart) > DULL

@@ -1,0 +1,64 @@
+"""Pages of the documentation as somebody follows them: their blocks, one after the other, in an empty folder."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+
+ROOT = Path(__file__).resolve().parents[1]
+_BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_MOST_SECONDS = 600
+
+
+class Block(NamedTuple):
+    """A block of a page: its language, the file that it is to be put into, and its text."""
+
+    language: str
+    file: str
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the blocks of a page in docs, in their order."""
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return [Block(*found) for found in _BLOCK.findall(text)]
+
+
+def followed(
+    page: str, folder: Path, env: Mapping[str, str]
+) -> Iterator[tuple[Block, str | list[tuple[object, ...]]]]:
+    """Follow a page in a folder; yield what a shell printed, and the rows that a question gave."""
+    for block in blocks(page):
+        if block.file:
+            (folder / block.file).write_text(block.text, encoding="utf-8")
+        elif block.language == "sh":
+            yield block, _shell(block.text, folder, env)
+        elif block.language == "sql":
+            yield block, _rows(block.text, folder)
+
+
+def _shell(text: str, folder: Path, env: Mapping[str, str]) -> str:
+    bin_folder = str(Path(sys.executable).parent)
+    path = os.pathsep.join((bin_folder, os.environ["PATH"]))
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder,
+        env={**os.environ, **env, "PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=_MOST_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def _rows(text: str, folder: Path) -> list[tuple[object, ...]]:
+    with duckdb.connect() as connection:
+        connection.execute(f"SET file_search_path = '{folder}'")
+        return connection.execute(text).fetchall()
