@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -29,20 +29,18 @@ def blocks(page: str) -> list[Block]:
     return [Block(*found) for found in _BLOCK.findall(text)]
 
 
-def followed(
-    page: str, folder: Path, env: Mapping[str, str]
-) -> Iterator[tuple[Block, str | list[tuple[object, ...]]]]:
-    """Follow a page in a folder; yield what a shell printed, and the rows that a question gave."""
+def followed(page: str, folder: Path, env: Mapping[str, str]) -> Iterator[list[tuple[Any, ...]]]:
+    """Follow a page in a folder; yield the rows that each of its questions gives."""
     for block in blocks(page):
         if block.file:
             (folder / block.file).write_text(block.text, encoding="utf-8")
         elif block.language == "sh":
-            yield block, _shell(block.text, folder, env)
+            _run(block.text, folder, env)
         elif block.language == "sql":
-            yield block, _rows(block.text, folder)
+            yield _rows(block.text, folder)
 
 
-def _shell(text: str, folder: Path, env: Mapping[str, str]) -> str:
+def _run(text: str, folder: Path, env: Mapping[str, str]) -> None:
     bin_folder = str(Path(sys.executable).parent)
     path = os.pathsep.join((bin_folder, os.environ["PATH"]))
     done = subprocess.run(
@@ -55,10 +53,9 @@ def _shell(text: str, folder: Path, env: Mapping[str, str]) -> str:
         check=False,
     )
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
-def _rows(text: str, folder: Path) -> list[tuple[object, ...]]:
+def _rows(text: str, folder: Path) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
         connection.execute(f"SET file_search_path = '{folder}'")
         return connection.execute(text).fetchall()

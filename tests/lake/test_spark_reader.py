@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,9 +17,11 @@ from made_talks import FORMS, ROOT, turns
 from retold.lake.arrow import schema_of
 from retold.lake.batches import MOST_ROWS, Wanted, batches
 from retold.lake.job import planned
+from retold.lake.rows import ROWS
 from retold.lake.spark import RetoldDataSource
 from retold.lake.spark.options import parse_options, parse_size
 from retold.lake.spark.source import RetoldReader
+from retold.lake.told import Told
 from retold.model.tables import TABLES
 from sparks import QUIET
 
@@ -137,3 +140,23 @@ def test_without_spark_it_is_said_what_to_install() -> None:
     script = "import sys; sys.modules['pyspark'] = None; import retold.lake.batches; import retold.lake.spark"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert "pip install 'retold[spark]'" in ran.stderr
+
+
+def test_a_row_that_arrow_does_not_take_costs_no_other_and_is_a_problem(
+    homes: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rows = ROWS["requests"]
+
+    def larger(one: Told) -> Iterator[tuple[object, ...]]:
+        for place, row in enumerate(rows(one)):
+            yield (2**70, *row[1:]) if one.session.agent == "codex" and place == 0 else row
+
+    before = told(reader("requests", homes)).num_rows
+    monkeypatch.setitem(ROWS, "requests", larger)
+    assert told(reader("requests", homes)).num_rows == before - 2  # one for each thread
+    assert "a row that Arrow does not take" in caplog.text
+    problems = told(reader("problems", homes)).to_pylist()
+    assert [(row["agent"], row["home"], row["code"]) for row in problems] == [
+        ("codex", "ann", "reader-failed"),
+        ("codex", "bob", "reader-failed"),
+    ]

@@ -1,13 +1,12 @@
 """Jobs to batches of Arrow: the rows of one table, whatever happens on the way."""
 
 import logging
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import pyarrow as pa
 
-from retold.lake.arrow import batch_of
+from retold.lake.arrow import batch_of, schema_of
 from retold.lake.job import Job
 from retold.lake.reading import prices, told
 from retold.lake.rows import Row, rows_of
@@ -92,9 +91,9 @@ def _rows_of_job(table: str, job: Job, atlas: Atlas) -> Iterator[Row]:
 
 
 def _try_all(one: Told | Refused) -> None:
-    """Make the rows of all tables, so that the table of problems tells as well where one of the others has none."""
+    """Make all tables of a session, so that the table of problems tells as well where one of the others lacks a row."""
     for table in TABLES:
-        deque(rows_of(table, one), maxlen=0)
+        batch_of(schema_of(table), list(rows_of(table, one)))
 
 
 def _failed(job: Job, error: Exception) -> Refused:
@@ -105,7 +104,7 @@ def _failed(job: Job, error: Exception) -> Refused:
 
 
 def _batched(schema: pa.Schema, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
-    """Yield rows as a batch; a row that Arrow does not take is left out, and named in the log."""
+    """Yield rows as a batch; one that Arrow does not take is left out, named in the log, and a problem: see `_try_all`."""
     try:
         yield batch_of(schema, rows)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
