@@ -3,7 +3,7 @@
 set -eu
 
 has_java() {
-    version=$(java -version 2>&1 | sed -n '1s/.*"\([0-9]*\).*/\1/p')
+    version=$(java -version 2>&1 | sed -n 's/^[^"]* version "\([0-9]*\).*/\1/p')
     [ "${version:-0}" -ge 17 ]
 }
 
