@@ -16,7 +16,10 @@ from retold.archive.foreign import Foreign
 from retold.archive.foreign_file import opened
 from retold.archive.record import Record
 from retold.archive.taking import choose_latest, own_originals, put_original, put_source
+from retold.demo.home import make_home
 from retold.model.entries import Message
+from synced import synced
+from tellings import NOW
 
 FULL = """
 import apsw, retold.archive.taking as taking
@@ -282,3 +285,47 @@ def test_a_large_original_is_taken_a_piece_at_a_time(tmp_path: Path) -> None:
         tracemalloc.stop()
         assert own_originals(record, source) == [(1, 200 << 20, 1)]
     assert peak < 32 << 20
+
+
+def test_every_conversation_is_counted_once_whatever_becomes_of_it(tmp_path: Path) -> None:
+    make_home(tmp_path / "demo", NOW)
+    other = synced(tmp_path / "other", {"HOME": str(tmp_path / "demo" / "home")})
+    own = tmp_path / "own"
+    done = imported(own, tmp_path / "other", excluded=["crumb-orders"])
+    with Record(str(own)) as record:
+        kept = record.row("SELECT count(*) FROM sessions")
+    assert kept == (done.new_sessions,)
+    assert done.new_sessions + done.left == len(other.sessions())
+    assert (done.merged, done.unchanged, done.left > 5) == (0, 0, True)
+
+
+def test_a_log_that_cannot_be_struck_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
+    MadeHome(ben.folder).logs("almanac", [(1, "Where do herons nest?")])
+    FORMS["codex"].write(ann.folder, 5, turns("vole"))
+    for person in (ben, ann):
+        person.sync()
+    assert ann.run("forget", FORMS["codex"].key(5)).code == 0
+    monkeypatch.setattr("retold.ingest.selection.LARGEST", 10)
+    done = imported(ann.archive, ben.archive)
+    assert (done.new_sessions, [one.code for one in done.problems]) == (0, ["unreadable-file"])
+    assert "left out" in done.problems[0].message
+
+
+def test_copies_of_a_stopped_import_go_with_the_next(ann: Person, ben: Person) -> None:
+    left = ann.archive / "import-abc123"
+    left.mkdir()
+    (left / "archive.db").write_bytes(b"theirs")
+    imported(ann.archive, ben.archive)
+    assert not left.exists()
+
+
+def test_an_archive_that_began_with_an_import_says_that_nobody_read_ones_own_homes(
+    tmp_path: Path, ben: Person
+) -> None:
+    person = Person(tmp_path / "eve")
+    person.run("import", str(ben.archive))
+    assert "your own homes were never read" in person.run("list").err
+    assert "your own homes were never read" in person.run("doctor").out
+    person.sync()
+    assert "never read" not in person.run("list").err

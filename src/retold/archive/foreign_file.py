@@ -18,6 +18,8 @@ READ = ("sources", "originals", "pieces", "chunks", "session_sources", "sessions
 """The tables that are looked into; whatever else a file holds is left alone."""
 LARGEST_VALUE = 16 << 20
 """Bytes of one value: what we write is smaller by far."""
+COPY = "import-"
+"""How folders begin in which copies lie while they are read."""
 _HEAD = b"SQLite format 3\0"
 _ATTEMPTS = 3
 _Status = tuple[tuple[int, int] | None, ...]
@@ -80,19 +82,32 @@ def _uri(path: str, folder: str, stack: ExitStack) -> str:
         return f"{Path(path).absolute().as_uri()}?immutable=1"
     # SQLite would write beside the file to read what waits there.
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    private = stack.enter_context(tempfile.TemporaryDirectory(dir=folder, prefix="import-"))
+    private = stack.enter_context(tempfile.TemporaryDirectory(dir=folder, prefix=COPY))
     return Path(_copied(path, private)).as_uri()
+
+
+def sweep(folder: str) -> None:
+    """Remove the copies of imports that were stopped; nobody else may be at one."""
+    for entry in os.scandir(folder) if os.path.isdir(folder) else ():
+        if entry.name.startswith(COPY) and entry.is_dir(follow_symlinks=False):
+            shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def _copied(path: str, folder: str) -> str:
     copy = os.path.join(folder, NAME)
     for _ in range(_ATTEMPTS):
         before = _status(path)
-        shutil.copyfile(path, copy)
-        shutil.copyfile(f"{path}-wal", f"{copy}-wal")
+        for end in ("", "-wal"):
+            _copy(path + end, copy + end)
         if _status(path) == before:
             return copy
     raise Stopped(f"{path} is being written to: import it again when nobody writes to it")
+
+
+def _copy(path: str, copy: str) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0)
+    with open(path, "rb") as theirs, open(os.open(copy, flags, 0o600), "wb") as ours:
+        shutil.copyfileobj(theirs, ours)
 
 
 @contextmanager

@@ -33,6 +33,8 @@ def opened(console: Console) -> Record:
         console.tell(coverage_line(run_sync(console)))
     record = Record(folder)
     synced_at = record.fact("synced_at")
+    if synced_at is None:  # it began with an import
+        console.tell("retold: your own homes were never read: `retold sync` reads them")
     age = time.time() - synced_at if synced_at else 0
     if age > DAY:
         days = int(age // DAY)

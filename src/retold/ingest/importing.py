@@ -13,7 +13,7 @@ import msgspec
 from retold.agents.registry import AGENTS
 from retold.archive.clues import all_clues, roots
 from retold.archive.foreign import Foreign
-from retold.archive.foreign_file import opened
+from retold.archive.foreign_file import opened, sweep
 from retold.archive.hand import forgotten_names
 from retold.archive.originals import CHUNK
 from retold.archive.record import UNREAD, Record, exists
@@ -77,8 +77,8 @@ def import_archive(asked: Import, tells: Tells) -> Imported:
     """Merge another's archive into one's own; raises NoArchive for a file that is none, Stopped for what stops us."""
     began = time.perf_counter()
     with ExitStack() as stack:
-        foreign = Foreign(*stack.enter_context(opened(asked.file, asked.folder)))
         record = stack.enter_context(_own(asked, tells, stack))
+        foreign = Foreign(*stack.enter_context(opened(asked.file, asked.folder)))
         one = _Import(record, foreign, asked)
         if not asked.is_trial:
             one.take()
@@ -93,6 +93,7 @@ def _own(asked: Import, tells: Tells, stack: ExitStack) -> Record:
     """Return one's own archive; where nothing is to be written and there is none, an empty one that goes again."""
     if not asked.is_trial:
         stack.enter_context(Lock(asked.folder, tells.wait))
+        sweep(asked.folder)
         return Record(asked.folder, can_write=True)
     if exists(asked.folder):
         return Record(asked.folder)

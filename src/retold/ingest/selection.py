@@ -99,7 +99,7 @@ class Selector:
                 self.selection.unchanged.update(names)
         for path, source in self._found.items():
             if source.cluster is None:
-                self._choose_loose(path, source, is_needed=None in hints)
+                self._choose_loose(path, source, wanted, is_needed=None in hints)
         self._tell_strays()
         return self.selection
 
@@ -207,10 +207,12 @@ class Selector:
             taking = Taking(self._agent.NAME, self._offers[path], cluster, is_beside, versions)
             self.selection.takings.append(taking)
 
-    def _choose_loose(self, path: str, source: Source, *, is_needed: bool) -> None:
+    def _choose_loose(self, path: str, source: Source, wanted: Wanted, *, is_needed: bool) -> None:
         """Take a file of many conversations, without those that are forgotten."""
         offer, forgotten = self._offers[path], forgotten_ids(self._record)
-        offered = [one for version in offer.versions if (one := self._struck(version, forgotten)) is not None]
+        offered = [
+            one for version in offer.versions if (one := self._struck(path, version, forgotten)) is not None
+        ]
         versions = [one for one in offered if self._shelf.lacks(offer, one)]
         if not versions and not is_needed:
             holder = self._shelf.holder(offer, offered[0]) if offered else None
@@ -221,18 +223,32 @@ class Selector:
         for version in offered:
             self._disk.pin(path, version)
             readings = self._agent.read(source)
-            told = () if isinstance(readings, Problem) else scraps(self._agent, readings)
-            names = {conversation_name(self._agent, group) for group in told}
-            self.selection.new |= names - self._known.keys() - self._forgotten
+            self._tell_scraps(() if isinstance(readings, Problem) else readings, wanted)
         self._disk.unpin()
         self._add(path, None, versions)
         self._take_beside(None)
 
-    def _struck(self, version: Version, forgotten: frozenset[bytes]) -> Version | None:
+    def _tell_scraps(self, readings: Sequence[Reading], wanted: Wanted) -> None:
+        """Take note of the conversations of which nothing else is kept, as a sync keeps what is said of them."""
+        chosen = self.selection
+        told = self._known.keys() | chosen.new | chosen.merged | chosen.unchanged
+        for group, said in scraps(self._agent, readings).items():
+            name = conversation_name(self._agent, group)
+            if name in told:
+                continue
+            session = self._agent.join(said)
+            is_kept = wanted.accepts(name, replace(session, project=self._atlas.project(session)))
+            (chosen.new if is_kept else chosen.left).add(name)
+            (chosen.left if is_kept else chosen.new).discard(name)
+
+    def _struck(self, path: str, version: Version, forgotten: frozenset[bytes]) -> Version | None:
         if not forgotten:
             return version
         if version.size > LARGEST:
-            return None  # what is not held in memory is not struck
+            # What is not held in memory is not struck, and so not taken.
+            told = f"larger than {LARGEST >> 20} MB, and something is forgotten here: left out"
+            self.selection.problems.append(problem("unreadable-file", told, printable(path)))
+            return None
         data = struck(ForeignOpenFile(self._foreign, version).read(version.size), forgotten)
         return replace(version, data=data)
 

@@ -46,8 +46,12 @@ def _record(record: Record, survey: Survey) -> Iterator[Finding]:
     if os.access(survey.folder, os.W_OK) and any(found != generation for found in generations(survey.folder)):
         text = "the text index is not in step with the archive: a search may miss something"
         yield Finding("index-behind", "warning", text, fix="retold sync --reindex")
-    age = survey.now.timestamp() - (record.fact("synced_at") or 0)
-    if age > DAY:
+    synced_at = record.fact("synced_at")
+    age = survey.now.timestamp() - (synced_at or 0)
+    if synced_at is None:
+        text = "your own homes were never read: all that is here was imported"
+        yield Finding("archive-stale", "note", text, fix=SYNC)
+    elif age > DAY:
         days = int(age // DAY)
         text = f"the last sync was {days:,} day{'s' if days > 1 else ''} ago"
         yield Finding("archive-stale", "note", text, fix=SYNC)
