@@ -553,3 +553,8 @@ def test_every_command_of_the_page_runs(demo_person: DemoPerson) -> None:
         assert done.code == 0, (command, done)
         assert done.out
         assert "--json" not in command or [json.loads(line) for line in done.out.splitlines()]
+
+
+def test_a_query_and_a_list_of_views_are_two_questions(ann: Person) -> None:
+    done = ann.run("sql", "SELECT 1", "--tables")
+    assert (done.code, done.out, done.err) == (2, "", "retold: a query, or --tables: one at a time\n")

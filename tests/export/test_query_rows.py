@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Iterator
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -80,3 +81,15 @@ def test_values_as_people_read_them() -> None:
     values = (None, "", " \n", "a\nb", 0.1 + 0.2, 2.0, 1e300, float("inf"), b"\x00\xff", 2**62)
     told = ["NULL", "", "", "a b", "0.3", "2.0", "1e+300", "inf", "x'00ff'", "4611686018427387904"]
     assert list(map(shown, values)) == told
+
+
+def test_only_as_much_is_held_as_tells_how_wide_columns_are() -> None:
+    taken: list[int] = []
+
+    def rows() -> Iterator[tuple[str]]:
+        for number in range(100):
+            taken.append(number)
+            yield ("x" * (1 << 20),)
+
+    next(iter(table(["a"], rows(), 80)))
+    assert len(taken) < 10

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 SAMPLE = 200
 """Rows that are looked at before the first is shown, to know how wide columns are; those behind them must fit in."""
+ROOM = 4 << 20
+"""Characters of them that are held at most; one row may have more."""
 GAP = 2
 NARROWEST = 8
 """What a column of text is given at least: where not all have that, each row is told on lines of its own."""
@@ -62,7 +64,7 @@ def csv_line(row: Row) -> str:
 def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pieces]:
     """Yield the headings and a line for each row, as they come; cells of text are cut to fit."""
     coming = iter(rows)
-    first = list(islice(coming, SAMPLE))
+    first = _sampled(coming)
     columns = [Column(name, [row[place] for row in first]) for place, name in enumerate(names)]
     every = chain(first, coming)
     if not _narrowed(columns, width - GAP * (len(columns) - 1)):
@@ -74,6 +76,18 @@ def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pie
         yield [
             ("plain" if value is not None else "faint", piece) for piece, value in zip(told, row, strict=True)
         ]
+
+
+def _sampled(rows: Iterator[Row]) -> list[Row]:
+    """Return the first rows: not many, and not much."""
+    found: list[Row] = []
+    size = 0
+    for row in islice(rows, SAMPLE):
+        found.append(row)
+        size += sum(len(value) for value in row if isinstance(value, str | bytes))
+        if size > ROOM:
+            break
+    return found
 
 
 class Column:

@@ -43,7 +43,10 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, console: Console) -> int:
     """Print the answer; 0 also if it has no rows."""
     form = "json" if options.json else "csv" if options.csv else "table"
-    if options.query is None or options.tables is not None:
+    if options.query is not None and options.tables is not None:
+        console.tell("retold: a query, or --tables: one at a time")
+        return _WRONG
+    if options.query is None:
         return _listed(options.tables or "", form, console)
     from retold.archive.answer import Answer, Clock, Faulty
     from retold.cli.archive import opened
