@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +17,7 @@ from datasets import DRAFT, KEY, MAIL, answers, everything, exported, home_again
 from made_home import MadeHome, gemini, user
 from persons import Person, is_root
 from retold.archive.record import Record
+from retold.lake.dataset import Dataset
 from retold.model.tables import TABLES
 
 
@@ -293,3 +294,48 @@ def test_a_folder_that_nobody_may_write_to_is_told(ann: Person, lake: Path) -> N
     done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake))
     lake.chmod(0o700)
     assert done.code == 4
+
+
+def test_what_a_sync_brings_while_it_is_written_is_without_its_secrets(
+    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn = Dataset._learn  # noqa: SLF001 - nowhere else is it between the two
+
+    def meanwhile(self: Dataset, show: Callable[[int, int], None]) -> None:
+        learn(self, show)
+        late = "export DB_PASSWORD=qX7vTr0ub4dor93Zk"
+        home_again(ann.folder).lines("den", 2, 20, [user("u2", 21, late), gemini("g2", 22, "In reeds.")])
+        ann.sync()
+
+    monkeypatch.setattr(Dataset, "_learn", meanwhile)
+    exported(ann, tmp_path / "lake")
+    texts = [row["text"] for row in objects(tmp_path / "lake", "messages")]
+    assert any("DB_PASSWORD" in str(text) for text in texts), "it came too late to be seen"
+    assert "qX7vTr0ub4dor93Zk" not in str(texts)
+
+
+def test_a_dataset_is_not_called_redacted_before_it_is(
+    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+
+    def stopped(*_: object) -> dict[str, int]:
+        raise OSError("stopped")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("retold.lake.dataset.write_part", stopped)
+        assert ann.run("export", "--all", "--format", "parquet", "-o", str(tmp_path / "lake")).code == 4
+    told = json.loads((tmp_path / "lake" / "retold.json").read_bytes())
+    assert (told["is_redacted"], told["is_complete"]) == (False, False)
+    exported(ann, tmp_path / "lake")
+    told = json.loads((tmp_path / "lake" / "retold.json").read_bytes())
+    assert (told["is_redacted"], told["is_complete"]) == (True, True)
+
+
+def test_a_session_that_goes_with_its_secret_is_counted_as_gone(ann: Person, tmp_path: Path) -> None:
+    exported(ann, tmp_path / "lake")
+    (key,) = {
+        row["session"] for row in objects(tmp_path / "lake", "messages") if "[redacted" in str(row["text"])
+    }
+    assert ann.run("forget", str(key)).code == 0
+    assert ", 1 removed" in exported(ann, tmp_path / "lake")

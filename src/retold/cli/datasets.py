@@ -28,6 +28,8 @@ def unclear(options: Namespace) -> str | None:
         return "a dataset is a folder: name one with -o"
     if options.messages is not None or options.view != "full":
         return "a dataset holds whole sessions: --messages and --view are not for it"
+    if options.tools != "full" or options.templates is not None:
+        return "a dataset holds all columns, and whoever reads it chooses: --tools and --templates are not for it"
     return None
 
 
@@ -78,6 +80,6 @@ class DatasetExport:
 
         counts = f"{outcome.written:,} written, {outcome.unchanged:,} unchanged, {outcome.removed:,} removed"
         self._console.tell(f"retold: {self._options.output}: sessions: {counts}")
-        if self._options.no_redact or outcome.written:
+        if self._options.no_redact or self._options.report or outcome.written:
             removals = None if self._options.no_redact else outcome.removals
             tell_removals(removals, self._options.report, self._console)

@@ -64,7 +64,9 @@ class Dataset:
             place for place, plan in enumerate(plans) if plan.is_changed or not folder.has(plan.before)
         }
         parts = [plan.begun() if place in waiting else plan.before for place, plan in enumerate(plans)]
-        manifest = Manifest(self._redactor is not None, seal, tuple(parts))
+        # As long as there are files of before, nothing is said of them that is not true.
+        is_quiet, was_quiet = self._redactor is not None, before is None or before.is_redacted
+        manifest = Manifest(is_quiet and was_quiet, seal, tuple(parts))
         if before is None or (before.parts, before.seal) != (manifest.parts, seal):
             # Before any file is touched: whoever stops us, the next run knows what it cannot rely on.
             folder.keep(manifest)
@@ -73,10 +75,16 @@ class Dataset:
             parts[written.place] = plans[written.place].written(written.files)
             removals += written.removals
         folder.sweep({(table, *part.place) for part in parts for table in part.files})
-        folder.keep(replace(manifest, parts=tuple(parts), is_complete=True))
+        folder.keep(replace(manifest, is_redacted=is_quiet, parts=tuple(parts), is_complete=True))
         written_now = sum(_sessions(plans[place].items) for place in waiting)
-        removed = len(_names(known) - {item.name for item in self._items})
+        removed = self._removed(before)
         return Outcome(written_now, _sessions(self._items) - written_now, removed, removals)
+
+    def _removed(self, before: Manifest | None) -> int:
+        """Return how many sessions were there and are not any more; of names by another key, nothing is known."""
+        names = set() if before is None else _names(before.parts)
+        there = {item.name for item in self._items}
+        return len(names - there) if names & there else 0
 
     def _how(self) -> str:
         """Return a digest of all that the rows of any session depend on."""

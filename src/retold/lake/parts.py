@@ -58,8 +58,8 @@ class Draft:
         """Add the rows of a session."""
         rows = rows_of(self._table, told, IN_PATHS)
         size = _size(told)
-        if size < TEXT:
-            self._size += size  # no table has more of it than its files
+        if size < TEXT and self._table != "tool_calls":
+            self._size += size  # no table has more of it than its files, but for outputs that lie beside them
             self._rows += rows
             self._flush_if_full()
             return

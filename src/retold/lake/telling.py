@@ -34,7 +34,8 @@ def as_told(record: Record, found: Kept | Refused, redactor: Redactor | None) ->
     if isinstance(found, Refused):
         return found if redactor is None else redactor.redacted_value(found)
     number, name, session = found
-    quiet = session if redactor is None else redactor.redacted(session, is_learned=True)
+    # It is learned from once more: a sync may have brought something since all sessions were learned from.
+    quiet = session if redactor is None else redactor.redacted(session)
     return Told(quiet, name, _costs(record, number, session, quiet))
 
 
