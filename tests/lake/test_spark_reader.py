@@ -13,7 +13,7 @@ from pyspark.sql.types import StringType, StructType
 
 from lakes import read
 from made_home import sha
-from made_talks import FORMS, ROOT, turns
+from made_talks import FORMS, ROOT, turns, uuid
 from retold.lake.arrow import schema_of
 from retold.lake.batches import MOST_ROWS, Wanted, batches
 from retold.lake.job import planned
@@ -160,3 +160,23 @@ def test_a_row_that_arrow_does_not_take_costs_no_other_and_is_a_problem(
         ("codex", "ann", "reader-failed"),
         ("codex", "bob", "reader-failed"),
     ]
+
+
+def test_a_conversation_that_fails_costs_none_of_those_that_are_read_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in (1, 2, 3):  # of one cluster, by the first digits of their ids
+        FORMS["gemini-lines"].write(tmp_path / "ann", number, turns("heron"))
+    rows = ROWS["messages"]
+
+    def failing(one: Told) -> Iterator[tuple[object, ...]]:
+        if one.session.native_id == uuid(1):
+            raise RuntimeError("a bug")
+        return rows(one)
+
+    monkeypatch.setitem(ROWS, "messages", failing)
+    assert len(reader("messages", tmp_path).plan.jobs) == 1
+    found = told(reader("messages", tmp_path)).to_pylist()
+    assert len({row["session"] for row in found}) == 2
+    problems = told(reader("problems", tmp_path)).to_pylist()
+    assert [(row["code"], row["message"]) for row in problems] == [("reader-failed", "RuntimeError: a bug")]

@@ -80,14 +80,23 @@ def _rows(
 def _rows_of_job(table: str, job: Job, atlas: Atlas) -> Iterator[Row]:
     try:
         for one in told(job, atlas, prices().cost):
-            if table == "problems":
-                _try_all(one)
-            yield from rows_of(table, one)
+            yield from _rows_of_one(table, one, job)
     except Exception as error:  # noqa: BLE001 - the top of a task
-        # A bug of ours in one conversation must not cost the others, nor be passed over.
-        failed = _failed(job, error)
-        _LOG.exception("%s: %s", failed.problem.path, failed.problem.message)
-        yield from rows_of(table, failed)
+        # A bug of ours in one cluster must not cost the others, nor be passed over.
+        yield from rows_of(table, _failed(job, error))
+
+
+def _rows_of_one(table: str, one: Told | Refused, job: Job) -> Iterator[Row]:
+    try:
+        rows = list(rows_of(table, one))
+    except Exception as error:  # noqa: BLE001 - the same, for one conversation
+        rows = list(rows_of(table, _failed(job, error)))
+    yield from rows
+    if table == "problems":
+        try:
+            _try_all(one)
+        except Exception as error:  # noqa: BLE001 - the same
+            yield from rows_of(table, _failed(job, error))
 
 
 def _try_all(one: Told | Refused) -> None:
@@ -100,6 +109,7 @@ def _failed(job: Job, error: Exception) -> Refused:
     first = job.sources[0] if job.sources else None
     message = f"{type(error).__name__}: {error}"
     path = "" if first is None else first.shown
+    _LOG.error("%s: %s", path, message, exc_info=error)
     return Refused(job.agent, None if first is None else first.label, problem("reader-failed", message, path))
 
 

@@ -37,6 +37,8 @@ def found(patterns: Sequence[str], label: str | None = None) -> Places:
     roots = {pattern.split("/")[:3] == patterns[0].split("/")[:3] for pattern in patterns}
     if roots != {True}:
         raise ValueError("paths of several file systems: load each by itself, and join them with union")
+    if os.sep != "/":
+        raise ValueError("addresses of other file systems can be read on Linux and macOS alone")
     disk = RemoteDisk(remote[patterns[0]])
     folders = labelled(map(shown_path, patterns), disk, label)
     disk.know(str(folder) for _, folder in folders)

@@ -45,7 +45,8 @@ CODES: dict[str, Code] = {
         "note", "A tool result belongs to no call in this file; it was kept where it stands."
     ),
     "reader-failed": Code(
-        "loss", "retold itself failed on the files of a conversation: a bug of ours; all others were read."
+        "loss",
+        "retold itself failed on a conversation, or on files that are read with it: a bug of ours; all else was read.",
     ),
     "replaced-bytes": Code(
         "loss", "Bytes or escapes that are no text became U+FFFD, the replacement character."

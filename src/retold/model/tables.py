@@ -74,7 +74,10 @@ _FATE = Column(
     "fate", STRING, "What became of it: `live`, `rewound`, `compacted` or `superseded`.", needed=True
 )
 _OWN = Column(
-    "own", BOOL, "False for what was copied from another session, where it is told as well.", needed=True
+    "own",
+    BOOL,
+    "False for what was copied from another session, where it is told as well; without an archive, as far as the files themselves say so.",
+    needed=True,
 )
 _CALL = Column("call", STRING, "The agent's id of the call.", needed=True)
 _CANONICAL = Column(

@@ -14,7 +14,7 @@ from retold.lake.beside import Shipment, shipments
 from retold.lake.held import Held, HeldDisk
 from retold.lake.job import Job
 from retold.lake.spark.listing import Listing, path_of, without_large
-from retold.lake.spark.options import MOST_BYTES, parse_columns, parse_table
+from retold.lake.spark.options import MOST_BYTES, parse_agents, parse_columns, parse_table
 from retold.lake.spark.schema import spark_schema, wanted_of
 from retold.lake.told import Refused
 from retold.model.project import Clue
@@ -54,7 +54,7 @@ def from_files(  # noqa: PLR0913 - what the data source has as options
     """Return a table of the homes in files that `spark.read.format("binaryFile")` loads, whichever file system has them."""
     schema = spark_schema(parse_table(table), parse_columns(table, columns))
     listing = Listing(files)
-    plan = without_large(listing.plan(homes, agents, label), largest, listing.files)
+    plan = without_large(listing.plan(homes, parse_agents(agents), label), largest, listing.files)
     sent = shipments(plan.jobs, listing.files, max_partition_bytes) or [Shipment((), ())]
     shared = Shared(wanted_of(table, schema), plan.clues, plan.refused, listing.hidden)
     shipped = _shipped(files.where(f.col("length") <= largest), listing, sent)

@@ -26,17 +26,22 @@ class Options(msgspec.Struct, frozen=True):
 def parse_options(given: Mapping[str, str]) -> Options:
     """Understand options as Spark gives them; raises ValueError for those that mean nothing."""
     table = parse_table(given.get("table"))
-    agents = _listed(given.get("agents")) or NAMES
-    if unknown := [name for name in agents if name not in NAMES]:
-        raise ValueError(f"no agent {unknown[0]!r}: there are {', '.join(NAMES)}")
+    agents = parse_agents(_listed(given.get("agents")) or NAMES)
     return Options(
         table,
         parse_columns(table, _listed(given.get("columns"))),
         _paths(given),
-        tuple(agents),
+        agents,
         given.get("label"),
         parse_size(given.get("maxPartitionBytes")),
     )
+
+
+def parse_agents(names: Sequence[str]) -> tuple[str, ...]:
+    """Return names of agents; raises ValueError for others."""
+    if unknown := [name for name in names if name not in NAMES]:
+        raise ValueError(f"no agent {unknown[0]!r}: there are {', '.join(NAMES)}")
+    return tuple(names)
 
 
 def parse_table(name: str | None) -> str:
