@@ -55,9 +55,11 @@ def put_source(  # noqa: PLR0913 - as many as a file has
     """Make sure that a file of another machine is known, and that its cluster is read again."""
     ask, place = record.connection.execute, as_stored(path)
     ask("UPDATE sources SET revision = 0 WHERE agent = ? AND cluster IS ?", (agent, cluster))
-    known = ask("SELECT id FROM sources WHERE agent = ? AND path = ?", (agent, place)).get
+    known = ask("SELECT id, cluster FROM sources WHERE agent = ? AND path = ?", (agent, place)).fetchone()
     if known is not None:
-        return int(known)
+        # It may belong to another cluster by now than its name tells.
+        ask("UPDATE sources SET revision = 0 WHERE agent = ? AND cluster IS ?", (agent, known[1]))
+        return int(known[0])
     ask(
         "INSERT INTO sources VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, x'', 0, 0, NULL)",
         (agent, as_stored(home), as_stored(folder), as_text(label), place, cluster, is_beside),

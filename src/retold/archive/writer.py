@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.rates import cost_of
 from retold.archive.record import Record, as_stored, as_text, packed_summary
+from retold.archive.reunion import Reunion
 from retold.archive.rollup import TABLES as ROLLUPS
 from retold.archive.rollup import add_up
 from retold.archive.rows import Rows, time_or_none, usage_json, with_cost
@@ -55,6 +56,11 @@ class Writer:
         self.fresh: set[int] = set()
         """Those of them that were just written: they need not be told that they are nothing to others."""
         self.new_sessions = 0
+        self.reunion = Reunion(self._connection)
+        self._born: set[int] = set()
+        """The sessions that were not known before."""
+        self._unnamed: set[int] = set()
+        """Those of them that get their key when all of their files are read."""
 
     def begin(self) -> None:
         """Begin a transaction, if none is begun."""
@@ -72,7 +78,10 @@ class Writer:
             self._put_file(parcel.agent, held)
         for rows in parcel.sessions:
             self._put_session(rows)
-        if parcel.cluster is not None:
+        cluster = self.reunion.leader(parcel.agent, parcel.cluster)
+        if self.reunion.is_waiting(parcel.agent, cluster):
+            self.reunion.leave_unread(parcel.agent, cluster)
+        elif parcel.cluster is not None:
             self._close_cluster(parcel)
         self._connection.executemany("INSERT OR REPLACE INTO scraps VALUES (?, ?)", parcel.scraps.items())
         for name, root in parcel.roots.items():
@@ -107,8 +116,9 @@ class Writer:
         ).fetchone() or (None, 0)
         if held.is_beside and is_own:
             return  # a session's own file, which its own cluster sees to
+        cluster = self.reunion.leader(agent, held.cluster)
         state = (
-            as_stored(held.home), as_stored(held.folder), held.label, held.cluster, held.is_beside, 1, held.size,
+            as_stored(held.home), as_stored(held.folder), held.label, cluster, held.is_beside, 1, held.size,
             held.modified_ns, held.tail, held.read_ns, self._revision, held.refusal,
         )  # fmt: skip
         if source is None:
@@ -143,15 +153,20 @@ class Writer:
 
     def _put_session(self, rows: Rows) -> None:
         ask, many, session = self._connection.execute, self._connection.executemany, rows.session
-        known = ask("SELECT id, key, read_kind FROM sessions WHERE name = ?", (rows.name,)).fetchone()
+        asked = "SELECT id, key, read_kind, cluster FROM sessions WHERE name = ?"
+        known = ask(asked, (rows.name,)).fetchone()
+        if known is not None and self._has_to_wait(rows, known[0], known[3]):
+            return
         # A log of prompts is written before the session's own file: what was called lost meanwhile is not.
         is_found = known is not None and known[2] == LOST and session.kind != LOST
-        key = self._free_key(session) if known is None or is_found else known[1]
+        is_named = known is not None and not is_found and known[0] not in self._unnamed
+        key = known[1] if known and is_named else self._free_key(session, known and known[0])
         values = self._values(rows, key)
         if known is None:
             ask(_INSERT, values)
             number = self._connection.last_insert_rowid()
             self.new_sessions += 1
+            self._born.add(number)
         else:
             number = known[0]
             self._touch_relatives(number)
@@ -178,11 +193,20 @@ class Writer:
         ]
         many(_ROW.format("problems", ", ".join("?" * 6)), [(number, *one) for one in told])
 
+    def _has_to_wait(self, rows: Rows, number: int, known: str | None) -> bool:
+        """Tell whether files of another cluster have more of a conversation: then it is not told by these alone."""
+        agent, told = rows.session.agent, self.reunion.leader(rows.session.agent, rows.cluster)
+        if self.reunion.is_due(agent, known, told):
+            self.reunion.unite(agent, str(known), str(told))
+            self._unnamed |= {number} & self._born
+            return True
+        return self.reunion.is_waiting(agent, told)
+
     def _values(self, rows: Rows, key: str) -> tuple[object, ...]:
         session = rows.session
         project, usage = session.project, session.usage
         values = (
-            rows.name, rows.stamp, session.agent, rows.cluster, key, session.key, session.native_id, session.kind,
+            rows.name, rows.stamp, session.agent, self.reunion.leader(session.agent, rows.cluster), key, session.key, session.native_id, session.kind,
             session.kind, session.parent, session.parent, project.root, project.native_key, project.hash, project.evidence,
             session.title, session.title, time_or_none(session.started_at), time_or_none(session.ended_at), session.status,
             session.counts.messages, session.counts.tool_calls, stored_figure(usage.total, LARGEST), usage.estimated, session.are_times_derived,
@@ -190,13 +214,14 @@ class Writer:
         )  # fmt: skip
         return tuple(as_text(value) if isinstance(value, str) else value for value in values)
 
-    def _free_key(self, session: Session) -> str:
+    def _free_key(self, session: Session, number: int | None) -> str:
         """Return a key of its own: with the project's hash behind it, or that of its file's path, where it is taken."""
         names = chain((session.key,), (f"{session.key}~{name[:6]}" for name in _hashes(session)))
         return next(
             name
             for name in names
-            if self._connection.execute("SELECT 1 FROM sessions WHERE key = ?", (name,)).get is None
+            if self._connection.execute("SELECT id FROM sessions WHERE key = ?", (name,)).get
+            in (None, number)
         )
 
     def _source_ids(self, agent: str, paths: Sequence[str]) -> Iterator[int]:

@@ -40,6 +40,12 @@ class Cluster(msgspec.Struct, frozen=True):
     size: int
 
 
+def joined(clusters: Sequence[Cluster]) -> Cluster:
+    """Return clusters of one agent as one."""
+    first, sources = clusters[0], [source for one in clusters for source in one.sources]
+    return Cluster(first.agent, first.name, tuple(sources), sum(one.size for one in clusters))
+
+
 class Answer(msgspec.Struct, array_like=True):
     """What came of a cluster: its conversations; None where they have to be read as a whole."""
 
@@ -51,7 +57,8 @@ class Answer(msgspec.Struct, array_like=True):
 
 def settled(told: Iterable[Counted], proven: Mapping[str, str]) -> Iterator[Counted]:
     """Yield conversations as an archive tells them: placed, each under a key of its own, each request once."""
-    keys, found = _once(told)
+    found = list(told)
+    keys = _keys(found)
     renamed = {one.key: key for one, key in zip(found, keys, strict=True) if one.key != key}
     owners = _owners(found)
     for place, (one, key) in enumerate(zip(found, keys, strict=True)):
@@ -62,19 +69,21 @@ def settled(told: Iterable[Counted], proven: Mapping[str, str]) -> Iterator[Coun
         yield msgspec.structs.replace(one, key=key, parent=parent, project=project, requests=requests)
 
 
-def _once(told: Iterable[Counted]) -> tuple[list[str], list[Counted]]:
-    """Return each conversation as it was told last, and its key: as it was told first."""
+def _keys(found: Iterable[Counted]) -> list[str]:
+    """Return a key for each conversation: of several who claim one, the first has it."""
     keys: dict[str, None] = {}
-    places: dict[tuple[str, str], int] = {}
-    found: list[Counted] = []
-    for one in told:
-        place = places.setdefault((one.agent, one.group), len(found))
-        if place < len(found):
-            found[place] = one
-        else:
-            found.append(one)
-            keys[next(name for name in _names(one) if name not in keys)] = None
-    return list(keys), found
+    for one in found:
+        keys[next(name for name in _names(one) if name not in keys)] = None
+    return list(keys)
+
+
+def several(answers: Iterable[Answer]) -> Iterator[list[int]]:
+    """Yield the clusters of conversations that several of them tell: each has some of its files."""
+    places: dict[tuple[str, str], list[int]] = {}
+    for answer in answers:
+        for one in answer.counted or ():
+            places.setdefault((one.agent, one.group), []).append(answer.place)
+    yield from (held for held in places.values() if len(held) > 1)
 
 
 def _names(one: Counted) -> Iterator[str]:

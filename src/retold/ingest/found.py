@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from retold.agents.protocol import Agent, Home, Source
 from retold.archive.clues import clues_of
@@ -73,6 +74,11 @@ class Found(msgspec.Struct, frozen=True):
                 found[source.cluster].append(source)
         return found
 
+    def again(self, record: Record) -> "Found":
+        """Return the same files as the archive has them by now."""
+        rows = {row.path: row for row in _rows(record, self.agent.NAME)}
+        return replace(self, rows=rows, sources=_placed(self.sources, rows))
+
     def stale(self) -> set[str]:
         """Return the clusters of which a file changed, or was read by an older reader."""
         changed = {self.sources[path].cluster for path in self.changed}
@@ -106,13 +112,26 @@ def look(  # noqa: PLR0913 - all that a look depends on
         if is_changed:
             changed.add(path)
     clues = {str(home.path): list(_clues(record, agent, home)) for home in homes}
-    return Found(agent, sources, problems, clues, rows, frozenset(changed)), answers
+    return Found(agent, _placed(sources, rows), problems, clues, rows, frozenset(changed)), answers
 
 
 def kept_only(record: Record, agent: Agent) -> Found:
     """Return what the archive keeps of an agent, as if it had no home."""
     rows = {row.path: row for row in _rows(record, agent.NAME)}
     return Found(agent, {}, (), {}, rows, frozenset(), is_kept_only=True)
+
+
+def _placed(sources: Mapping[str, Source], rows: Mapping[str, Row]) -> dict[str, Source]:
+    """Return files with the clusters that they belong to: those of their names, unless more is known by now."""
+    return {path: _in_cluster(source, rows.get(path)) for path, source in sources.items()}
+
+
+def _in_cluster(source: Source, row: Row | None) -> Source:
+    # What an older reader knew of it is found out anew.
+    is_known = row is not None and None not in (row.cluster, source.cluster) and row.revision in (0, REVISION)
+    if row is None or not is_known or row.cluster == source.cluster:
+        return source
+    return replace(source, cluster=row.cluster)
 
 
 def _clues(record: Record, agent: Agent, home: Home) -> Iterator[Clue]:

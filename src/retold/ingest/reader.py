@@ -6,7 +6,9 @@ from hashlib import blake2b
 import msgspec
 
 from retold.agents.protocol import Agent, Reading
+from retold.agents.registry import AGENTS
 from retold.archive.documents import Document, documents
+from retold.archive.hand import forgotten_names
 from retold.archive.parcel import Parcel
 from retold.archive.record import Record
 from retold.archive.regions import Finder
@@ -16,8 +18,14 @@ from retold.ingest import stretches
 from retold.ingest.case import Case, Job
 from retold.ingest.derive import conversation_name, conversations
 from retold.ingest.revision import REVISION
+from retold.model.project import Clue
 from retold.model.session import Session
 from retold.projects.atlas import Atlas
+
+Shared = Mapping[str, Mapping[str, Sequence[Reading]]]
+"""What files of many conversations say, by agent and conversation."""
+AtlasFacts = tuple[dict[str, Sequence[Clue]], dict[str, str], str]
+"""What is known of where projects lie: what homes say, roots that were found, and where we are."""
 
 
 class Reader:
@@ -28,7 +36,7 @@ class Reader:
         record: Record,
         agents: Mapping[str, Agent],
         atlas: Atlas,
-        shared: Mapping[str, Mapping[str, Sequence[Reading]]],
+        shared: Shared,
         wanted: "Wanted",
     ) -> None:
         """Take what files of many conversations say, by agent and conversation, and who decides what is kept."""
@@ -107,3 +115,10 @@ class Wanted:
             is_meant(session.project.root, session.project.native_key, session.project.hash, project)
             for project in self._excluded
         )
+
+
+def make_reader(facts: AtlasFacts, shared: Shared, excluded: Sequence[str], record: Record) -> Reader:
+    """Return a reader with what it has to know: made in each process for itself."""
+    clues, known, here = facts
+    wanted = Wanted(forgotten_names(record), excluded)
+    return Reader(record, AGENTS, Atlas(clues, known, here), shared, wanted)

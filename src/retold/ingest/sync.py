@@ -10,7 +10,6 @@ from retold.agents.protocol import Limit, Reading
 from retold.agents.registry import AGENTS
 from retold.archive.answers import keep_answers
 from retold.archive.clues import all_clues, keep_clues, roots
-from retold.archive.hand import forgotten_names
 from retold.archive.limits import keep_limits
 from retold.archive.parcel import Parcel
 from retold.archive.rates import reprice
@@ -29,21 +28,17 @@ from retold.ingest.derive import conversation_name
 from retold.ingest.found import Found, kept_only, look
 from retold.ingest.order import Order, Outcome
 from retold.ingest.prices import Prices
-from retold.ingest.reader import Reader, Wanted, index_entry, stamp_of
+from retold.ingest.reader import AtlasFacts, Reader, Shared, index_entry, make_reader, stamp_of
 from retold.ingest.revision import REVISION
 from retold.ingest.witness import Answer, AskedEnvironment, Witness
 from retold.ingest.worklist import Work, digest_of, work_of
 from retold.model.problem import Problem
 from retold.model.project import Clue
-from retold.projects.atlas import Atlas
 
 Tell = Callable[[int, int], None]
 """Hears how many bytes of how many were read."""
 TellStale = Callable[[Record, str, Collection[str]], None]
 """Hears of an agent's clusters that they will be written anew, while the archive still has them as they were."""
-Shared = Mapping[str, Mapping[str, Sequence[Reading]]]
-"""What files of many conversations say, by agent and conversation."""
-AtlasFacts = tuple[dict[str, Sequence[Clue]], dict[str, str], str]
 _MANY = 4
 """Jobs that are fewer are not worth a second process."""
 _PATIENCE = 1.0
@@ -165,12 +160,21 @@ class _Sync:
                 [Parcel(name, None, list(case.files()), [], problems=case.unopened()) for case in one.loose]
             )
         self._read([job for one in work for job in one.jobs()], make)
+        self._reunite(work, make)
         for one in work:
             self._put([self._lost(one, make(self._record))])
             self._writer.begin()
             if one.loose:
                 self._writer.mark_read(one.found.agent.NAME, None)
             self._writer.mark_gone(one.found.gone)
+
+    def _reunite(self, work: Sequence[Work], make: Callable[[Record], Reader]) -> None:
+        """Read as one what turned out to be of one conversation; each time there are fewer clusters."""
+        while waiting := self._writer.reunion.taken():
+            again = [one.again(self._record, waiting.get(one.found.agent.NAME, ())) for one in work]
+            for one in again:
+                self._tell_stale(self._record, one.found.agent.NAME, one.clusters)
+            self._read([job for one in again for job in one.jobs()], make)
 
     def _read(self, jobs: Sequence[tuple[Job, int]], make: Callable[[Record], Reader]) -> None:
         """Read clusters: the largest first, by several processes where they are worth their start."""
@@ -201,7 +205,8 @@ class _Sync:
         for parcel in parcels:
             self._writer.begin()
             self._writer.put(parcel)
-            self._problems[parcel.agent] += parcel.problems
+            known = self._problems[parcel.agent]
+            known += [problem for problem in parcel.problems if problem not in known]
             done += sum(held.size for held in parcel.files)
             if size:
                 self._tell(done, size)
@@ -287,10 +292,3 @@ class _Sync:
         problems = (problem for one in found for problem in (*one.problems, *self._problems[one.agent.NAME]))
         read = sum(len(one.changed) for one in found)
         return Outcome(Coverage(0, read, 0, self._writer.new_sessions, 0, 0.0), tuple(problems))
-
-
-def make_reader(facts: AtlasFacts, shared: Shared, excluded: Sequence[str], record: Record) -> Reader:
-    """Return a reader with what it has to know: made in each process for itself."""
-    clues, known, here = facts
-    wanted = Wanted(forgotten_names(record), excluded)
-    return Reader(record, AGENTS, Atlas(clues, known, here), shared, wanted)

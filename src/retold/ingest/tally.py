@@ -11,7 +11,8 @@ from pathlib import Path
 from retold.agents import NAMES
 from retold.agents.registry import AGENTS
 from retold.ingest.clusters import Clusters
-from retold.ingest.counted import Answer, Cluster, Counted, settled
+from retold.ingest.counted import Answer, Cluster, Counted, joined, settled, several
+from retold.ingest.families import heads
 from retold.ingest.homes import Given, homes_of
 from retold.ingest.shares import shared_out
 from retold.model.metered import Metered
@@ -58,17 +59,34 @@ class Tally:
     def conversations(self) -> list[Counted]:
         """Return every conversation that has requests of its own, with these."""
         answers = {answer.place: answer for answer in self._answers}
-        unsure = sorted(place for place, answer in answers.items() if answer.counted is None)
-        self.whole = len(unsure)
-        if unsure:
-            from retold.ingest.wholes import Wholes
-
-            wholes = Wholes(self.clusters, self._held.loose, self._atlas(), self._excluded)
-            for answer in shared_out(wholes.answers, unsure, self._size, Answer):
-                answers[answer.place] = answer
+        self._reunite(answers)
+        while unsure := sorted(place for place, answer in answers.items() if answer.counted is None):
+            self.whole += len(unsure)
+            answers |= {answer.place: answer for answer in self._read(unsure)}
+            self._reunite(answers)
         found = [one for _, answer in sorted(answers.items()) for one in answer.counted or ()]
         proven = {name: root for answer in answers.values() for name, root in answer.proven.items()}
         return [one for one in settled(found, proven) if one.requests]
+
+    def _read(self, places: Sequence[int]) -> Iterable[Answer]:
+        """Return what clusters took that have to be read as a whole."""
+        from retold.ingest.wholes import Wholes
+
+        wholes = Wholes(self.clusters, self._held.loose, self._atlas(), self._excluded)
+        return shared_out(wholes.answers, places, self._size, Answer)
+
+    def _reunite(self, answers: dict[int, Answer]) -> None:
+        """Put one cluster, yet to be read, in the place of those of which several tell of one conversation."""
+        together = list(several(answers.values()))
+        families: dict[int, list[int]] = {}
+        for place, head in enumerate(heads(len(self.clusters), together) if together else ()):
+            families.setdefault(head, []).append(place)
+        for family in families.values():
+            if len(family) > 1:
+                for place in family:
+                    del answers[place]
+                answers[len(self.clusters)] = Answer(len(self.clusters), None)
+                self.clusters.append(joined([self.clusters[place] for place in family]))
 
     def _atlas(self) -> Atlas:
         # The working directory is one more place where a project may lie, as for a sync.

@@ -35,6 +35,10 @@ class Work(msgspec.Struct, frozen=True):
         """Whether there is something to write."""
         return bool(self.clusters or self.loose or self.found.gone)
 
+    def again(self, record: Record, clusters: Collection[str]) -> "Work":
+        """Return some clusters to be read with all files that belong to them by now."""
+        return replace(self, found=self.found.again(record), clusters=clusters)
+
     def jobs(self) -> Iterable[tuple[Job, int]]:
         """Yield a job for each cluster, with the size of its files."""
         there = self.found.clusters()
