@@ -15,6 +15,7 @@ from pyarrow import parquet
 
 from datasets import DRAFT, KEY, MAIL, answers, everything, exported, home_again, lake_home, rows, state
 from made_home import MadeHome, gemini, user
+from made_talks import FORMS, turns, uuid
 from persons import Person, is_root
 from retold.archive.record import Record
 from retold.lake.dataset import Dataset
@@ -339,3 +340,17 @@ def test_a_session_that_goes_with_its_secret_is_counted_as_gone(ann: Person, tmp
     }
     assert ann.run("forget", str(key)).code == 0
     assert ", 1 removed" in exported(ann, tmp_path / "lake")
+
+
+def test_what_a_copied_message_took_is_counted_as_a_report_counts_it(tmp_path: Path) -> None:
+    path = FORMS["gemini-lines"].write(tmp_path / "ann", 1, turns("heron", "otter"))
+    text = path.read_text(encoding="utf-8").replace(f'"sessionId":"{uuid(1)}"', f'"sessionId":"{uuid(2)}"')
+    path.with_name(path.name.replace("00000001", "00000002")).write_text(text, encoding="utf-8")
+    person = Person(tmp_path / "ann")
+    person.sync()
+    assert {row["kind"] for row in person.rows().values()} == {"main", "fork"}
+    exported(person, tmp_path / "lake")
+    (report,) = person.run("stats", "--by", "agent", "--json").objects
+    (asked,) = person.run("sql", "--json", "SELECT sum(total_tokens) AS tokens FROM requests").objects
+    (found,) = answers(tmp_path / "lake", "SELECT sum(total_tokens)::BIGINT AS tokens FROM requests")
+    assert report["usage"]["total"] == asked["tokens"] == found["tokens"]

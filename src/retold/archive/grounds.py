@@ -31,7 +31,7 @@ _SIZES = """
 SELECT session, sum(size) FROM session_sources JOIN sources ON sources.id = source WHERE cluster IS NOT NULL GROUP BY session
 """
 _REFUSALS = "SELECT agent, label, refusal FROM sources WHERE refusal IS NOT NULL ORDER BY agent, path"
-_PRICED = "SELECT name, picos FROM requests WHERE session = ? AND own AND picos IS NOT NULL"
+_OWN = "SELECT seq, picos FROM requests WHERE session = ? AND own"
 
 
 class Ground:
@@ -85,6 +85,6 @@ def refusals(record: Record) -> Iterator[Row]:
     return record.rows(_REFUSALS)
 
 
-def priced(record: Record, session: int) -> dict[int, int]:
-    """Return what a session's own requests cost, by their names."""
-    return dict(record.rows(_PRICED, (session,)))
+def own_requests(record: Record, session: int) -> dict[int, int | None]:
+    """Return what the requests cost that the ledger counts in a session, by their places in its timeline."""
+    return dict(record.rows(_OWN, (session,)))

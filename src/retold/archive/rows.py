@@ -1,7 +1,7 @@
 """A session as the rows that are kept of it: a value that a worker makes and the one writer writes."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from operator import attrgetter
@@ -116,10 +116,19 @@ def _requests(session: Session) -> Iterator[tuple[Any, ...]]:
 
 
 def requests_of(session: Session) -> Iterator[tuple[int, Request]]:
-    """Yield each request once, with its place; of several messages that tell of one, the last counts."""
+    """Yield each request of a session's own, with its place."""
+    return requests_in(
+        (seq, entry)
+        for seq, entry in enumerate(session.timeline)
+        if isinstance(entry, Message) and entry.usage is not None and entry.own
+    )
+
+
+def requests_in(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Request]]:
+    """Yield each request of messages once, with its place; of several messages that tell of one, the last counts."""
     found: dict[str, tuple[int, Message, Usage]] = {}
-    for seq, entry in enumerate(session.timeline):
-        if isinstance(entry, Message) and entry.usage is not None and entry.own:
+    for seq, entry in messages:
+        if entry.usage is not None:
             found[entry.usage.request] = (seq, entry, entry.usage)
     for name, (seq, message, usage) in found.items():
         given, cached, written, output, reasoning, tool, total, for_an_hour = [

@@ -1,12 +1,12 @@
 """Items read from the archive, as rows are made of them, without secrets where that is asked for."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from retold.archive.grounds import priced, refusals
+from retold.archive.grounds import own_requests, refusals
 from retold.archive.record import Record
-from retold.archive.rows import name_of
+from retold.archive.rows import requests_in
 from retold.ingest.retell import together
 from retold.lake.items import Item
 from retold.lake.told import Refused, Told
@@ -36,14 +36,14 @@ def as_told(record: Record, found: Kept | Refused, redactor: Redactor | None) ->
     number, name, session = found
     # It is learned from once more: a sync may have brought something since all sessions were learned from.
     quiet = session if redactor is None else redactor.redacted(session)
-    return Told(quiet, name, _costs(record, number, session, quiet))
+    # Who owns a request, the ledger says: a message may be a copy, and yet what it took be told nowhere else.
+    known = own_requests(record, number)
+    requests = list(requests_in(_at(quiet, known)))
+    return Told(quiet, name, {request.name: known[seq] for seq, request in requests}, requests)
 
 
-def _costs(record: Record, number: int, session: Session, quiet: Session) -> dict[str, int | None]:
-    """Return what requests cost, by the ids under which they are told."""
-    known = priced(record, number)
-    costs: dict[str, int | None] = {}
-    for entry, shown in zip(session.timeline, quiet.timeline, strict=True) if known else ():
-        if isinstance(entry, Message) and isinstance(shown, Message) and entry.usage and shown.usage:
-            costs[shown.usage.request] = known.get(name_of("request", entry.usage.request))
-    return costs
+def _at(session: Session, places: Collection[int]) -> Iterator[tuple[int, Message]]:
+    """Yield the messages at some places of a timeline."""
+    for seq, entry in enumerate(session.timeline) if places else ():
+        if seq in places and isinstance(entry, Message):
+            yield seq, entry
