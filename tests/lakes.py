@@ -1,8 +1,11 @@
 """The tables of some homes, told twice: by an archive, and by reading the files without one."""
 
 import os
+import subprocess
+import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +13,12 @@ import msgspec
 
 from ledgers import homes_in, laid_out
 from retold.archive.record import Record
-from retold.archive.rows import name_of, requests_of
 from retold.ingest.retell import retold
 from retold.lake.job import planned
 from retold.lake.reading import prices, told
 from retold.lake.rows import rows_of
+from retold.lake.spread import Spread, reunited
+from retold.lake.telling import as_told
 from retold.lake.told import Refused, Told
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
@@ -43,18 +47,28 @@ def archived(folder: Path, given: Given) -> dict[str, list[Row]]:
 def _told(record: Record, number: int, name: int, key: str) -> Told:
     session = retold(record, key)
     assert session is not None
-    kept = dict(record.rows("SELECT name, picos FROM requests WHERE session = ? AND own", (number,)))
-    names = [request.name for _, request in requests_of(session)]
-    picos = {one: kept[name_of("request", one)] for one in names}
-    return Told(session, name, picos)
+    found = as_told(record, (number, name, session), None)
+    assert isinstance(found, Told)
+    return found
 
 
-def read(given: Given) -> dict[str, list[Row]]:
-    """Return all tables as jobs tell them, one after the other."""
-    plan = planned(given)
+def read(given: Given, several: Sequence[Spread] = ()) -> dict[str, list[Row]]:
+    """Return all tables as jobs tell them, one after the other; each of some conversations by one job."""
+    plan = reunited(planned(given), several)
     atlas = Atlas(plan.clues, {}, os.getcwd())
-    found = [one for job in plan.jobs for one in told(job, atlas, prices().cost)]
+    for _ in range(2):  # a root that one session proves is known of the others the next time
+        found = [one for job in plan.jobs for one in told(job, atlas, prices().cost)]
     return tables([*plan.refused, *found])
+
+
+def spread(sessions: Iterable[Row]) -> list[Spread]:
+    """Return the conversations that several jobs tell."""
+    paths: dict[tuple[str, str], list[list[str]]] = {}
+    for row in sessions:
+        paths.setdefault((row["agent"], row["conversation"]), []).append(
+            [one["path"] for one in row["sources"]]
+        )
+    return [Spread(*name, tuple(chain(*held))) for name, held in paths.items() if len(held) > 1]
 
 
 def tables(found: Iterable[Told | Refused]) -> dict[str, list[Row]]:
@@ -71,9 +85,9 @@ def settled(requests: Iterable[Row]) -> list[Row]:
     """Return each request once: that of the earliest session that holds it."""
     earliest: dict[object, Row] = {}
     for row in requests:
-        known = earliest.setdefault((row["agent"], row["request"]), row)
+        known = earliest.setdefault(row["request"], row)
         if _order(row) < _order(known):
-            earliest[row["agent"], row["request"]] = row
+            earliest[row["request"]] = row
     return list(earliest.values())
 
 
@@ -81,16 +95,29 @@ def _order(row: Row) -> tuple[str, str, str]:
     return str(row["session_started_at"]), str(row["session_ended_at"]), row["session"]
 
 
-def bag(rows: Iterable[Row], without: Collection[str], times: Mapping[str, int]) -> Counter[str]:
-    """Return the rows of conversations that are told once, in no order, without some of their columns."""
-    once = (row for row in rows if times.get(row["conversation"], 1) == 1)
-    return Counter(repr({name: value for name, value in row.items() if name not in without}) for row in once)
+def bag(rows: Iterable[Row], without: Collection[str]) -> Counter[str]:
+    """Return rows in no order, without some of their columns."""
+    return Counter(repr({name: value for name, value in row.items() if name not in without}) for row in rows)
 
 
 def written_by_the_real_cli(shared: Path) -> list[tuple[str, Path]]:
     """Return the homes that Gemini CLI itself wrote, each with a label."""
     homes = homes_in(shared / "corpus" / "gemini-cli", ".gemini")
     return [(f"home-{number:02}", home) for number, home in enumerate(homes)]
+
+
+def made(shared: Path, folder: Path) -> list[tuple[str, Path]]:
+    """Return homes whose totals are known, of every agent and form."""
+    forms = ("gemini", "gemini-jsonl", "claude", "codex")
+    asked = {
+        "true": ("make_home.py",),
+        "priced": ("make_priced_corpus.py", "30", "20"),
+        **{form: ("make_big_corpus.py", "40", "4", "--fmt", form) for form in forms},
+    }
+    for label, (script, *options) in asked.items():
+        command: list[str | Path] = [sys.executable, shared / "truth" / script, folder / label, *options]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return [(label, folder / label) for label in asked]
 
 
 def published(shared: Path, folder: Path) -> list[tuple[str, Path]]:

@@ -24,10 +24,10 @@ def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with available(), started(tmp_path / "spark", "local[2]"):
         for block in blocks:
             exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102 - our own page
-        counts = {name: names[name].count() for name in ("calls", "tokens", "sessions", "requests", "kept", "kept_calls", "problems", "events")}  # fmt: skip
+        counts = {name: names[name].count() for name in ("calls", "tokens", "sessions", "requests", "problems", "events")}  # fmt: skip
     assert len(blocks) == 6
-    assert (counts["sessions"], counts["kept"]) == (6, 8)
-    assert counts["calls"] == counts["kept_calls"] == 12
+    assert (counts["sessions"], counts["calls"]) == (8, 12)
+    assert names["together"] == "[]"
     assert counts["tokens"] == counts["requests"] == 15
     assert counts["events"] > counts["calls"]
     assert counts["problems"] == 0

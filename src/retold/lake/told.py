@@ -31,6 +31,14 @@ class Refused(msgspec.Struct, frozen=True):
     problem: Problem
 
 
+_ALL = (1 << 64) - 1
+
+
+def shown_name(name: int) -> str:
+    """Return the name of a conversation as tables have it."""
+    return f"{name & _ALL:016x}"
+
+
 def month_of(at: datetime | None) -> str:
     """Return the month under which a session is kept, by when it began."""
     return UNKNOWN if at is None else f"{at.year:04}-{at.month:02}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from retold.lake.rows import events, files_touched, messages, problems, requests, sessions, tool_calls
-from retold.lake.told import Refused, Told, month_of
+from retold.lake.told import Refused, Told, month_of, shown_name
 from retold.model.tables import TABLES, UNKNOWN
 
 Row = tuple[object, ...]
@@ -16,7 +16,6 @@ ROWS: dict[str, Callable[[Told], Iterator[Row]]] = {
     "events": events.rows,
     "problems": problems.rows,
 }
-_ALL = (1 << 64) - 1
 assert ROWS.keys() == TABLES.keys()  # noqa: S101 - a table without rows would be found by nobody
 
 
@@ -33,5 +32,5 @@ def _common(told: Told | Refused) -> Row:
         return told.agent, UNKNOWN, told.home, None, None, None
     session = told.session
     home = session.sources[0].home if session.sources else None
-    name = f"{told.name & _ALL:016x}"
+    name = shown_name(told.name)
     return session.agent, month_of(session.started_at), home, session.project.root, session.key, name

@@ -9,6 +9,6 @@ except ImportError as error:
 
 from retold.lake.spark.files import from_files
 from retold.lake.spark.source import RetoldDataSource
-from retold.lake.spark.stage import settled
+from retold.lake.spark.stage import settled, spread
 
-__all__ = ["RetoldDataSource", "from_files", "settled"]
+__all__ = ["RetoldDataSource", "from_files", "settled", "spread"]

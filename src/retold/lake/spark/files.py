@@ -16,6 +16,7 @@ from retold.lake.job import Job
 from retold.lake.spark.listing import Listing, path_of, without_large
 from retold.lake.spark.options import MOST_BYTES, parse_agents, parse_columns, parse_table
 from retold.lake.spark.schema import spark_schema, wanted_of
+from retold.lake.spread import decoded, reunited
 from retold.lake.told import Refused
 from retold.model.project import Clue
 
@@ -48,13 +49,15 @@ def from_files(  # noqa: PLR0913 - what the data source has as options
     columns: Sequence[str] = (),
     agents: Sequence[str] = NAMES,
     label: str | None = None,
+    together: str = "[]",
     max_partition_bytes: int = MOST_BYTES,
     largest: int = LARGEST,
 ) -> DataFrame:
     """Return a table of the homes in files that `spark.read.format("binaryFile")` loads, whichever file system has them."""
     schema = spark_schema(parse_table(table), parse_columns(table, columns))
     listing = Listing(files)
-    plan = without_large(listing.plan(homes, parse_agents(agents), label), largest, listing.files)
+    found = reunited(listing.plan(homes, parse_agents(agents), label), decoded(together))
+    plan = without_large(found, largest, listing.files)
     sent = shipments(plan.jobs, listing.files, max_partition_bytes) or [Shipment((), ())]
     shared = Shared(wanted_of(table, schema), plan.clues, plan.refused, listing.hidden)
     shipped = _shipped(files.where(f.col("length") <= largest), listing, sent)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from retold.agents import NAMES
+from retold.lake.spread import Spread, decoded
 from retold.model.tables import TABLES
 
 MOST_BYTES = 64 << 20
@@ -21,6 +22,7 @@ class Options(msgspec.Struct, frozen=True):
     agents: tuple[str, ...] = NAMES
     label: str | None = None
     most: int = MOST_BYTES
+    together: tuple[Spread, ...] = ()
 
 
 def parse_options(given: Mapping[str, str]) -> Options:
@@ -34,6 +36,7 @@ def parse_options(given: Mapping[str, str]) -> Options:
         agents,
         given.get("label"),
         parse_size(given.get("maxPartitionBytes")),
+        decoded(given.get("together") or "[]"),
     )
 
 

@@ -13,6 +13,7 @@ from retold.lake.job import Job, Plan, bundled, planned
 from retold.lake.places import found
 from retold.lake.spark.options import Options, parse_options
 from retold.lake.spark.schema import spark_schema, wanted_of
+from retold.lake.spread import reunited
 
 
 class RetoldDataSource(DataSource):
@@ -55,7 +56,8 @@ class RetoldReader(DataSourceReader):
     def plan(self) -> Plan:
         """All that there is to read."""
         places = found(self.asked.paths, self.asked.label)
-        return planned(places.folders, self.asked.agents, places.disk, places.size_of)
+        plan = planned(places.folders, self.asked.agents, places.disk, places.size_of)
+        return reunited(plan, self.asked.together)
 
     def partitions(self) -> list[Bundle]:  # Spark takes nothing but a list
         """Return the jobs in bundles of bytes; there is always one, for what stood in the way of looking."""
