@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -13,7 +12,8 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
-from real_cli import UnavailableError, free_port, install_once
+from programs import installed_program
+from real_cli import UnavailableError, free_port
 
 VERSION = "20.26.1"
 START_SECONDS = 100
@@ -23,14 +23,7 @@ Json = dict[str, Any]
 
 def installed_phoenix(cache: Path) -> Path:
     """Return the program, in a virtual environment of its own: it needs much, and in versions of its own."""
-    folder = cache / f"phoenix-{VERSION}"
-    venv = folder / "venv"
-    made = (
-        f"import subprocess, sys; subprocess.run([sys.executable, '-m', 'venv', {str(venv)!r}], check=True)"
-    )
-    pip = f"subprocess.run([{str(venv / 'bin' / 'pip')!r}, 'install', '-q', sys.argv[1]], check=True)"
-    install_once(folder, (sys.executable, "-c", f"{made}; {pip}", f"arize-phoenix=={VERSION}"), {})
-    return venv / "bin" / "phoenix"
+    return installed_program(cache, "phoenix", "arize-phoenix", VERSION)
 
 
 class Phoenix:

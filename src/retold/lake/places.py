@@ -30,7 +30,7 @@ class Places(msgspec.Struct, frozen=True):
 
 
 def found(patterns: Sequence[str], label: str | None = None) -> Places:
-    """Look for the folders that patterns mean; raises ValueError for addresses of several file systems."""
+    """Look for the folders that patterns mean; raises ValueError where one means none, or may not be looked at."""
     remote = {pattern: _fixed(pattern) for pattern in patterns if is_address(pattern)}
     if not remote:
         return Places(labelled(map(_local, patterns), DISK, label))
@@ -40,8 +40,11 @@ def found(patterns: Sequence[str], label: str | None = None) -> Places:
     if os.sep != "/":
         raise ValueError("addresses of other file systems can be read on Linux and macOS alone")
     disk = RemoteDisk(remote[patterns[0]])
-    folders = labelled(map(shown_path, patterns), disk, label)
-    disk.know(str(folder) for _, folder in folders)
+    try:
+        folders = labelled(map(shown_path, patterns), disk, label)
+        disk.know(str(folder) for _, folder in folders)
+    except OSError as error:
+        raise ValueError(f"{', '.join(patterns)}: {error.strerror or error}") from None
     return Places(folders, disk)
 
 
@@ -51,15 +54,22 @@ def _local(pattern: str) -> str:
 
 
 def _fixed(pattern: str) -> str:
-    """Return as much of an address as holds for all that it means."""
-    parts = pattern.rstrip("/").split("/")
+    """Return as much of a path or an address as holds for all that it means."""
+    parts = pattern.replace(os.sep, "/").rstrip("/").split("/")
     magic = (place for place, part in enumerate(parts) if _MAGIC & set(part))
-    return "/".join(parts[: next(magic, len(parts))])
+    return "/".join(parts[: next(magic, len(parts))]) or os.sep
 
 
 def labelled(patterns: Iterable[str], disk: Disk, label: str | None) -> list[tuple[str | None, Path]]:
-    """Return the folders that patterns mean, each with its label: the one that is given, or its own."""
-    folders = dict.fromkeys(folder for pattern in patterns for folder in _matches(pattern, disk))
+    """Return the folders that patterns mean, each with its label: the one that is given, or its own.
+
+    Raises ValueError where it is not there: a slip in a path must not look like a home in which nothing was said.
+    """
+    folders: dict[Path, None] = {}
+    for pattern in patterns:
+        if not disk.is_folder(_fixed(pattern)):
+            raise ValueError(f"{pattern}: there is no such folder, or nobody may look at it")
+        folders |= dict.fromkeys(_matches(pattern, disk))
     return [(label or label_of(folder), folder) for folder in folders]
 
 

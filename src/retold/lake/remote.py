@@ -17,6 +17,8 @@ from retold.reading.disk import OpenFile
 
 SCHEMES = {"s3a": "s3", "s3n": "s3"}
 """How Hadoop names what Arrow names otherwise."""
+AT_ONCE = 16 << 20
+"""Bytes of a file that are fetched by one request."""
 LISTERS = 16
 """How many folders are listed at once: most of that time is waiting."""
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/]|/)")
@@ -46,21 +48,34 @@ class RemoteEntry(msgspec.Struct, frozen=True):
 
 
 class RemoteFile:
-    """An open file; whatever goes wrong with it is an OSError."""
+    """An open file; whatever goes wrong with it is an OSError.
 
-    __slots__ = ("_file", "modified_ns", "size")
+    One that is not large is fetched at once: whoever looks at its beginning reads the rest as well, and each request costs.
+    """
+
+    __slots__ = ("_file", "_place", "_whole", "modified_ns", "size")
 
     def __init__(self, file: Any, size: int, modified_ns: int) -> None:
         self._file, self.size, self.modified_ns = file, size, modified_ns
+        self._whole: bytes | None = None
+        self._place = 0
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes."""
-        data: bytes = _answered(self._file.read, size)
+        if self.size > AT_ONCE:
+            data: bytes = _answered(self._file.read, size)
+            return data
+        if self._whole is None:
+            self._whole = _answered(self._file.read)
+        data = self._whole[self._place : self._place + size]
+        self._place += len(data)
         return data
 
     def seek(self, offset: int, /) -> None:
         """Go on at a place."""
-        _answered(self._file.seek, offset)
+        self._place = offset
+        if self.size > AT_ONCE:
+            _answered(self._file.seek, offset)
 
     def status(self) -> tuple[int, int]:
         """Return size and time as they were: an object that is written anew is another one."""
@@ -92,6 +107,8 @@ class RemoteDisk:
         self._prefix: str = shown[: len(shown) - same]
         self._there: str = there[: len(there) - same]
         self._folders: dict[str, list[RemoteEntry]] = {}
+        self._looked: dict[str, RemoteEntry | None] = {}
+        """What single paths were found to be: each is asked for once."""
 
     def __reduce__(self) -> tuple[type["RemoteDisk"], tuple[str]]:
         return RemoteDisk, (self._address,)
@@ -147,8 +164,8 @@ class RemoteDisk:
     def _know(self, folder: str) -> None:
         try:
             found = _answered(self._files.get_file_info, fs.FileSelector(self._on(folder), recursive=True))
-        except OSError:
-            return  # it is told when the folder itself is asked for
+        except FileNotFoundError:
+            return  # some of the homes that a pattern means may not have it
         held: dict[str, list[RemoteEntry]] = {folder: []}
         for one in map(self._entry, found):
             if one.is_folder:
@@ -169,8 +186,10 @@ class RemoteDisk:
             return RemoteEntry(name, path, is_folder=True)
         if above in self._folders:
             return next((one for one in self._folders[above] if one.name == name), None)
-        (found,) = _answered(self._files.get_file_info, [self._on(path)])
-        return None if found.type == fs.FileType.NotFound else self._entry(found)
+        if path not in self._looked:
+            (found,) = _answered(self._files.get_file_info, [self._on(path)])
+            self._looked[path] = None if found.type == fs.FileType.NotFound else self._entry(found)
+        return self._looked[path]
 
     def _on(self, path: str) -> str:
         if "\0" in path:
