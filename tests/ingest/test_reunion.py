@@ -5,9 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from made_talks import FORMS, thread, turns, uuid
+from made_home import sha
+from made_talks import FORMS, ROOT, as_lines, at, thread, turns, uuid
 from persons import Json, Person
+from retold.archive.record import Record
+from retold.care.watch import Ear, Watch
 from retold.ingest import sync as syncing
+from retold.ingest.update import Task
+from retold.model.steps import UserPrompt
 
 NUMBER = 0x5EED0001
 
@@ -48,6 +53,93 @@ def test_a_copy_under_another_name_hides_nothing(ann: Person, form: str) -> None
     ann.age()
     ann.sync()
     assert (ann.sync()["read"], ann.sessions()) == (0, {key: session})
+
+
+def test_a_copy_that_says_the_same_adds_nothing_but_a_source(tmp_path: Path, form: str) -> None:
+    ann, ben = Person(tmp_path / "ann"), Person(tmp_path / "ben")
+    for person in (ann, ben):
+        FORMS[form].write(person.folder, NUMBER, turns("heron", "otter"))
+    set_aside(ann, form, "heron", "otter")
+    FORMS[form].write(ann.folder, NUMBER, turns("heron", "otter"))
+    without = ann.run("stats", "--by", "agent", "--json").objects
+    for person in (ann, ben):
+        person.sync()
+    ((_, told),), ((_, alone),) = ann.sessions().items(), ben.sessions().items()
+    assert (told["counts"], told["usage"]) == (alone["counts"], alone["usage"])
+    assert [entry["parts"] for entry in told["timeline"]] == [entry["parts"] for entry in alone["timeline"]]
+    assert (len(told["sources"]), len(alone["sources"])) == (2, 1)
+    assert [row["usage"] for row in without] == [alone["usage"]]
+
+
+def test_copies_of_one_name_in_many_folders_have_nothing_to_do_with_each_other(ann: Person) -> None:
+    for number in range(4):
+        for folder, form in (
+            (f".claude/projects/-p{number}", "claude"),
+            (f".gemini/tmp/p{number}/chats", "gemini-lines"),
+        ):
+            path = FORMS[form].write(ann.folder, NUMBER + (number << 28), turns("heron", "vole"))
+            (ann.folder / folder).mkdir(parents=True)
+            path.rename(ann.folder / folder / "backup.jsonl")
+            FORMS[form].write(ann.folder, NUMBER + (number << 28), turns("heron", "otter"))
+    ann.sync()
+    with Record(str(ann.archive)) as record:
+        held = dict(
+            record.rows("SELECT agent || cluster, count(*) FROM sources WHERE NOT is_beside GROUP BY 1")
+        )
+    assert set(held.values()) == {2}
+    assert len(held) == 8
+
+
+def test_a_subagent_that_comes_later_finds_its_parent(ann: Person) -> None:
+    set_aside(ann, "gemini-lines", "heron", "vole", "stoat")
+    path = FORMS["gemini-lines"].write(ann.folder, NUMBER, turns("heron", "otter"))
+    ann.sync()
+    (key,) = ann.rows()
+    head = {
+        "sessionId": "abcd1234",
+        "projectHash": sha(ROOT),
+        "startTime": at(30),
+        "lastUpdated": at(40),
+        "kind": "subagent",
+    }
+    said = {"id": "abcd1234-0001-u", "timestamp": at(31), "type": "user", "content": "asked lynx"}
+    below = path.parent / uuid(NUMBER) / "abcd1234.jsonl"
+    below.parent.mkdir()
+    below.write_text(as_lines([head, said]), encoding="utf-8")
+    ann.sync()
+    rows = ann.rows()
+    (child,) = rows.keys() - {key}
+    assert (rows[child]["parent"], rows[key]["children"]) == (key, [child])
+
+
+def test_what_a_new_copy_says_is_news(ann: Person, form: str) -> None:
+    FORMS[form].write(ann.folder, NUMBER, turns("heron"))
+    nothing = Ear(lambda: None, lambda _done, _size: None, lambda _: None, lambda _: None)
+    watch = Watch(Task(str(ann.archive), {"HOME": str(ann.folder)}), nothing)
+    watch.begin()
+    kept = set(ann.sources())
+    set_aside(ann, form, "heron", "vole")
+    FORMS[form].write(ann.folder, NUMBER, turns("heron"))
+    assert len(set(ann.sources()) - kept) == 1
+    told = [step.text for news in watch.look() for step in news.steps if isinstance(step, UserPrompt)]
+    assert told == ["asked vole"]
+
+
+def test_what_is_forgotten_before_they_are_one_leaves_nothing_behind(
+    ann: Person, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FORMS[form].write(ann.folder, NUMBER, turns("heron", "otter"))
+    ann.sync()
+    (key,) = ann.rows()
+    set_aside(ann, form, "heron", "vole")
+    FORMS[form].write(ann.folder, NUMBER, turns("heron", "otter"))
+    with monkeypatch.context() as patched:
+        patched.setattr(syncing._Sync, "_reunite", _stopped)  # noqa: SLF001 - the moment between
+        assert ann.run("sync").code == 130
+    assert ann.run("forget", key).code == 0
+    ann.sync()
+    with Record(str(ann.archive)) as record:
+        assert list(record.rows("SELECT count(*) FROM originals")) == [(0,)]
 
 
 def test_a_copy_that_comes_later_changes_neither_key_nor_words(ann: Person, form: str) -> None:

@@ -1,6 +1,7 @@
 """Clusters that turn out to hold one conversation, as where a file was renamed: from then on they are one, and read as one."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 import apsw
 
@@ -33,13 +34,14 @@ class Reunion:
         asked = "SELECT 1 FROM sources WHERE agent = ? AND cluster = ? AND NOT is_beside"
         return self._connection.execute(asked, (agent, known)).get is not None
 
-    def unite(self, agent: str, leader: str, other: str) -> None:
-        """Make two clusters one, to be read again: whoever ends us, the next sync does it."""
-        for table in ("sources", "sessions"):
-            asked = f"UPDATE {table} SET cluster = ? WHERE agent = ? AND cluster = ?"  # noqa: S608 - ours
-            self._connection.execute(asked, (leader, agent, other))
-        self._leaders[agent, other] = leader
-        self._waiting.discard((agent, other))
+    def unite(self, agent: str, leader: str, clusters: Iterable[str]) -> None:
+        """Make clusters one, to be read again: whoever ends us, the next sync does it."""
+        for other in {*clusters} - {leader}:
+            for table in ("sources", "sessions"):
+                asked = f"UPDATE {table} SET cluster = ? WHERE agent = ? AND cluster = ?"  # noqa: S608 - ours
+                self._connection.execute(asked, (leader, agent, other))
+            self._leaders[agent, other] = leader
+            self._waiting.discard((agent, other))
         self._waiting.add((agent, leader))
 
     def leave_unread(self, agent: str, cluster: str | None) -> None:

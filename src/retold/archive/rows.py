@@ -43,6 +43,8 @@ class Rows(msgspec.Struct):
     files: list[tuple[str, int]]
     """Those that calls were at work on, and how many calls were to change them."""
     requests: list[tuple[Any, ...]]
+    named_cluster: str | None = None
+    """The cluster of files that bear the names which the agent gives to those of this conversation."""
 
 
 def name_of(*words: str | None) -> int:
@@ -51,7 +53,14 @@ def name_of(*words: str | None) -> int:
     return int.from_bytes(blake2b(told, digest_size=_DIGITS).digest(), "big", signed=True)
 
 
-def rows_of(session: Session, name: int, stamp: bytes, cluster: str | None, sources: Sequence[str]) -> Rows:
+def rows_of(  # noqa: PLR0913 - all that is kept of a session
+    session: Session,
+    name: int,
+    stamp: bytes,
+    cluster: str | None,
+    sources: Sequence[str],
+    named_cluster: str | None = None,
+) -> Rows:
     """Return the rows of a session in its full view."""
     bare = msgspec.structs.replace(session, timeline=())
     return Rows(
@@ -65,6 +74,7 @@ def rows_of(session: Session, name: int, stamp: bytes, cluster: str | None, sour
         list(_calls(session)),
         sorted((path, times) for path, times in _files(session).items() if path.isprintable()),
         list(_requests(session)),
+        named_cluster,
     )
 
 

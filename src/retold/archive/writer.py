@@ -174,8 +174,7 @@ class Writer:
             self._remove_derived(number)
         self.touched.add(number)
         self.fresh.add(number)
-        sources = self._source_ids(session.agent, rows.sources)
-        many(_ROW.format("session_sources", "?"), [(number, source) for source in sources])
+        self._put_sources(number, rows)
         many(_ROW.format("models", "?"), [(number, as_text(model)) for model in session.models])
         many(_ROW.format("messages", ", ".join("?" * 10)), [(number, *row) for row in rows.messages])
         many(_ROW.format("tool_calls", ", ".join("?" * 8)), [(number, *row) for row in rows.calls])
@@ -197,10 +196,20 @@ class Writer:
         """Tell whether files of another cluster have more of a conversation: then it is not told by these alone."""
         agent, told = rows.session.agent, self.reunion.leader(rows.session.agent, rows.cluster)
         if self.reunion.is_due(agent, known, told):
-            self.reunion.unite(agent, str(known), str(told))
+            # Files that are yet to come bear the name that the agent gives them, and so go to its cluster.
+            leader = self.reunion.leader(agent, rows.named_cluster) or str(known)
+            self.reunion.unite(agent, leader, (str(known), str(told)))
             self._unnamed |= {number} & self._born
-            return True
-        return self.reunion.is_waiting(agent, told)
+        elif not self.reunion.is_waiting(agent, told):
+            return False
+        # Whoever forgets it meanwhile forgets these files as well.
+        self._put_sources(number, rows)
+        return True
+
+    def _put_sources(self, number: int, rows: Rows) -> None:
+        sources = self._source_ids(rows.session.agent, rows.sources)
+        told = [(number, source) for source in sources]
+        self._connection.executemany(_ROW.format("session_sources", "?"), told)
 
     def _values(self, rows: Rows, key: str) -> tuple[object, ...]:
         session = rows.session

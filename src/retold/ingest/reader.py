@@ -66,7 +66,7 @@ class Reader:
                 continue
             stamp = stamp_of(told)
             paths = sorted({str(reading.source.path) for reading in told})
-            kept.append(rows_of(whole, name, stamp, job.cluster, paths))
+            kept.append(rows_of(whole, name, stamp, job.cluster, paths, _named_cluster(agent, whole)))
             wanted.append((whole, name, stamp, case.contents(told)))
         # A session that is left may be named by another, and is not when that one is read from the archive.
         is_long = not left and _size(readings) >= stretches.LONG
@@ -74,6 +74,13 @@ class Reader:
         files, roots = list(case.files()), dict(self._atlas.proven)
         problems = case.unopened()
         return Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left, problems=problems), indexed
+
+
+def _named_cluster(agent: Agent, session: Session) -> str | None:
+    """Return the cluster of the files of a conversation that bear the names which its agent gives them."""
+    if session.native_id is None or session.kind not in ("main", "fork"):
+        return None
+    return agent.cluster_of(session.native_id)
 
 
 def index_entry(

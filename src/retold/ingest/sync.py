@@ -67,7 +67,7 @@ class _Sync:
         self._answers: dict[str, list[Answer]] = {}
         self._limits: dict[str, list[tuple[str, Limit]]] = {}
         """By agent: its own homes, and how long it keeps sessions there."""
-        self._problems: defaultdict[str, list[Problem]] = defaultdict(list)
+        self._problems: defaultdict[str, dict[Problem, None]] = defaultdict(dict)
         generation = record.fact("generation")
         self._is_behind = any(shard.generation() != generation for shard in self._shards)
         """Whether the last sync did not get to its end, or the index is not what it left."""
@@ -172,8 +172,6 @@ class _Sync:
         """Read as one what turned out to be of one conversation; each time there are fewer clusters."""
         while waiting := self._writer.reunion.taken():
             again = [one.again(self._record, waiting.get(one.found.agent.NAME, ())) for one in work]
-            for one in again:
-                self._tell_stale(self._record, one.found.agent.NAME, one.clusters)
             self._read([job for one in again for job in one.jobs()], make)
 
     def _read(self, jobs: Sequence[tuple[Job, int]], make: Callable[[Record], Reader]) -> None:
@@ -205,8 +203,7 @@ class _Sync:
         for parcel in parcels:
             self._writer.begin()
             self._writer.put(parcel)
-            known = self._problems[parcel.agent]
-            known += [problem for problem in parcel.problems if problem not in known]
+            self._problems[parcel.agent] |= dict.fromkeys(parcel.problems)
             done += sum(held.size for held in parcel.files)
             if size:
                 self._tell(done, size)

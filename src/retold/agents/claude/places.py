@@ -93,7 +93,13 @@ def _transcripts(project: Path, home: Home) -> Iterator[Source | Problem]:
             folder = Path(entry.path) / _SUBAGENTS
             yield from () if home.disk.is_link(str(folder)) else _subagents(folder, home, entry.name)
         elif entry.name.endswith(_ENDING) and entry.is_file(follow_symlinks=False):
-            yield Source(Path(entry.path), home, printable(_stem(entry.name)))
+            yield Source(Path(entry.path), home, _cluster(entry.path, _stem(entry.name)))
+
+
+def _cluster(path: str, name: str) -> str:
+    """Return the id that a transcript, or that of a subagent, is named by; what is named otherwise stands alone."""
+    is_named = is_session_id(name) or name.startswith(_AGENT)
+    return cluster_of(name) if is_named else printable(path)
 
 
 def _subagents(folder: Path, home: Home, session: str, depth: int = 0) -> Iterator[Source | Problem]:

@@ -41,6 +41,11 @@ class Name(msgspec.Struct, frozen=True):
     rollout: str
     """The thread's own id, except for what was written after going back."""
 
+    @property
+    def is_first(self) -> bool:
+        """Whether it was not written after going back."""
+        return self.rollout == self.thread
+
 
 def name_of(path: Path) -> Name | None:
     """Return what a file's name says; None where it is named otherwise."""

@@ -16,7 +16,7 @@ from retold.agents.codex.items import item
 from retold.agents.codex.metas import is_subagent
 from retold.agents.codex.raw import ITEM_TYPES, Record, text_or_none
 from retold.agents.codex.state import Handler, State
-from retold.agents.codex.tokens import record
+from retold.agents.codex.tokens import name_thread, record
 from retold.agents.codex.turns import meet_turn
 from retold.model.entries import Event
 from retold.model.parts import Opaque
@@ -167,6 +167,7 @@ def meet_session(state: State, payload: Record, at: datetime | None) -> None:
         state.copied_from = None if has_base else text_or_none(payload.get("forked_from_id"))
         state.is_copying = state.copied_from is not None
         state.meter.starts_from_last = has_base
+        name_thread(state.meter, text_or_none(payload.get("id")))
         return
     if state.records == _SECOND and payload.get("id") != state.meta.get("id"):
         state.copied_from = text_or_none(payload.get("id"))

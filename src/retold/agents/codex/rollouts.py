@@ -37,15 +37,16 @@ class Rollout(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str | None:
-        """The id of this file among those of its thread."""
-        return self.name.rollout if self.name else self.thread
+        """The id of this file among those of its thread: the thread's, unless it was written after going back."""
+        return self.thread if self.name is None or self.name.is_first else self.name.rollout
 
 
 def new_state(source: Source, pointer: str = "") -> State:
     """Return the state of a file of which nothing was read."""
     name = name_of(source.path)
     rollout = name.rollout if name else source.path.name.partition(".")[0]
-    return State(Notes(source.shown, pointer), Meter(rollout, f"{rollout}/1"))
+    is_of_thread = name is not None and name.is_first
+    return State(Notes(source.shown, pointer), Meter(rollout, f"{rollout}/1", is_of_thread))
 
 
 def read_lines(source: Source, file: LineFile, known: Rollout | None) -> Rollout:

@@ -63,6 +63,8 @@ class Meter(msgspec.Struct):
     rollout: str
     """The id under which responses are numbered that have none of their own."""
     response: str
+    is_of_thread: bool = False
+    """Whether that is the id of the thread: the file itself tells it better than its name, which may be a copy's."""
     totals: Figures | None = None
     is_unset: bool = False
     """Whether nothing was counted when it was last told: up to 0.60 a resume begins the total anew."""

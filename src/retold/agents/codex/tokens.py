@@ -104,6 +104,12 @@ def break_off(state: State) -> None:
         _turn_to_next(state.meter, [])
 
 
+def name_thread(meter: Meter, thread: str | None) -> None:
+    """Number responses by the id of the thread, as its file tells it."""
+    if meter.is_of_thread and thread is not None:
+        meter.rollout, meter.response = thread, f"{thread}/{meter.count + 1}"
+
+
 def _turn_to_next(meter: Meter, begun: list[int]) -> None:
     meter.open = begun
     meter.count += 1

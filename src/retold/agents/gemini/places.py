@@ -169,13 +169,13 @@ def _files(folder: Path, home: Home, cluster: str | None = None) -> Iterator[Sou
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_file(follow_symlinks=False) and _SESSION_MATERIAL.fullmatch(entry.name):
-            yield Source(Path(entry.path), home, cluster or _cluster(stem(entry.name)))
+            yield Source(Path(entry.path), home, cluster or _cluster(folder, stem(entry.name)))
 
 
-def _cluster(name: str) -> str:
-    """Return the begin of the id that ends a session's name; what is named otherwise stands alone."""
+def _cluster(folder: Path, name: str) -> str:
+    """Return the begin of the id that ends a session's name; what is named otherwise stands alone in its folder."""
     match = _SESSION_NAME.fullmatch(name)
-    return cluster_of(match[1]) if match else name
+    return cluster_of(match[1]) if match else printable(str(folder / name))
 
 
 def cluster_of(native_id: str) -> str:
