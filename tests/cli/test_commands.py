@@ -161,3 +161,11 @@ def test_text_for_people_and_records_are_harmless() -> None:
     console.tell("\x1b[2J")
     assert out.getvalue() == 'a␛b␇c␡d\ufffde\ufffdf\tg\n{"x":"\\u007f\\u009b"}\n'
     assert err.getvalue() == "␛[2J\n"
+
+
+def test_whoever_closed_stdout_is_no_bug_of_ours(tmp_path: Path) -> None:
+    command = ["sh", "-c", f'"{sys.executable}" -m retold list --json >&-']
+    env = {**os.environ, "HOME": str(tmp_path), "RETOLD_HOME": str(tmp_path / "retold")}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1, done  # nothing found
+    assert "Traceback" not in done.stderr

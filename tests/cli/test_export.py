@@ -2,6 +2,8 @@
 
 import json
 import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from made_home import MadeHome, call, gemini, user
 from made_pages import PIXEL
 from persons import Json, Person, is_root
 from retold.cli.main import main
+from retold.export.files import to_file
 from retold.export.formats import FORMATS
 from retold.export.naming import file_name
 from retold.model.wire import decode_session
@@ -275,3 +278,24 @@ def test_subagents_come_with_their_conversation(home: MadeHome) -> None:
         assert done.code == 0, (name, done.err)
         assert KEY not in str(done.out)
         assert ("Found" in str(done.out)) == (name not in ALONE), name
+
+
+def test_a_report_of_nothing_that_was_taken_out_is_refused(ann: Person, tmp_path: Path) -> None:
+    done = ann.run("export", "--all", "--format", "jsonl", "--no-redact", "--report", str(tmp_path / "r"))
+    assert (done.code, done.out) == (2, "")
+    assert "--no-redact takes nothing out" in done.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
+def test_what_is_no_file_is_written_to_and_a_link_stays_one(tmp_path: Path) -> None:
+    pipe, link, kept = tmp_path / "pipe", tmp_path / "link", tmp_path / "kept"
+    os.mkfifo(pipe)
+    link.symlink_to(kept)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        assert to_file(str(pipe), [b"heron", b"otter"]) == 10
+        assert read.result(10) == b"heronotter"
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert to_file(str(link), [b"vole"]) == 4
+    assert link.is_symlink()
+    assert (kept.read_bytes(), stat.S_IMODE(kept.stat().st_mode)) == (b"vole", 0o600)

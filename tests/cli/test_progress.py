@@ -3,6 +3,7 @@
 import io
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from made_talks import FORMS, turns
 from persons import Person
 from retold.cli.console import Console
-from retold.cli.syncing import run_sync
+from retold.cli.syncing import Progress, run_sync
 
 
 class Terminal(io.StringIO):
@@ -34,3 +35,19 @@ def test_a_bar_is_drawn_on_a_terminal_and_wiped_at_the_end(
         return
     assert re.search("reading █+░* 0 of 0 MB", err.getvalue())
     assert err.getvalue().endswith("\r\x1b[K")
+
+
+@pytest.mark.parametrize("columns", [20, 40, 80])
+def test_a_bar_stays_on_its_line(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    err = Terminal()
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stderr", err)
+    for is_of_bytes in (True, False):
+        progress = Progress(Console(os.environ, err=err), is_of_bytes=is_of_bytes)
+        monkeypatch.setattr(progress, "_began", time.monotonic() - 100)
+        progress.show(12_000_000, 570_000_000)
+    lines = [line.removeprefix("\x1b[K") for line in err.getvalue().split("\r") if line]
+    assert all(0 < len(line) < columns for line in lines)
+    if columns == 80:
+        assert " 12 of 570 MB, " in lines[0]
+        assert " 12,000,000 of 570,000,000, " in lines[1]

@@ -329,3 +329,30 @@ def test_an_archive_that_began_with_an_import_says_that_nobody_read_ones_own_hom
     assert "your own homes were never read" in person.run("doctor").out
     person.sync()
     assert "never read" not in person.run("list").err
+
+
+def test_a_file_that_is_no_archive_makes_none(tmp_path: Path) -> None:
+    person = Person(tmp_path / "eve")
+    (tmp_path / "other.db").write_bytes(b"nothing of ours" * 100)
+    assert person.run("import", str(tmp_path / "other.db")).code == 1
+    assert not (person.archive / "archive.db").exists()
+
+
+def test_an_import_that_was_stopped_is_completed_and_counted(
+    tmp_path: Path, ben: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = Person(tmp_path / "eve")
+    count = len(ben.rows())
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("retold.ingest.importing.brought_up", stopped)
+        assert person.run("import", str(ben.archive)).code == 130
+    done = person.run("import", "--json", str(ben.archive)).objects[0]
+    assert count > 0
+    assert (done["completed"], done["new_sessions"], done["unchanged"]) == (count, 0, count)
+    assert len(person.rows()) == count
+    again = person.run("import", str(ben.archive))
+    assert "stopped" not in again.err

@@ -354,3 +354,19 @@ def test_what_a_copied_message_took_is_counted_as_a_report_counts_it(tmp_path: P
     (asked,) = person.run("sql", "--json", "SELECT sum(total_tokens) AS tokens FROM requests").objects
     (found,) = answers(tmp_path / "lake", "SELECT sum(total_tokens)::BIGINT AS tokens FROM requests")
     assert report["usage"]["total"] == asked["tokens"] == found["tokens"]
+
+
+def test_what_is_forgotten_goes_also_where_nothing_else_was_chosen(ann: Person, tmp_path: Path) -> None:
+    chosen = ("--project", "almanac")
+    exported(ann, tmp_path / "lake", *chosen)
+    assert objects(tmp_path / "lake", "sessions")
+    assert ann.run("forget", "--project", "almanac").code == 0
+    assert " removed" in exported(ann, tmp_path / "lake", *chosen)
+    assert list((tmp_path / "lake").rglob("*.parquet")) == []
+
+
+def test_nothing_is_made_of_nothing(tmp_path: Path) -> None:
+    person = Person(tmp_path / "eve")
+    done = person.run("export", "--all", "--format", "parquet", "-o", str(tmp_path / "lake"))
+    assert (done.code, (tmp_path / "lake").exists()) == (1, False)
+    assert done.err.endswith("retold: no sessions found\n")

@@ -95,7 +95,9 @@ class Answer:
         return next(self._cursor, None)
 
     def _ask(self) -> None:
-        if "\0" in self._query or len(self._query.encode()) > LONGEST_QUERY:
+        if "\0" in self._query:
+            raise Faulty("a query is text, and has no NUL in it")
+        if len(self._query.encode()) > LONGEST_QUERY:
             raise Faulty(f"a query is text of at most {LONGEST_QUERY:,} bytes")
         make_views(self._connection, self._guard.mark, self._query)
         put_under_guard(self._connection, self._guard)

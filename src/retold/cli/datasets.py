@@ -33,6 +33,13 @@ def unclear(options: Namespace) -> str | None:
     return None
 
 
+def is_dataset(folder: str) -> bool:
+    """Tell whether a dataset is there already: nothing may be all that is left of it."""
+    from retold.lake.manifest import NAME
+
+    return os.path.isfile(os.path.join(folder, NAME))
+
+
 def refused_agents(options: Namespace) -> tuple[str, ...]:
     """Return the agents of which everything is exported: files of theirs that hold no session are told of as well."""
     from retold.agents import NAMES
@@ -63,7 +70,7 @@ class DatasetExport:
         if not options.no_redact:
             redactor = Redactor(keep_attachments=options.images, home=os.path.expanduser("~"))
         choice = Choice(frozenset(keys), frozenset(refused))
-        progress = Progress(self._console)
+        progress = Progress(self._console, is_of_bytes=False)
         try:
             dataset = Dataset(self._record, choice, redactor, __version__)
             with Folder(options.output) as folder:

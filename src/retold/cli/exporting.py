@@ -101,7 +101,7 @@ class Export:
 
     def _tellings(self, keys: Sequence[str]) -> Iterator[Telling]:
         """Yield the conversations; how far it is, is told on a terminal."""
-        progress = Progress(self._console)
+        progress = Progress(self._console, is_of_bytes=False)
         rounds = 1 if self._redactor is None or len(keys) == 1 else 2
         if rounds > 1:
             # What only a later one gives away must not stand in an earlier one.

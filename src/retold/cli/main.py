@@ -68,6 +68,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(given: list[str]) -> int:
     from retold.cli.console import Console
 
+    for closed in ("stdout", "stderr"):
+        if getattr(sys, closed) is None:  # by whoever called us: what is said goes nowhere
+            setattr(sys, closed, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - until we end
     name, options = _asked(given) if given else (FRONT, None)
     for stream in (
         sys.stdout,

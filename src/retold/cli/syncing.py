@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from retold.cli.console import terminal_columns
 from retold.ingest.config import keep_home, read_config
 from retold.ingest.home import retold_home
 from retold.ingest.update import Task, update
@@ -90,11 +91,12 @@ def _counted(number: int, what: str) -> str:
 
 
 class Progress:
-    """How far the reading is: a bar on a terminal, nothing elsewhere."""
+    """How far it is: a bar on a terminal, nothing elsewhere."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, is_of_bytes: bool = True) -> None:
+        """Take whether what is done is told in bytes, or counted."""
         self._console, self._is_shown, self._shown_at = console, sys.stderr.isatty(), 0.0
-        self._began = time.monotonic()
+        self._is_of_bytes, self._began = is_of_bytes, time.monotonic()
 
     def tell_wait(self) -> None:
         """Tell that another has the archive."""
@@ -118,8 +120,12 @@ class Progress:
         part = min(done / size, 1.0)
         full = round(part * BAR)
         left = (now - self._began) * (1 - part) / part if part else 0.0
-        told = f"reading {'█' * full}{'░' * (BAR - full)} {done / 1e6:,.0f} of {size / 1e6:,.0f} MB"
-        self._console.err.write(f"\r\x1b[K{told}, {left:.0f} s left" if left >= 1 else f"\r\x1b[K{told}")
+        sizes = f"{done / 1e6:,.0f} of {size / 1e6:,.0f} MB" if self._is_of_bytes else f"{done:,} of {size:,}"
+        told = f"reading {'█' * full}{'░' * (BAR - full)} {sizes}"
+        told += f", {left:.0f} s left" if left >= 1 else ""
+        # What does not fit would go on in the next line, and could not be wiped.
+        columns = terminal_columns(os.environ, self._console.err)
+        self._console.err.write(f"\r\x1b[K{told[: columns - 1]}")
         self._console.err.flush()
 
     def end(self) -> None:

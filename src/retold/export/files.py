@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 
 def to_file(path: str, pieces: Iterable[bytes]) -> int:
-    """Write a file in place of one that may be there; return its size."""
+    """Write a file in place of one that may be there; return its size.
+
+    A link stays one, and what is no file of a disk, a pipe or a terminal, is written to as it is.
+    """
+    path = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as there:
+            return sum(map(there.write, pieces))
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, mode=0o700, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=folder, prefix=".retold-")  # owner-only from the start

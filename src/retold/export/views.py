@@ -34,7 +34,7 @@ def column_rows(view: str) -> Iterator[Sequence[Any]]:
     """Yield headings, and a row for each column of a view."""
     yield ("view", "column", "type", "nullable", "meaning")
     for column in columns_of(view):
-        yield (view, column.name, KINDS[column.type], column.is_nullable, column.doc)
+        yield (view, column.name, KINDS[column.type], int(column.is_nullable), column.doc)
 
 
 def view_lines(width: int) -> Iterator[str]:
@@ -44,7 +44,9 @@ def view_lines(width: int) -> Iterator[str]:
 
 def column_lines(view: str, width: int) -> Iterator[str]:
     """Yield the columns of a view, and what each means."""
-    yield doc_of(view)
+    from textwrap import wrap  # noqa: PLC0415 - a query does without
+
+    yield from wrap(doc_of(view), max(20, width))
     yield ""
     told = [(column.name, f"{KINDS[column.type]}: {column.doc}") for column in columns_of(view)]
     yield from _listed(told, width)

@@ -56,6 +56,8 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: int
     left: int
     """Forgotten here, or of a project of which nothing is kept."""
+    completed: int
+    """New by what an import before had taken, and was stopped before it read that."""
     files: int
     titles: int
     tags: int
@@ -77,23 +79,32 @@ def import_archive(asked: Import, tells: Tells) -> Imported:
     """Merge another's archive into one's own; raises NoArchive for a file that is none, Stopped for what stops us."""
     began = time.perf_counter()
     with ExitStack() as stack:
-        record = stack.enter_context(_own(asked, tells, stack))
+        if not asked.is_trial:
+            stack.enter_context(Lock(asked.folder, tells.wait))
+            sweep(asked.folder)
         foreign = Foreign(*stack.enter_context(opened(asked.file, asked.folder)))
+        record = stack.enter_context(_own(asked, stack))
+        # What an import before was stopped at is here, and yet to be read: only then can be told what is new.
+        completed = 0 if asked.is_trial else _read(record, asked, tells)
         one = _Import(record, foreign, asked)
         if not asked.is_trial:
             one.take()
-            if record.fact(UNREAD) is not None:
-                order = Order(asked.folder, "", {}, excluded=tuple(asked.excluded), is_kept_only=True)
-                brought_up(record, order, tells.progress, tells.damage)
+            _read(record, asked, tells)
             one.write_by_hand()
-        return one.told(time.perf_counter() - began)
+        return one.told(completed, time.perf_counter() - began)
 
 
-def _own(asked: Import, tells: Tells, stack: ExitStack) -> Record:
+def _read(record: Record, asked: Import, tells: Tells) -> int:
+    """Read what was taken and is not read yet; return how many sessions are new by that."""
+    if record.fact(UNREAD) is None:
+        return 0
+    order = Order(asked.folder, "", {}, excluded=tuple(asked.excluded), is_kept_only=True)
+    return brought_up(record, order, tells.progress, tells.damage).coverage.new_sessions
+
+
+def _own(asked: Import, stack: ExitStack) -> Record:
     """Return one's own archive; where nothing is to be written and there is none, an empty one that goes again."""
     if not asked.is_trial:
-        stack.enter_context(Lock(asked.folder, tells.wait))
-        sweep(asked.folder)
         return Record(asked.folder, can_write=True)
     if exists(asked.folder):
         return Record(asked.folder)
@@ -200,7 +211,7 @@ class _Import:
             with self._record.connection:
                 put_hand(self._record, self._titles, self._tags)
 
-    def told(self, seconds: float) -> Imported:
+    def told(self, completed: int, seconds: float) -> Imported:
         """Return what came of it."""
 
         def count(names: Iterable[set[int]]) -> int:
@@ -211,6 +222,7 @@ class _Import:
             merged=count(one.merged for one in self._chosen),
             unchanged=count(one.unchanged for one in self._chosen),
             left=count(one.left for one in self._chosen),
+            completed=completed,
             files=sum(len(one.takings) for one in self._chosen),
             titles=len(self._titles),
             tags=len(self._tags),

@@ -30,7 +30,7 @@ class Places(msgspec.Struct, frozen=True):
 
 
 def found(patterns: Sequence[str], label: str | None = None) -> Places:
-    """Look for the folders that patterns mean; raises ValueError where one means none, or may not be looked at."""
+    """Look for the folders that patterns mean; raises ValueError where one means none, or nobody may look."""
     remote = {pattern: _fixed(pattern) for pattern in patterns if is_address(pattern)}
     if not remote:
         return Places(labelled(map(_local, patterns), DISK, label))
@@ -54,22 +54,23 @@ def _local(pattern: str) -> str:
 
 
 def _fixed(pattern: str) -> str:
-    """Return as much of a path or an address as holds for all that it means."""
-    parts = pattern.replace(os.sep, "/").rstrip("/").split("/")
+    """Return as much of an address as holds for all that it means."""
+    parts = pattern.rstrip("/").split("/")
     magic = (place for place, part in enumerate(parts) if _MAGIC & set(part))
-    return "/".join(parts[: next(magic, len(parts))]) or os.sep
+    return "/".join(parts[: next(magic, len(parts))])
 
 
 def labelled(patterns: Iterable[str], disk: Disk, label: str | None) -> list[tuple[str | None, Path]]:
     """Return the folders that patterns mean, each with its label: the one that is given, or its own.
 
-    Raises ValueError where it is not there: a slip in a path must not look like a home in which nothing was said.
+    Raises ValueError for one that means none: a slip in a path must not look like a home in which nothing was said.
     """
     folders: dict[Path, None] = {}
     for pattern in patterns:
-        if not disk.is_folder(_fixed(pattern)):
+        meant = list(_matches(pattern, disk))
+        if not any(disk.is_folder(str(folder)) for folder in meant):
             raise ValueError(f"{pattern}: there is no such folder, or nobody may look at it")
-        folders |= dict.fromkeys(_matches(pattern, disk))
+        folders |= dict.fromkeys(meant)
     return [(label or label_of(folder), folder) for folder in folders]
 
 

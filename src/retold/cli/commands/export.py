@@ -66,6 +66,9 @@ def run(options: Namespace, console: Console) -> int:
     if not (options.sessions or options.all or any(getattr(options, name) is not None for name in FILTERS)):
         console.tell("retold: name a session or a filter, or --all")
         return 2
+    if options.no_redact and options.report is not None:
+        console.tell("retold: --report tells what was taken out, and --no-redact takes nothing out")
+        return 2
     if options.templates is not None and not os.path.isdir(options.templates):
         console.tell(f"retold: {options.templates}: no such folder")
         return 2
@@ -77,7 +80,7 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _dataset(options: Namespace, console: Console) -> int:
-    from retold.cli.datasets import DatasetExport, refused_agents, unclear
+    from retold.cli.datasets import DatasetExport, is_dataset, refused_agents, unclear
 
     if (told := unclear(options)) is not None:
         console.tell(f"retold: {told}")
@@ -86,6 +89,9 @@ def _dataset(options: Namespace, console: Console) -> int:
         keys = _chosen(record, options, console, every_kind=True)
         if isinstance(keys, int):
             return keys
+        if not keys and not is_dataset(options.output):
+            console.tell("retold: no sessions found")
+            return 1
         return DatasetExport(record, options, console).run(keys, refused_agents(options))
 
 
@@ -105,7 +111,7 @@ def _chosen(
     if not options.sessions:
         wanted = add_filters(Wanted(), options)
         keys = [key for key, _ in titled(record, wanted)] if every_kind else listed_keys(record, wanted)
-    if not keys and not (every_kind and options.all):  # of a dataset, all that is left may be nothing
+    if not keys and not every_kind:
         console.tell("retold: no sessions found")
         return 1
     return list(dict.fromkeys(keys))

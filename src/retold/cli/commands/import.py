@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from retold.cli.console import Console
     from retold.ingest.importing import Imported
 
-COUNTS = ("new_sessions", "merged", "unchanged", "left", "files", "titles", "tags")
+COUNTS = ("new_sessions", "merged", "unchanged", "left", "completed", "files", "titles", "tags")
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -78,6 +78,8 @@ def imported_line(found: Imported, *, is_trial: bool) -> str:
         f"{found.merged:,} with more than before",
         f"{found.unchanged:,} already here",
     ]
+    if found.completed:
+        told.insert(0, f"{found.completed:,} of an import that was stopped")
     if found.left:
         told.append(f"{found.left:,} left out: forgotten here, or of an excluded project")
     taken = [

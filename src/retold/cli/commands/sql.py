@@ -69,6 +69,7 @@ def _listed(view: str, form: str, console: Console) -> int:
     from retold.export.answer import csv_line, json_line
     from retold.export.views import column_lines, column_rows, view_lines, view_rows
 
+    view = view.lower()
     if view and view not in VIEWS:
         console.tell(f"retold: no view {view}: there are {', '.join(VIEWS)}")
         return _WRONG
