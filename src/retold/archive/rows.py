@@ -72,7 +72,7 @@ def rows_of(  # noqa: PLR0913 - all that is kept of a session
         tuple(sources),
         [_message(seq, entry) for seq, entry in enumerate(session.timeline)],
         list(_calls(session)),
-        sorted((path, times) for path, times in _files(session).items() if path.isprintable()),
+        sorted(_files(session).items()),
         list(_requests(session)),
         named_cluster,
     )

@@ -17,12 +17,18 @@ _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move t
 PATCH = "*** Begin Patch"
 _WORD = re.compile(r"(?<![\w:/.])[~\w.@+-]*[/\\][\w.@+~/\\-]*\w|(?<![\w/.])[\w-]+\.[A-Za-z]\w{0,7}\b")
 """A word of a command that may be a path: with a separator in it, or an ending."""
+_NO_PATH = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+"""What is in no name that a person gives a file: lines of a text, and halves of characters. Any other space is in some."""
 _LONGEST = 1_000
 _MOST = 50
 
 
 def touched(call: ToolCall) -> Iterator[str]:
     """Yield the paths that a call names, as it names them."""
+    return (path for path in _named(call) if _NO_PATH.search(path) is None)
+
+
+def _named(call: ToolCall) -> Iterator[str]:
     for name, value in call.arguments.items():
         if name in NAMES:
             yield from _paths(value)

@@ -13,17 +13,16 @@ def rows(told: Told) -> Iterator[tuple[object, ...]]:
     """Yield a row for each file that a call names, however often it does."""
     for seq, place, message, call in calls_in(told):
         for path in dict.fromkeys(touched(call)):
-            if path.isprintable():
-                yield (
-                    seq,
-                    place,
-                    call.id,
-                    path,
-                    in_project(path, told.session.project.root),
-                    call.canonical,
-                    call.canonical in CHANGING,
-                    call.status,
-                    call.at or message.at,
-                    message.fate,
-                    message.own,
-                )
+            yield (
+                seq,
+                place,
+                call.id,
+                path,
+                in_project(path, told.session.project.root),
+                call.canonical,
+                call.canonical in CHANGING,
+                call.status,
+                call.at or message.at,
+                message.fate,
+                message.own,
+            )
