@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import duckdb
 
+from real_cli import UnavailableError
+
 ROOT = Path(__file__).resolve().parents[1]
 _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MOST_SECONDS = 600
@@ -30,7 +32,10 @@ def blocks(page: str) -> list[Block]:
 
 
 def followed(page: str, folder: Path, env: Mapping[str, str]) -> Iterator[list[tuple[Any, ...]]]:
-    """Follow a page in a folder; yield the rows that each of its questions gives."""
+    """Follow a page in a folder; yield the rows that each of its questions gives.
+
+    What it activates stays so: `venv` in that folder. Raises UnavailableError where pip cannot install.
+    """
     for block in blocks(page):
         if block.file:
             (folder / block.file).write_text(block.text, encoding="utf-8")
@@ -41,17 +46,19 @@ def followed(page: str, folder: Path, env: Mapping[str, str]) -> Iterator[list[t
 
 
 def _run(text: str, folder: Path, env: Mapping[str, str]) -> None:
-    bin_folder = str(Path(sys.executable).parent)
-    path = os.pathsep.join((bin_folder, os.environ["PATH"]))
+    programs = (folder / "venv" / "bin", Path(sys.executable).parent)
+    path = os.pathsep.join((*map(str, programs), os.environ["PATH"]))
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", text],
         cwd=folder,
-        env={**os.environ, **env, "PATH": path},
+        env={**os.environ, "RETOLD": str(ROOT), **env, "PATH": path},
         capture_output=True,
         text=True,
         timeout=_MOST_SECONDS,
         check=False,
     )
+    if done.returncode and "pip install" in text:
+        raise UnavailableError(f"pip could not install: {done.stderr.strip()}")
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from conftest import available
 from lakes import archived, totals
 from told_pages import followed
 
@@ -21,7 +22,9 @@ def test_a_bucket_of_homes_becomes_a_chart(tmp_path: Path) -> None:
         "RETOLD_HOME": str(tmp_path / "retold"),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    answers = list(followed("scale.md", folder, env))
+    with available():
+        answers = list(followed("scale.md", folder, env))
+    assert (folder / "venv" / "bin" / "retold").is_file(), "all of it ran with what the page installs"
     assert len(answers) == 5
     assert all(answers)
     homes = [(home.name, home) for home in sorted((folder / "bucket" / "homes").iterdir())]
