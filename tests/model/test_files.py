@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from retold.model.files import touched
-from retold.model.parts import ToolCall
+from retold.model.parts import Canonical, ToolCall
 
 
-def named(canonical: str, **arguments: Any) -> list[str]:
+def named(canonical: Canonical, **arguments: Any) -> list[str]:
     return list(
         touched(ToolCall("c", "t", canonical, "Other", arguments, "success", None, None, None, None, None))
     )
