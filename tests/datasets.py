@@ -39,6 +39,14 @@ def lake_home(folder: Path) -> MadeHome:
     return home
 
 
+def archived_person(folder: Path) -> Person:
+    """Return somebody who has such a home, and an archive of it."""
+    lake_home(folder)
+    person = Person(folder)
+    person.sync()
+    return person
+
+
 def home_again(folder: Path) -> MadeHome:
     """Return a home that was made before, to put more into it."""
     home = MadeHome.__new__(MadeHome)

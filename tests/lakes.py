@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ledgers import homes_in, laid_out
+from made_talks import FORMS, turns
 from retold.archive.record import Record
 from retold.ingest.retell import retold
 from retold.lake.job import planned
@@ -98,6 +99,15 @@ def _order(row: Row) -> tuple[str, str, str]:
 def bag(rows: Iterable[Row], without: Collection[str]) -> Counter[str]:
     """Return rows in no order, without some of their columns."""
     return Counter(repr({name: value for name, value in row.items() if name not in without}) for row in rows)
+
+
+def two_homes(folder: Path) -> Path:
+    """Make the homes of two people in a folder, with conversations of every agent and form."""
+    for place, form in enumerate(FORMS, start=1):
+        # Ids that differ from the first digits on: by these, files are put together.
+        FORMS[form].write(folder / "ann", place << 28, turns("heron", "otter"))
+        FORMS[form].write(folder / "bob", place << 28 | 1 << 24, turns("vole"))
+    return folder
 
 
 def written_by_the_real_cli(shared: Path) -> list[tuple[str, Path]]:

@@ -13,7 +13,18 @@ import polars as pl
 import pytest
 from pyarrow import parquet
 
-from datasets import DRAFT, KEY, MAIL, answers, everything, exported, home_again, lake_home, rows, state
+from datasets import (
+    DRAFT,
+    KEY,
+    MAIL,
+    answers,
+    archived_person,
+    everything,
+    exported,
+    home_again,
+    rows,
+    state,
+)
 from made_home import MadeHome, gemini, user
 from made_talks import FORMS, turns, uuid
 from persons import Person, is_root
@@ -24,10 +35,7 @@ from retold.model.tables import TABLES
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Person:
-    lake_home(tmp_path / "ann")
-    person = Person(tmp_path / "ann")
-    person.sync()
-    return person
+    return archived_person(tmp_path / "ann")
 
 
 @pytest.fixture

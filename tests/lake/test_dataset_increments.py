@@ -11,7 +11,7 @@ from random import Random
 import pytest
 from pyarrow import parquet
 
-from datasets import DRAFT, KEY, exported, home_again, lake_home, rows, state
+from datasets import DRAFT, KEY, archived_person, exported, home_again, rows, state
 from made_home import MadeHome, gemini, user
 from made_talks import dice
 from persons import Person
@@ -22,10 +22,7 @@ Change = Callable[[Person, int, Random], None]
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Person:
-    lake_home(tmp_path / "ann")
-    person = Person(tmp_path / "ann")
-    person.sync()
-    return person
+    return archived_person(tmp_path / "ann")
 
 
 def grown(ann: Person, step: int, random: Random) -> None:

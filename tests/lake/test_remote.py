@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lakes import read
+from lakes import read, two_homes
 from made_talks import FORMS, turns
 from retold.agents.protocol import Home, Source
 from retold.agents.registry import AGENTS
@@ -21,11 +21,7 @@ from retold.model.problem import Problem
 
 @pytest.fixture
 def homes(tmp_path: Path) -> Path:
-    for place, form in enumerate(FORMS, start=1):
-        # Ids that differ from the first digits on: by these, files are put together.
-        FORMS[form].write(tmp_path / "ann", place << 28, turns("heron", "otter"))
-        FORMS[form].write(tmp_path / "bob", place << 28 | 1 << 24, turns("vole"))
-    return tmp_path
+    return two_homes(tmp_path)
 
 
 def test_homes_by_an_address_are_told_as_those_on_the_disk(

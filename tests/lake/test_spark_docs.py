@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from conftest import available
-from made_talks import FORMS, turns
+from lakes import two_homes
 from sparks import QUIET, started
 
 pytestmark = [pytest.mark.spark, *(pytest.mark.filterwarnings(one) for one in QUIET)]
@@ -15,9 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
 
 
 def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place, form in enumerate(FORMS, start=1):
-        FORMS[form].write(tmp_path / "homes" / "ann", place << 28, turns("heron", "otter"))
-        FORMS[form].write(tmp_path / "homes" / "bob", place << 28 | 1 << 24, turns("vole"))
+    two_homes(tmp_path / "homes")
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {}

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StringType, StructType
 
-from lakes import read
+from lakes import read, two_homes
 from made_home import sha
 from made_talks import FORMS, ROOT, turns, uuid
 from retold.lake.arrow import schema_of
@@ -47,11 +47,7 @@ def told(made: RetoldReader) -> pa.Table:
 
 @pytest.fixture
 def homes(tmp_path: Path) -> Path:
-    for place, form in enumerate(FORMS, start=1):
-        # Ids that differ from the first digits on: by these, files are put together.
-        FORMS[form].write(tmp_path / "ann", place << 28, turns("heron", "otter"))
-        FORMS[form].write(tmp_path / "bob", place << 28 | 1 << 24, turns("vole"))
-    return tmp_path
+    return two_homes(tmp_path)
 
 
 @pytest.mark.parametrize("table", TABLES)
