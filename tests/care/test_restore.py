@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from made_talks import FORMS, turns
 from persons import Person
 from retold.agents.gemini.raw import RESULTS_SUFFIX
 from retold.agents.gemini.resumable import is_wellformed
@@ -105,6 +106,21 @@ def test_other_agents_get_their_files_back_byte_for_byte(made: Person, tmp_path:
         assert files
         for file in files:
             assert file.read_bytes() == (made.folder / f"kept{file.relative_to(home)}").read_bytes()
+
+
+@pytest.mark.parametrize("form", ["claude", "codex"])
+def test_of_a_conversation_in_two_homes_the_longer_file_is_written_back(form: str, tmp_path: Path) -> None:
+    person, other = Person(tmp_path / "ann"), tmp_path / "laptop"
+    short = FORMS[form].write(person.folder, 7, turns("heron"))
+    longer = FORMS[form].write(other, 7, turns("heron", "otter"))
+    os.utime(longer, (1, 1))  # what was copied may look old
+    person.sync("--home", f"laptop={other}")
+    place, said = short.relative_to(person.folder), longer.read_bytes()
+    shutil.rmtree(other)
+    short.unlink()
+    done = person.run("restore", FORMS[form].key(7), "--project", str(tmp_path))
+    assert (done.code, done.out.splitlines()) == (0, [str(short)]), done
+    assert (person.folder / place).read_bytes() == said
 
 
 @pytest.mark.parametrize("agent", ["gemini", "claude", "codex"])

@@ -144,11 +144,23 @@ def verbatim(lost: Lost, target: Target) -> Restored | Refused:
 
 
 def _missing(files: list[Source], target: Target) -> Iterator[Addition]:
+    places: dict[Path, list[Source]] = {}
     # The longest path first: what lies beside a session before the session itself.
     for source in sorted(files, key=lambda source: -len(source.path.parts)):
         path = _place(source, target)
         if path is not None and not target.home.disk.is_file(str(path)):
-            yield Addition(path, source=source)
+            places.setdefault(path, []).append(source)
+    # Several homes may have had a file in one place: the one that went on furthest is written back.
+    return (Addition(path, source=max(held, key=_extent)) for path, held in places.items())
+
+
+def _extent(source: Source) -> tuple[int, int]:
+    """Return how much a file holds, and when it was written last."""
+    file = source.disk.open(str(source.path))
+    try:
+        return file.size, file.modified_ns
+    finally:
+        file.close()
 
 
 def _place(source: Source, target: Target) -> Path | None:

@@ -1,6 +1,6 @@
 """One request to a model, as archives and reports count it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
@@ -9,6 +9,7 @@ LARGEST = 2**63 - 1
 MOST = 10**12
 """Tokens of a request that are believed: millions of requests that claim as many still have a sum."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 Figures = tuple[
     int | None, int | None, int | None, int | None, int | None, int | None, int | None, int | None
@@ -34,4 +35,4 @@ def stored_figure(figure: int | None, largest: int = MOST) -> int | None:
 
 def micros(at: datetime | None) -> int | None:
     """Return a time as a number."""
-    return None if at is None else int((at - _EPOCH).total_seconds() * 1_000_000)
+    return None if at is None else (at - _EPOCH) // _MICROSECOND
