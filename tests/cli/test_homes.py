@@ -302,6 +302,23 @@ def test_a_folder_that_cannot_be_written_is_told(made: MadeHome) -> None:
     assert retold(made.folder, "read", str(session)).returncode == 0
 
 
+@pytest.mark.parametrize("place", ["backup/../laptop", "link"])
+def test_a_home_is_the_same_however_it_was_named(
+    made: MadeHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    MadeHome(tmp_path / "laptop").lines("tides", 5, 1, [user("u1", 1, "Low?"), gemini("g1", 2, "At six.")])
+    (tmp_path / "backup").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "laptop")
+    monkeypatch.chdir(tmp_path)
+    first = coverage(made.folder, "--home", f"laptop={place}")
+    assert (first["found"], first["read"]) == (3, 3)
+    monkeypatch.chdir(tmp_path / "backup")
+    again = coverage(made.folder)
+    assert (again["found"], again["read"]) == (3, 0)
+    rows = objects(retold(made.folder, "list", "--json", "--home", "laptop"))
+    assert [len(row["sources"]) for row in rows] == [1]
+
+
 @pytest.mark.parametrize(("place", "told"), [("nowhere", "no such folder"), ("empty", "no agent's home")])
 def test_a_folder_that_is_no_home_is_told(made: MadeHome, tmp_path: Path, place: str, told: str) -> None:
     (tmp_path / "empty").mkdir()

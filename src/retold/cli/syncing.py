@@ -66,7 +66,9 @@ def asked_task(
 
 def _labelled(home: str) -> tuple[str | None, str]:
     label, equals, folder = home.partition("=")
-    return (label, folder) if equals and label and not os.path.isdir(home) else (None, home)
+    is_labelled = bool(equals and label) and not os.path.isdir(home)
+    # A file is known by its path: that by which its home is remembered, wherever the next sync is run.
+    return (label, os.path.realpath(folder)) if is_labelled else (None, os.path.realpath(home))
 
 
 def _is_home(folder: str) -> bool:
