@@ -56,7 +56,7 @@ class MadeHome:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.gemini = folder / ".gemini"
-        (self.gemini / "tmp").mkdir(parents=True)
+        (self.gemini / "tmp").mkdir(parents=True, exist_ok=True)
 
     def write(self, path: str, text: str) -> Path:
         file = self.gemini / path

@@ -314,6 +314,72 @@ def test_an_excluded_project_is_kept_out(person: Person) -> None:
     assert len(person.rows()) == 2
 
 
+def logged(person: Person, **prompts: str) -> None:
+    """Write the logs of prompts: of Gemini CLI, one for each project, and of Codex CLI, one for all."""
+    made = MadeHome(person.folder)
+    for number, (project, word) in enumerate(prompts.items()):
+        made.mark(project, f"/home/ann/dev/{project}")
+        made.logs(project, [(10 * number + 1, f"{word}-one"), (10 * number + 2, f"{word}-two")])
+    lines = [
+        {"session_id": thread(number), "ts": number, "text": f"{word}-three"}
+        for number, word in enumerate(prompts.values(), start=1)
+    ]
+    written(person.folder / ".codex/history.jsonl", as_lines(lines))
+
+
+def excluding(person: Person, *projects: str) -> None:
+    person.archive.mkdir(exist_ok=True)
+    (person.archive / "config.toml").write_text(f"exclude = {json.dumps(projects)}\n")
+
+
+def test_logs_of_many_conversations_are_kept_without_those_of_an_excluded_project(person: Person) -> None:
+    excluding(person, "almanac")
+    codex(person.folder, 1, turns("xyloidal"))  # in that project, which its log does not tell
+    logged(person, almanac="xyloidal", charts="quincunx")
+    person.sync()
+    assert [*traces(person, "xyloidal")] == []
+    assert len(person.keys("quincunx")) == 3
+    logged(person, almanac="xyloidal-later", charts="quincunx")
+    assert person.sync()["read"] > 0
+    assert [*traces(person, "xyloidal")] == []
+    assert person.sync()["read"] == 0
+    excluding(person)
+    person.sync()
+    assert len(person.keys("xyloidal")) == 3
+    assert len(person.keys("quincunx")) == 3
+
+
+def test_an_import_takes_logs_without_what_they_say_of_an_excluded_project(
+    person: Person, tmp_path: Path
+) -> None:
+    ben = Person(tmp_path / "ben")
+    codex(ben.folder, 1, turns("xyloidal"))
+    logged(ben, almanac="xyloidal", charts="quincunx")
+    ben.sync()
+    assert len(ben.keys("xyloidal")) == 3
+    excluding(person, "almanac")
+    person.sync()
+    for _ in range(2):
+        assert person.run("import", str(ben.archive)).code == 0
+        assert [*traces(person, "xyloidal")] == []
+        assert len(person.keys("quincunx")) == 3
+
+
+def test_what_logs_said_before_a_project_was_excluded_stays(person: Person) -> None:
+    logged(person, almanac="xyloidal", charts="quincunx")
+    person.sync()
+    excluding(person, "almanac")
+    logged(person, almanac="xyloidal", charts="quincunx-later")
+    person.sync()
+    assert len(person.keys("xyloidal")) == 3
+    assert len(person.keys("later")) == 3
+    assert [person.show(key)["first_prompt"] for key in sorted(person.keys("xyloidal"))] == [
+        "xyloidal-three",
+        "xyloidal-one",
+        "xyloidal-two",
+    ]
+
+
 def test_what_was_kept_of_a_project_stays_when_it_is_excluded(person: Person) -> None:
     made = MadeHome(person.folder)
     made.mark("charts", "/home/ann/dev/charts")

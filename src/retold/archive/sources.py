@@ -49,6 +49,16 @@ def unkept_files(record: Record, agent: str) -> set[int]:
     return {number for (number,) in record.rows(asked, (agent,))}
 
 
+def unkept_clusters(record: Record, agent: str) -> set[str]:
+    """Return the clusters with such files, of which no conversation is kept."""
+    asked = (
+        "SELECT DISTINCT cluster FROM sources WHERE agent = ?1 AND NOT is_beside AND refusal IS NULL AND cluster IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM originals WHERE source = sources.id)"
+        " AND NOT EXISTS (SELECT 1 FROM sessions WHERE agent = ?1 AND sessions.cluster = sources.cluster)"
+    )
+    return {cluster for (cluster,) in record.rows(asked, (agent,))}
+
+
 def known_in_cluster(record: Record, agent: str, cluster: str | None) -> Iterator[Row]:
     """Yield the files of a cluster, once with each of their originals."""
     return record.rows(_KNOWN.format(which="cluster = ? AND NOT is_beside"), (agent, cluster))

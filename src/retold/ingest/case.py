@@ -45,8 +45,9 @@ class Known(msgspec.Struct):
     originals: list[Kept]
 
     def is_as_before(self, still: Still) -> bool:
-        """Tell whether a file is what it was, by its size, its time and its end."""
-        return (self.size, self.modified_ns, self.tail) == (still.file_size, still.modified_ns, still.tail)
+        """Tell whether a file is what it was, by its size, its time and its end, and as much of it is kept."""
+        is_same = (self.size, self.modified_ns, self.tail) == (still.file_size, still.modified_ns, still.tail)
+        return is_same and self.latest is not None and self.latest.size == still.size
 
     def original(self, number: int | None) -> Kept | None:
         """Return what was kept under a number; without one, what it was last."""
@@ -151,7 +152,7 @@ class Case:
         """Return what is new in a file; nothing of one that holds no conversation."""
         if still.path not in self._fresh:
             known = self._known_of(still.path)
-            is_known = known is not None and known.latest is not None and known.is_as_before(still)
+            is_known = known is not None and known.is_as_before(still)
             self._fresh[still.path] = (
                 None
                 if is_known or still.path in self._refusals
@@ -178,6 +179,10 @@ class Case:
     def leave(self, readings: Sequence[Reading]) -> None:
         """Keep nothing of the files that a conversation was read from."""
         self._left |= {str(reading.source.path) for reading in readings}
+
+    def leave_all(self) -> None:
+        """Keep nothing of any of its files."""
+        self._left |= self._live.keys()
 
     def contents(self, readings: Sequence[Reading]) -> list[tuple[int, bytes]]:
         """Return the originals that a conversation was read from, by their names."""

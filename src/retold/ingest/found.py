@@ -91,7 +91,7 @@ def look(  # noqa: PLR0913 - all that a look depends on
 ) -> tuple[Found, list[Answer]]:
     """Look through the homes of an agent; return what is there, and how each file answered.
 
-    Where it was chosen anew what is kept, files of which nothing is kept count as never read.
+    Where it was chosen anew what is kept, files of which nothing is kept, or not all, count as never read.
     """
     homes = list(homes_of(agent, env, given, witness))
     sources: dict[str, Source] = {}
@@ -103,7 +103,11 @@ def look(  # noqa: PLR0913 - all that a look depends on
             else:
                 sources.setdefault(str(found.path), found)
     unread = unkept_files(record, agent.NAME) if has_choice else set()
-    rows = {row.path: row for row in _rows(record, agent.NAME) if row.id not in unread}
+    rows = {
+        row.path: row
+        for row in _rows(record, agent.NAME)
+        if row.id not in unread and not (has_choice and row.cluster is None)
+    }
     answers: list[Answer] = []
     changed = set()
     for path in sources:

@@ -17,6 +17,7 @@ from retold.archive.texts import Indexed
 from retold.ingest import stretches
 from retold.ingest.case import Case, Job
 from retold.ingest.derive import conversation_name, conversations
+from retold.ingest.leaving import Leaver, Wanted
 from retold.ingest.revision import REVISION
 from retold.model.project import Clue
 from retold.model.session import Session
@@ -37,7 +38,7 @@ class Reader:
         agents: Mapping[str, Agent],
         atlas: Atlas,
         shared: Shared,
-        wanted: "Wanted",
+        wanted: Wanted,
     ) -> None:
         """Take what files of many conversations say, by agent and conversation, and who decides what is kept."""
         self._record, self._agents, self._atlas, self._shared = record, agents, atlas, shared
@@ -46,6 +47,10 @@ class Reader:
     def placed(self, session: Session) -> Session:
         """Return a session with its project."""
         return msgspec.structs.replace(session, project=self._atlas.project(session))
+
+    def leaver(self, agent: Agent) -> Leaver:
+        """Return who tells what is left out of files of many conversations."""
+        return Leaver(self._record, agent, self._wanted, self._atlas)
 
     def is_wanted(self, name: int, session: Session) -> bool:
         """Tell whether a conversation is to be kept."""
@@ -106,22 +111,6 @@ def stamp_of(readings: Sequence[Reading]) -> bytes:
     return blake2b(
         "\n".join([str(REVISION), *told]).encode("utf-8", "surrogatepass"), digest_size=12
     ).digest()
-
-
-class Wanted:
-    """Which conversations are kept: all but those that were forgotten, or whose project is excluded."""
-
-    def __init__(self, forgotten: frozenset[int], excluded: Sequence[str]) -> None:
-        self._forgotten, self._excluded = forgotten, excluded
-
-    def accepts(self, name: int, session: Session) -> bool:
-        """Tell whether a conversation is to be kept."""
-        from retold.projects.matching import is_meant
-
-        return name not in self._forgotten and not any(
-            is_meant(session.project.root, session.project.native_key, session.project.hash, project)
-            for project in self._excluded
-        )
 
 
 def make_reader(facts: AtlasFacts, shared: Shared, excluded: Sequence[str], record: Record) -> Reader:

@@ -15,8 +15,8 @@ from retold.archive.struck import struck
 from retold.archive.taking import sessions_of
 from retold.ingest.derive import conversation_name, conversations, scraps
 from retold.ingest.foreign_disk import ForeignDisk, ForeignOpenFile, Version
+from retold.ingest.leaving import Leaver, Wanted
 from retold.ingest.offers import Offer, Offers, Shelf
-from retold.ingest.reader import Wanted
 from retold.ingest.snapshot import LARGEST
 from retold.model.problem import Problem, problem
 from retold.projects.atlas import Atlas
@@ -208,10 +208,11 @@ class Selector:
             self.selection.takings.append(taking)
 
     def _choose_loose(self, path: str, source: Source, wanted: Wanted, *, is_needed: bool) -> None:
-        """Take a file of many conversations, without those that are forgotten."""
-        offer, forgotten = self._offers[path], forgotten_ids(self._record)
+        """Take a file of many conversations, without those that are forgotten, or of which nothing is to be kept."""
+        offer = self._offers[path]
+        left_out = forgotten_ids(self._record) | self._left_ids(path, source, wanted)
         offered = [
-            one for version in offer.versions if (one := self._struck(path, version, forgotten)) is not None
+            one for version in offer.versions if (one := self._struck(path, version, left_out)) is not None
         ]
         versions = [one for one in offered if self._shelf.lacks(offer, one)]
         if not versions and not is_needed:
@@ -227,6 +228,22 @@ class Selector:
         self._disk.unpin()
         self._add(path, None, versions)
         self._take_beside(None)
+
+    def _left_ids(self, path: str, source: Source, wanted: Wanted) -> frozenset[bytes]:
+        """Return the ids of the conversations in a file of which nothing is to be kept, as digests."""
+        if not wanted.excluded:
+            return frozenset()
+        readings: list[Reading] = []
+        for version in self._offers[path].versions:
+            self._disk.pin(path, version)
+            found = self._agent.read(source)
+            readings += () if isinstance(found, Problem) else found
+        self._disk.unpin()
+        leaving = Leaver(self._record, self._agent, wanted, self._atlas).leaving(
+            scraps(self._agent, readings), self.selection.left
+        )
+        self.selection.left |= leaving.names
+        return leaving.ids
 
     def _tell_scraps(self, readings: Sequence[Reading], wanted: Wanted) -> None:
         """Take note of the conversations of which nothing else is kept, as a sync keeps what is said of them."""

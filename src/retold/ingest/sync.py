@@ -26,6 +26,7 @@ from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import alone, crew_size, home_of, together
 from retold.ingest.derive import conversation_name
 from retold.ingest.found import Found, kept_only, look
+from retold.ingest.leaving import Leaving
 from retold.ingest.order import Order, Outcome
 from retold.ingest.prices import Prices
 from retold.ingest.reader import AtlasFacts, Reader, Shared, index_entry, make_reader, stamp_of
@@ -68,6 +69,8 @@ class _Sync:
         self._limits: dict[str, list[tuple[str, Limit]]] = {}
         """By agent: its own homes, and how long it keeps sessions there."""
         self._problems: defaultdict[str, dict[Problem, None]] = defaultdict(dict)
+        self._left: set[int] = set()
+        """Conversations of which nothing is kept, as far as they were read."""
         generation = record.fact("generation")
         self._is_behind = any(shard.generation() != generation for shard in self._shards)
         """Whether the last sync did not get to its end, or the index is not what it left."""
@@ -155,18 +158,24 @@ class _Sync:
             make_reader, self._atlas_facts([one.found for one in work]), shared, self._order.excluded
         )
         for one in work:
-            name = one.found.agent.NAME
-            self._put(
-                [Parcel(name, None, list(case.files()), [], problems=case.unopened()) for case in one.loose]
-            )
+            # What is excluded is known only when the conversations' own files were read.
+            self._put(one.parcels(one.loose, is_bare=bool(self._order.excluded)))
         self._read([job for one in work for job in one.jobs()], make)
         self._reunite(work, make)
         for one in work:
-            self._put([self._lost(one, make(self._record))])
+            reader = make(self._record)
+            leaving = self._leave(one, reader) if one.loose and self._order.excluded else Leaving()
+            self._put([self._lost(one, reader, leaving)])
             self._writer.begin()
             if one.loose:
                 self._writer.mark_read(one.found.agent.NAME, None)
             self._writer.mark_gone(one.found.gone)
+
+    def _leave(self, one: Work, reader: Reader) -> Leaving:
+        """Write files of many conversations without those of which nothing is to be kept; return these."""
+        leaving = reader.leaver(one.found.agent).leaving(one.shared, self._left)
+        self._put(one.parcels(one.loose_without(self._record, leaving) if leaving.names else one.loose))
+        return leaving
 
     def _reunite(self, work: Sequence[Work], make: Callable[[Record], Reader]) -> None:
         """Read as one what turned out to be of one conversation; each time there are fewer clusters."""
@@ -204,6 +213,7 @@ class _Sync:
             self._writer.begin()
             self._writer.put(parcel)
             self._problems[parcel.agent] |= dict.fromkeys(parcel.problems)
+            self._left.update(parcel.left)
             done += sum(held.size for held in parcel.files)
             if size:
                 self._tell(done, size)
@@ -212,10 +222,11 @@ class _Sync:
                 since = time.perf_counter()
         self._writer.commit()
 
-    def _lost(self, work: Work, reader: Reader) -> Parcel:
+    def _lost(self, work: Work, reader: Reader, leaving: Leaving) -> Parcel:
         """Return the conversations of which only files of many tell, where they changed."""
         agent = work.found.agent
-        named = {conversation_name(agent, group): said for group, said in work.shared.items()}
+        told = ((conversation_name(agent, group), said) for group, said in work.shared.items())
+        named = {name: said for name, said in told if name not in leaving.names}
         known = clusters(self._record, agent.NAME)
         lost = {name: said for name, said in named.items() if known.get(name) is None}
         digests = {name: digest_of(said) for name, said in named.items()}

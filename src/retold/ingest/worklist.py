@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -11,11 +11,13 @@ from msgspec.structs import replace
 from retold.agents.protocol import Agent, Reading
 from retold.archive.clues import clues_of
 from retold.archive.hand import forgotten_ids
+from retold.archive.parcel import Parcel
 from retold.archive.record import Record
 from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
 from retold.ingest.case import Case, Job
 from retold.ingest.derive import conversation_name, scraps
 from retold.ingest.found import Found
+from retold.ingest.leaving import Leaving
 from retold.ingest.revision import REVISION
 from retold.reading.disk import DISK
 
@@ -38,6 +40,22 @@ class Work(msgspec.Struct, frozen=True):
     def again(self, record: Record, clusters: Collection[str]) -> "Work":
         """Return some clusters to be read with all files that belong to them by now."""
         return replace(self, found=self.found.again(record), clusters=clusters)
+
+    def parcels(self, cases: Iterable[Case], *, is_bare: bool = False) -> Iterator[Parcel]:
+        """Yield files of many conversations as they are written; without what they hold, as long as they are bare."""
+        for case in cases:
+            files = [replace(held, fresh=None, dropped=()) if is_bare else held for held in case.files()]
+            yield Parcel(self.found.agent.NAME, None, files, [], problems=case.unopened())
+
+    def loose_without(self, record: Record, leaving: Leaving) -> Iterator[Case]:
+        """Yield the files of many conversations, opened again, without what is left out; of some nothing is left."""
+        agent = self.found.agent
+        for path in self.found.loose:
+            case = _case(record, self.found, path, forgotten_ids(record) | leaving.ids)
+            told = scraps(agent, case.readings())
+            if all(conversation_name(agent, group) in leaving.names for group in told):
+                case.leave_all()
+            yield case
 
     def jobs(self) -> Iterable[tuple[Job, int]]:
         """Yield a job for each cluster, with the size of its files."""

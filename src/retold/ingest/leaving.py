@@ -1,0 +1,73 @@
+"""What is left out of files of many conversations: those that are of a project of which nothing is to be kept."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
+
+from retold.agents.protocol import Agent, Reading
+from retold.archive.originals import digest
+from retold.archive.record import Record
+from retold.archive.sessions import clusters
+from retold.archive.sources import unkept_clusters
+from retold.ingest.derive import conversation_name
+from retold.model.session import Session
+from retold.projects.atlas import Atlas
+
+
+class Wanted:
+    """Which conversations are kept: all but those that were forgotten, or whose project is excluded."""
+
+    def __init__(self, forgotten: frozenset[int], excluded: Sequence[str]) -> None:
+        self._forgotten, self.excluded = forgotten, excluded
+
+    def accepts(self, name: int, session: Session) -> bool:
+        """Tell whether a conversation is to be kept."""
+        from retold.projects.matching import is_meant
+
+        return name not in self._forgotten and not any(
+            is_meant(session.project.root, session.project.native_key, session.project.hash, project)
+            for project in self.excluded
+        )
+
+
+class Leaving(msgspec.Struct, frozen=True):
+    """Conversations of which nothing is kept."""
+
+    names: frozenset[int] = frozenset()
+    ids: frozenset[bytes] = frozenset()
+    """The agent's own ids of them, as digests."""
+
+
+class Leaver:
+    """Tells which conversations of an agent are left out, by what is known once their own files were read."""
+
+    def __init__(self, record: Record, agent: Agent, wanted: Wanted, atlas: Atlas) -> None:
+        self._agent, self._wanted, self._atlas = agent, wanted, atlas
+        self._kept = clusters(record, agent.NAME)
+        self._unkept = unkept_clusters(record, agent.NAME)
+
+    def leaving(self, shared: Mapping[str, Sequence[Reading]], left: Collection[int]) -> Leaving:
+        """Return what is left out of all that files of many conversations say; `left` are names that are known to be.
+
+        What the archive has of a conversation stays, and so does what is said of it.
+        """
+        names: set[int] = set()
+        ids: set[bytes] = set()
+        for group, said in shared.items():
+            name = conversation_name(self._agent, group)
+            if name in self._kept:
+                continue
+            session = self._placed(said)
+            if name in left or self._is_left(name, session):
+                names.add(name)
+                ids |= {digest(session.native_id.encode("utf-8", "replace"))} if session.native_id else set()
+        return Leaving(frozenset(names), frozenset(ids))
+
+    def _placed(self, said: Sequence[Reading]) -> Session:
+        session = self._agent.join(said)
+        return msgspec.structs.replace(session, project=self._atlas.project(session))
+
+    def _is_left(self, name: int, session: Session) -> bool:
+        # A log may not say where a conversation took place; the file of which nothing was kept did.
+        cluster = self._agent.cluster_of(session.native_id) if session.native_id else None
+        return cluster in self._unkept or not self._wanted.accepts(name, session)
