@@ -15,6 +15,8 @@ Work = Callable[[Sequence[int]], Iterable[T]]
 _MUCH = 12 << 20
 """Bytes that are worth the start of processes."""
 _HALVES = 2
+_PR_SET_PDEATHSIG = 1
+"""Of Linux, where alone processes are forked for it."""
 
 
 def shared_out(
@@ -50,17 +52,28 @@ def _parts(places: Sequence[int], size_of: Callable[[int], int]) -> list[list[in
 def _begun(work: Work[T], part: Sequence[int]) -> tuple[int, int]:
     """Start a process for a part; return its id, and where its answer can be read."""
     ours, theirs = os.pipe()
+    parent = os.getpid()
     process = os.fork()
     if process:
         os.close(theirs)
         return process, ours
     with suppress(BaseException):  # whoever started us does then what we did not
+        _end_with(parent)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         gc.disable()
         os.close(ours)
         with open(theirs, "wb") as pipe:
             pipe.write(msgspec.msgpack.encode(list(work(part))))
     os._exit(0)
+
+
+def _end_with(parent: int) -> None:
+    """Have this process ended with the one that started it, however that goes: nobody wants its work then."""
+    from ctypes import CDLL
+
+    CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it has ended already
+        os._exit(1)
 
 
 class _Shares(Generic[T]):
