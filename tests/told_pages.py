@@ -15,6 +15,8 @@ from real_cli import UnavailableError
 ROOT = Path(__file__).resolve().parents[1]
 _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MOST_SECONDS = 600
+ZONE = "Pacific/Auckland"
+"""Where whoever follows a page is said to be: no day there is one of UTC."""
 
 
 class Block(NamedTuple):
@@ -64,5 +66,5 @@ def _run(text: str, folder: Path, env: Mapping[str, str]) -> None:
 
 def _rows(text: str, folder: Path) -> list[tuple[Any, ...]]:
     with duckdb.connect() as connection:
-        connection.execute(f"SET file_search_path = '{folder}'")
+        connection.execute(f"SET file_search_path = '{folder}'; SET TimeZone = '{ZONE}'")
         return connection.execute(text).fetchall()
