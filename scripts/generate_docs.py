@@ -32,13 +32,14 @@ from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
 from retold.ingest.price_source import library_version
 from retold.ingest.prices import library_date, library_rates
+from retold.lake.arrow import TYPES
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.resources import ADDRESSES
 from retold.mcp.tools import TOOLS as MCP_TOOLS
 from retold.model.problem import CODES
 from retold.model.rates import Rates, rates_text
 from retold.model.schema import schemas
-from retold.model.tables import TABLES, Table
+from retold.model.tables import BOOL, FILES, MONEY, STRINGS, TABLES, TIME, Table
 from retold.model.tables import VERSION as TABLES_VERSION
 from retold.model.tools import CATEGORIES
 
@@ -278,7 +279,24 @@ def tables_page() -> str:
         f" This is version {TABLES_VERSION} of them: it is raised when a column goes or changes its meaning,"
         " not when one is added.\n"
     )
-    return NOTE + head + "".join(_table(table) for table in TABLES.values())
+    return NOTE + head + "".join(_table(table) for table in TABLES.values()) + _types()
+
+
+IN_SQL = {
+    BOOL: "0 or 1",
+    TIME: "text: `2026-01-27T15:21:00.000Z`",
+    MONEY: "a number of dollars",
+    STRINGS: "text: JSON",
+    FILES: "text: JSON",
+}
+"""How SQLite holds what it has no type for."""
+
+
+def _types() -> str:
+    rows = "".join(
+        f"| {kind} | `{arrow}` | {IN_SQL.get(kind, 'the same')} |\n" for kind, arrow in TYPES.items()
+    )
+    return f"\n## Types\n\n| type | in Arrow and Parquet, and so on Spark | in SQL |\n|---|---|---|\n{rows}"
 
 
 def _table(table: Table) -> str:
