@@ -9,8 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.cli.console import Console
-from retold.export.answer import SAMPLE, csv_line, json_line, shown, table, unique_names
-from retold.export.cells import harmless
+from retold.export.answer import (
+    SAMPLE,
+    csv_line,
+    csv_pieces,
+    json_line,
+    json_pieces,
+    shown,
+    table,
+    unique_names,
+)
+from retold.export.cells import PIECE, harmless
 from retold.export.names import width_of
 
 NUMBERS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False))
@@ -65,6 +74,19 @@ def test_json_and_csv_hold_what_a_row_does(
                     assert (from_json, from_csv) == (None, "")
                 case _:
                     assert from_json == type(value)(from_csv) == value
+
+
+LONG = ('"ä\x7f\n😀' * PIECE, 1, None, b"\x00\xff" * PIECE, "a" * (PIECE + 1), "=" * PIECE * 2, "", 9e999)
+
+
+def test_what_is_long_is_told_bit_by_bit_and_comes_to_the_same() -> None:
+    names = [f'{place}"' for place, _ in enumerate(LONG)]
+    told = list(json_pieces(names, LONG))
+    assert b"".join(told) == json_line(names, LONG)
+    cells = list(csv_pieces(LONG))
+    assert "".join(cells) == csv_line(LONG)
+    assert max(map(len, cells)) <= 2 * PIECE
+    assert max(map(len, told)) <= 6 * PIECE
 
 
 def test_names_are_told_apart() -> None:

@@ -41,19 +41,21 @@ def _table(answer: Answer, console: Console) -> None:
 
 
 def _json(answer: Answer, console: Console) -> None:
-    from retold.export.answer import json_line, unique_names
+    from itertools import repeat
+
+    from retold.export.answer import json_pieces, unique_names
 
     names = unique_names(answer.names)
-    for row in answer.rows():
-        console.record(json_line(names, row))
+    for pieces in map(json_pieces, repeat(names), answer.rows()):
+        console.record_of(pieces)
 
 
 def _csv(answer: Answer, console: Console) -> None:
-    from retold.export.answer import csv_line
+    from retold.export.answer import csv_pieces
 
-    console.lines([csv_line(answer.names)])
-    for row in answer.rows():
-        console.lines([csv_line(row)])
+    console.line_of(csv_pieces(answer.names))
+    for pieces in map(csv_pieces, answer.rows()):
+        console.line_of(pieces)
 
 
 class Watch:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
-from retold.export.cells import cell, harmless
-from retold.export.names import clean, width_of
+from retold.export.cells import PIECE, cell, cell_pieces, harmless, pieces_of
+from retold.export.names import LONGEST, clean, width_of
 from retold.export.table import fitted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SAMPLE = 200
 """Rows that are looked at before the first is shown, to know how wide columns are; those behind them must fit in."""
 ROOM = 4 << 20
-"""Characters of them that are held at most; one row may have more."""
+"""Characters of them that are looked at, at most; one row may have more."""
 GAP = 2
 NARROWEST = 8
 """What a column of text is given at least: where not all have that, each row is told on lines of its own."""
@@ -43,10 +43,36 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 def json_line(names: Sequence[str], row: Row) -> bytes:
     """Return a row as an object; bytes are told in hex, and an infinity, which JSON has none of, is null."""
+    return _json({name: _plain(value) for name, value in zip(names, row, strict=True)})
+
+
+def json_pieces(names: Sequence[str], row: Row) -> Iterator[bytes]:
+    """Yield a row as an object, a long one bit by bit: escaped, it takes six times as much."""
+    if not _is_long(row):
+        yield json_line(names, row)
+        return
+    sign = b"{"
+    for name, value in zip(names, row, strict=True):
+        yield sign + _json(name) + b":"
+        sign = b","
+        told = _plain(value)
+        if isinstance(told, str):
+            yield b'"'
+            yield from (_json(piece)[1:-1] for piece in pieces_of(told))
+            yield b'"'
+        else:
+            yield _json(told)
+    yield b"}"
+
+
+def _json(value: object) -> bytes:
     import json  # noqa: PLC0415 - tables do without
 
-    told = {name: _plain(value) for name, value in zip(names, row, strict=True)}
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _is_long(row: Row) -> bool:
+    return any(isinstance(value, str | bytes) and len(value) > PIECE for value in row)
 
 
 def _plain(value: Value) -> Value:
@@ -57,8 +83,23 @@ def _plain(value: Value) -> Value:
 
 def csv_line(row: Row) -> str:
     """Return a row as CSV, without its end: NULL is empty, bytes are told in hex, and no text is a formula."""
-    line = ",".join(cell(harmless(value) if isinstance(value, str) else _plain(value)) for value in row)
-    return line or '""'  # an empty line would be no row
+    return ",".join(cell(_unformed(value)) for value in row) or '""'  # an empty line would be no row
+
+
+def csv_pieces(row: Row) -> Iterator[str]:
+    """Yield a row as CSV, a long one bit by bit."""
+    if not _is_long(row):
+        yield csv_line(row)
+        return
+    for place, value in enumerate(row):
+        if place:
+            yield ","
+        told = _unformed(value)
+        yield from cell_pieces(told) if isinstance(told, str) else [cell(told)]
+
+
+def _unformed(value: Value) -> Value:
+    return harmless(value) if isinstance(value, str) else _plain(value)
 
 
 def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pieces]:
@@ -66,7 +107,7 @@ def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pie
     coming = iter(rows)
     first = _sampled(coming)
     columns = [Column(name, [row[place] for row in first]) for place, name in enumerate(names)]
-    every = chain(first, coming)
+    every = chain(first, map(_begun, coming))
     if not _narrowed(columns, width - GAP * (len(columns) - 1)):
         yield from _apart(columns, every, width)
         return
@@ -78,12 +119,19 @@ def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pie
         ]
 
 
+def _begun(row: Row) -> Row:
+    """Return a row with as much of its values as is ever shown: rows are held, and may be long."""
+    if not _is_long(row):
+        return row
+    return [value[: LONGEST + 1] if isinstance(value, str | bytes) else value for value in row]
+
+
 def _sampled(rows: Iterator[Row]) -> list[Row]:
     """Return the first rows: not many, and not much."""
     found: list[Row] = []
     size = 0
     for row in islice(rows, SAMPLE):
-        found.append(row)
+        found.append(_begun(row))
         size += sum(len(value) for value in row if isinstance(value, str | bytes))
         if size > ROOM:
             break
