@@ -258,7 +258,18 @@ def test_a_query_starts_without_what_it_does_not_need(ann: Person) -> None:
     env = {name: value for name, value in ann.env.items() if not name.startswith("COVERAGE")}
     done = ann.spawn("sql", "SELECT session, first_prompt FROM sessions", code=telling, env=env)
     assert done.code == 0
-    heavy = {"msgspec", "json", "dataclasses", "threading", "zstandard", "decimal", "textwrap", "csv"}
+    heavy = {
+        "msgspec",
+        "json",
+        "dataclasses",
+        "threading",
+        "zstandard",
+        "decimal",
+        "textwrap",
+        "csv",
+        "signal",
+        "select",
+    }
     assert not heavy & set(done.err.split())
 
 
@@ -460,6 +471,34 @@ def test_ctrl_c_ends_a_query_at_once(ann: Person) -> None:
     assert (process.returncode, err) == (130, "")
     assert time.monotonic() - start < 2
     assert out == "'begun'\nbegun\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
+def test_ctrl_c_ends_a_step_that_does_not_look_for_it(ann: Person) -> None:
+    env = {name: value for name, value in ann.env.items() if not name.startswith("COVERAGE")}
+    query = f"SELECT 'begun' UNION ALL SELECT {BLIND}"
+    process = ann.start("sql", query, "--csv", code=TELLING, env=env)
+    assert process.stderr
+    assert process.stderr.read(2) == ".."
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is open is not told elsewhere")
+def test_who_listens_for_ctrl_c_leaves_nothing_open(ann: Person) -> None:
+    before = os.listdir("/proc/self/fd")
+    woken = signal.set_wakeup_fd(-1)
+    for _ in range(5):
+        assert rows(ann, "SELECT 1") == [(1,)]
+    assert signal.set_wakeup_fd(woken) == -1
+    deadline = time.monotonic() + 10
+    while len(os.listdir("/proc/self/fd")) > len(before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes differ there")
