@@ -111,9 +111,9 @@ def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pie
     if not _narrowed(columns, width - GAP * (len(columns) - 1)):
         yield from _apart(columns, every, width)
         return
-    yield [("faint", "".join(_line([column.placed(column.name) for column in columns])))]
+    yield [("faint", "".join(_line([column.heading() for column in columns])))]
     for row in every:
-        told = _line([column.placed(shown(value)) for column, value in zip(columns, row, strict=True)])
+        told = _line([column.placed(value) for column, value in zip(columns, row, strict=True)])
         yield [
             ("plain" if value is not None else "faint", piece) for piece, value in zip(told, row, strict=True)
         ]
@@ -141,19 +141,33 @@ def _sampled(rows: Iterator[Row]) -> list[Row]:
 class Column:
     """A column of a table: how wide it is, and on which side its cells stand."""
 
-    __slots__ = ("is_number", "name", "width")
+    __slots__ = ("is_number", "least", "name", "width")
 
     def __init__(self, name: str, sample: Sequence[Value]) -> None:
         self.name = clean(name)
         known = [value for value in sample if value is not None]
         self.is_number = bool(known) and all(isinstance(value, int | float) for value in known)
         self.width = max([width_of(self.name), *(width_of(shown(value)) for value in sample)])
+        numbers = [len(shown(value)) for value in known if isinstance(value, int | float)]
+        self.least = self.width if self.is_number else max(numbers, default=0)
 
-    def placed(self, text: str) -> str:
-        """Return a cell; a number is never cut."""
-        if not self.is_number:
-            return fitted(text, self.width)
-        return " " * (self.width - width_of(text)) + text  # a heading may be of wide letters
+    def heading(self) -> str:
+        """Return the name, on the side of the cells."""
+        return self._aside(fitted(self.name, self.width).rstrip())
+
+    def placed(self, value: Value) -> str:
+        """Return a cell, on its side of the column."""
+        return self._aside(_cut(value, self.width))
+
+    def _aside(self, text: str) -> str:
+        room = " " * (self.width - width_of(text))
+        return room + text if self.is_number else text + room
+
+
+def _cut(value: Value, width: int) -> str:
+    """Return a value in so many columns of the terminal; a number is never cut, wherever it stands."""
+    told = shown(value)
+    return fitted(told, width).rstrip() if isinstance(value, str | bytes) else told
 
 
 def shown(value: Value) -> str:
@@ -172,14 +186,13 @@ def shown(value: Value) -> str:
 
 def _narrowed(columns: Sequence[Column], room: int) -> bool:
     """Take from the widest columns of text until all fit; False if they cannot."""
-    texts = [column for column in columns if not column.is_number]
-    most = max([column.width for column in texts], default=0)
+    most = max(column.width for column in columns)
     while sum(column.width for column in columns) > room:
         most -= 1
         if most < NARROWEST:
             return False
-        for column in texts:
-            column.width = min(column.width, most)
+        for column in columns:
+            column.width = max(column.least, min(column.width, most))
     return True
 
 
@@ -196,6 +209,5 @@ def _apart(columns: Sequence[Column], rows: Iterable[Row], width: int) -> Iterat
         if place:
             yield [("plain", "")]
         for column, value in zip(columns, row, strict=True):
-            told = shown(value)
             name = fitted(column.name, widest) + " " * GAP
-            yield [("faint", name), ("plain" if value is not None else "faint", fitted(told, room).rstrip())]
+            yield [("faint", name), ("plain" if value is not None else "faint", _cut(value, room))]
