@@ -195,7 +195,12 @@ def test_values_are_bound_and_not_pasted(ann: Person) -> None:
     assert rows(ann, query, *values) == [("'); DROP TABLE x", "007", "integer", 1.5, "", "real")]
     assert rows(ann, "SELECT count(*) FROM sessions WHERE agent = :agent", "--set", "agent=codex") == [(1,)]
     assert refused(ann, "SELECT :who") == "no value for :who: --set who=VALUE gives it one"
-    assert refused(ann, "SELECT ?") == "values are given by name: write :name for --set name=VALUE"
+
+
+@pytest.mark.parametrize("query", ["SELECT ?", "SELECT ?1", "SELECT :1", "SELECT $a::b(c)", "SELECT :a, ?"])
+def test_a_value_that_cannot_be_set_is_told_to_need_a_name(ann: Person, query: str) -> None:
+    told = refused(ann, query, "--set", "a=1")
+    assert told == "values are given by name: write :name for --set name=VALUE"
 
 
 @pytest.mark.parametrize(

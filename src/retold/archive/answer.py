@@ -145,9 +145,9 @@ class Answer:
                 return Faulty(f"{error}: {self._bound()}")
             case UnicodeError():
                 return Faulty("a value is no text: hex() shows its bytes")
-            case KeyError(args=(name, *_)):
+            case KeyError(args=(str(name), *_)) if name.isidentifier():
                 return Faulty(f"no value for :{name}: --set {name}=VALUE gives it one")
-            case apsw.BindingsError():
+            case KeyError() | apsw.BindingsError():
                 return Faulty("values are given by name: write :name for --set name=VALUE")
             case apsw.Error() if isinstance(error, MACHINE):
                 return told(error, self._path)
