@@ -159,6 +159,14 @@ def test_nothing_that_was_said_steers_a_terminal(ann: Person, form: tuple[str, .
     assert not set(told) & {"\x1b", "\u202e", "\n"}
 
 
+def test_what_steers_is_a_picture_in_csv_and_itself_in_json(ann: Person) -> None:
+    codes = (0, 9, 10, 13, 27, 127, 155, 8238, 228)
+    query = f"SELECT char({', '.join(map(str, codes))})"
+    lines = ann.spawn("sql", "--csv", query).out
+    assert lines.partition("\n")[2] == '"␀\t\n␍␛␡\ufffd\ufffdä"\n'
+    assert rows(ann, query) == [("".join(map(chr, codes)),)]
+
+
 def test_whoever_has_no_archive_is_given_one(tmp_path: Path) -> None:
     person = Person(tmp_path / "ann")
     FORMS["claude"].write(person.folder, 1, turns("heron"))
