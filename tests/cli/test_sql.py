@@ -20,7 +20,7 @@ import pytest
 from demo_person import DemoPerson
 from made_home import MadeHome, call, gemini, user
 from made_talks import FORMS, turns
-from persons import Done, Person, is_root
+from persons import Done, Person
 from retold.archive.guard import LONGEST_QUERY
 from retold.archive.views import LACKING, VIEWS
 from retold.cli.console import Console
@@ -31,8 +31,8 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "sql.md"
 QUERIES = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
 STEERING = "mend\x1b[31m the \x07neap\u202e tide\r=1+1"
-WIDE = ", ".join(f"hex(zeroblob(15000000)) a{number}" for number in range(20))
-BLIND = "instr(replace(hex(zeroblob(8000000)), '0', 'a'), replace(hex(zeroblob(4000000)), '0', 'a') || 'b')"
+WIDE = ", ".join(f"hex(zeroblob(2000000)) a{number}" for number in range(40))
+BLIND = "instr(printf('%.*c', 7000000, 'a'), printf('%.*c', 3500000, 'a') || 'b')"
 """A single step that takes for ever: SQLite looks at no clock meanwhile."""
 
 
@@ -159,6 +159,14 @@ def test_nothing_that_was_said_steers_a_terminal(ann: Person, form: tuple[str, .
     assert not set(told) & {"\x1b", "\u202e", "\n"}
 
 
+def test_what_steers_is_a_picture_in_csv_and_itself_in_json(ann: Person) -> None:
+    codes = (0, 9, 10, 13, 27, 127, 155, 8238, 228)
+    query = f"SELECT char({', '.join(map(str, codes))})"
+    lines = ann.spawn("sql", "--csv", query).out
+    assert lines.partition("\n")[2] == '"␀\t\n␍␛␡\ufffd\ufffdä"\n'
+    assert rows(ann, query) == [("".join(map(chr, codes)),)]
+
+
 def test_whoever_has_no_archive_is_given_one(tmp_path: Path) -> None:
     person = Person(tmp_path / "ann")
     FORMS["claude"].write(person.folder, 1, turns("heron"))
@@ -195,7 +203,12 @@ def test_values_are_bound_and_not_pasted(ann: Person) -> None:
     assert rows(ann, query, *values) == [("'); DROP TABLE x", "007", "integer", 1.5, "", "real")]
     assert rows(ann, "SELECT count(*) FROM sessions WHERE agent = :agent", "--set", "agent=codex") == [(1,)]
     assert refused(ann, "SELECT :who") == "no value for :who: --set who=VALUE gives it one"
-    assert refused(ann, "SELECT ?") == "values are given by name: write :name for --set name=VALUE"
+
+
+@pytest.mark.parametrize("query", ["SELECT ?", "SELECT ?1", "SELECT :1", "SELECT $a::b(c)", "SELECT :a, ?"])
+def test_a_value_that_cannot_be_set_is_told_to_need_a_name(ann: Person, query: str) -> None:
+    told = refused(ann, query, "--set", "a=1")
+    assert told == "values are given by name: write :name for --set name=VALUE"
 
 
 @pytest.mark.parametrize(
@@ -258,7 +271,18 @@ def test_a_query_starts_without_what_it_does_not_need(ann: Person) -> None:
     env = {name: value for name, value in ann.env.items() if not name.startswith("COVERAGE")}
     done = ann.spawn("sql", "SELECT session, first_prompt FROM sessions", code=telling, env=env)
     assert done.code == 0
-    heavy = {"msgspec", "json", "dataclasses", "threading", "zstandard", "decimal", "textwrap", "csv"}
+    heavy = {
+        "msgspec",
+        "json",
+        "dataclasses",
+        "threading",
+        "zstandard",
+        "decimal",
+        "textwrap",
+        "csv",
+        "signal",
+        "select",
+    }
     assert not heavy & set(done.err.split())
 
 
@@ -351,13 +375,14 @@ def test_what_only_reads_is_answered(ann: Person, query: str) -> None:
 @pytest.mark.parametrize(
     ("query", "code", "told"),
     [
-        ("SELECT zeroblob(1000000000)", 2, "string or blob too big: a value has at most 32 MB"),
+        ("SELECT zeroblob(1000000000)", 2, "string or blob too big: a value has at most 8 MB"),
         ("SELECT randomblob(1e9)", 2, "string or blob too big"),
         ("SELECT printf('%.*c', 1000000000, 'x')", 2, "string or blob too big"),
         ("SELECT replace(hex(zeroblob(1e7)), '0', '1234567890')", 2, "string or blob too big"),
         ("WITH RECURSIVE n(x) AS (SELECT zeroblob(1e6) UNION ALL SELECT zeroblob(1e6) FROM n) SELECT x FROM n ORDER BY 1", 4,
          "the query takes more than 256 MB of memory: ask for less at once"),
-        (f"SELECT {WIDE}", 4, "the query takes more than 256 MB"),
+        (f"SELECT {WIDE}", 2, "string or blob too big: a value has at most 3.2 MB in a row of 40 columns: ask for fewer"),
+        (f"SELECT 1{', 1' * 200}", 2, "too many columns in result set: a row has at most 200"),
         (ENDLESS, 4, "the query took longer than 0.3 s: a longer --timeout lets it go on"),
         ("SELECT count(*) FROM messages a, messages b, messages c, messages d, messages e, messages f", 4, "the query took longer"),
     ],
@@ -371,6 +396,50 @@ def test_no_query_takes_the_machine_down(ann: Person, query: str, code: int, tol
     assert done.err.startswith(f"retold: {told}")
     assert done.err.count("\n") == 1
     assert apsw.hard_heap_limit(-1) == limit, "the bound is of the query, and not of the process"
+
+
+FULL = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 24), t(a) AS MATERIALIZED (SELECT printf('%.*c', 7900000, {}) || {} || x FROM n) SELECT {} FROM t LIMIT 2"
+PEAK = r"""
+import atexit, re
+def told():
+    sys.stderr.write(re.search(r"VmHWM:\s*(\d+)", open("/proc/self/status").read())[1])
+atexit.register(told)
+"""
+"""Says how many kilobytes were taken at most; `resource` would count what this process takes as well."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is counted differs elsewhere")
+@pytest.mark.parametrize(
+    ("query", "megabytes"),
+    [
+        (FULL.format("'x'", "''", ", ".join("a" * 16)), 450),
+        (FULL.format("'x'", "char(128512)", ", ".join("a" * 16)), 850),
+        ("SELECT printf('%.*c', 7900000, char(127))", 100),
+        ("SELECT printf('%.*c', 7900000, char(27))", 100),
+        ("SELECT printf('%.*c', 7900000, char(1))", 100),
+        (FULL.format("'\"'", "''", "a"), 400),
+    ],
+    ids=["row", "wide letters", "delete", "escape", "control", "quotes"],
+)  # fmt: skip
+@pytest.mark.parametrize("form", [(), ("--json",), ("--csv",)], ids=["table", "json", "csv"])
+def test_no_more_memory_is_taken_than_the_page_says(
+    ann: Person, query: str, megabytes: int, form: tuple[str, ...]
+) -> None:
+    env = {name: value for name, value in ann.env.items() if not name.startswith("COVERAGE")}
+    start = time.monotonic()
+    done = ann.spawn("sql", *form, query, code=PEAK, env=env, stdout=subprocess.DEVNULL)
+    assert done.code == 0
+    assert int(done.err) < megabytes * 1000
+    assert time.monotonic() - start < 30
+
+
+def test_a_long_prompt_is_within_the_bounds_of_all_columns(tmp_path: Path) -> None:
+    person, prompt = Person(tmp_path / "ann"), "heron " * 200_000
+    FORMS["claude"].write(person.folder, 1, turns(prompt))
+    person.sync()
+    done = person.run("sql", "--json", "SELECT * FROM sessions ORDER BY ended_at")
+    assert done.code == 0
+    assert len(done.objects[0]["first_prompt"]) >= len(prompt)
 
 
 def test_time_in_which_rows_are_read_by_others_does_not_count(ann: Person) -> None:
@@ -415,6 +484,34 @@ def test_ctrl_c_ends_a_query_at_once(ann: Person) -> None:
     assert (process.returncode, err) == (130, "")
     assert time.monotonic() - start < 2
     assert out == "'begun'\nbegun\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
+def test_ctrl_c_ends_a_step_that_does_not_look_for_it(ann: Person) -> None:
+    env = {name: value for name, value in ann.env.items() if not name.startswith("COVERAGE")}
+    query = f"SELECT 'begun' UNION ALL SELECT {BLIND}"
+    process = ann.start("sql", query, "--csv", code=TELLING, env=env)
+    assert process.stderr
+    assert process.stderr.read(2) == ".."
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    start = time.monotonic()
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+    assert time.monotonic() - start < 5
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is open is not told elsewhere")
+def test_who_listens_for_ctrl_c_leaves_nothing_open(ann: Person) -> None:
+    before = os.listdir("/proc/self/fd")
+    woken = signal.set_wakeup_fd(-1)
+    for _ in range(5):
+        assert rows(ann, "SELECT 1") == [(1,)]
+    assert signal.set_wakeup_fd(woken) == -1
+    deadline = time.monotonic() + 10
+    while len(os.listdir("/proc/self/fd")) > len(before) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert len(os.listdir("/proc/self/fd")) <= len(before)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes differ there")
@@ -517,15 +614,47 @@ def test_a_session_that_cannot_be_unpacked_is_damage(tmp_path: Path) -> None:
     assert "damaged" in done.err
 
 
-@pytest.mark.skipif(os.name == "nt" or is_root, reason="whoever may do all cannot be kept out")
-def test_an_archive_where_nobody_may_write_is_asked_as_well(tmp_path: Path) -> None:
+POWERLESS = (
+    "import ctypes; ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)())"
+)
+"""Takes from root, as whom tests may run, what lets it write everywhere."""
+kept_out = pytest.mark.skipif(
+    sys.platform != "linux", reason="whoever may do all cannot be kept out elsewhere"
+)
+
+
+@kept_out
+@pytest.mark.parametrize("mode", [0o400, 0o600])
+def test_an_archive_where_nobody_may_write_is_asked_as_well(tmp_path: Path, mode: int) -> None:
     person = own(tmp_path)
+    (person.archive / "archive.db").chmod(mode)
+    before = digests(person)
     person.archive.chmod(0o500)
-    (person.archive / "archive.db").chmod(0o400)
     try:
-        assert rows(person, "SELECT count(*) FROM sessions") == [(4,)]
+        asked = person.spawn("sql", "--csv", "SELECT count(*) AS n FROM sessions", code=POWERLESS)
+        listed = person.spawn("list", code=POWERLESS)
     finally:
         person.archive.chmod(0o700)
+    assert asked == Done(0, "n\n4\n", "")
+    assert (listed.code, listed.err, listed.out.count("\n")) == (0, "", 5)
+    assert digests(person) == before
+
+
+@kept_out
+def test_what_waits_to_be_written_is_not_left_out_where_nobody_may_write(tmp_path: Path) -> None:
+    person = own(tmp_path)
+    connection = apsw.Connection(str(person.archive / "archive.db"))
+    connection.execute("UPDATE sessions SET title = 'waiting'")
+    waiting = (person.archive / "archive.db-wal").read_bytes()
+    connection.close()
+    (person.archive / "archive.db-wal").write_bytes(waiting)
+    person.archive.chmod(0o500)
+    try:
+        done = person.spawn("sql", "SELECT title FROM sessions", code=POWERLESS)
+    finally:
+        person.archive.chmod(0o700)
+    assert (done.code, done.out) == (4, "")
+    assert "no permission to write there" in done.err
 
 
 # The page ----------------------------------------------------------------------------------------------------------

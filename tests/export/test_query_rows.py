@@ -5,12 +5,22 @@ import io
 import json
 from collections.abc import Iterator
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.cli.console import Console
-from retold.export.answer import SAMPLE, csv_line, json_line, shown, table, unique_names
-from retold.export.cells import harmless
+from retold.export.answer import (
+    SAMPLE,
+    csv_line,
+    csv_pieces,
+    json_line,
+    json_pieces,
+    shown,
+    table,
+    unique_names,
+)
+from retold.export.cells import PIECE, harmless
 from retold.export.names import width_of
 
 NUMBERS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False))
@@ -67,6 +77,19 @@ def test_json_and_csv_hold_what_a_row_does(
                     assert from_json == type(value)(from_csv) == value
 
 
+LONG = ('"ä\x7f\n😀' * PIECE, 1, None, b"\x00\xff" * PIECE, "a" * (PIECE + 1), "=" * PIECE * 2, "", 9e999)
+
+
+def test_what_is_long_is_told_bit_by_bit_and_comes_to_the_same() -> None:
+    names = [f'{place}"' for place, _ in enumerate(LONG)]
+    told = list(json_pieces(names, LONG))
+    assert b"".join(told) == json_line(names, LONG)
+    cells = list(csv_pieces(LONG))
+    assert "".join(cells) == csv_line(LONG)
+    assert max(map(len, cells)) <= 2 * PIECE
+    assert max(map(len, told)) <= 6 * PIECE
+
+
 def test_names_are_told_apart() -> None:
     assert unique_names(["a", "a_2", "a", "a", "b"]) == ["a", "a_2", "a_3", "a_4", "b"]
 
@@ -75,6 +98,33 @@ def test_a_number_is_never_cut_however_late_it_comes() -> None:
     rows = [(1, "a")] * SAMPLE + [(123_456_789, "a" * 50)]
     *_, last = table(["number", "text"], rows, 20)
     assert "".join(text for _, text in last) == "123456789  aaa…"
+
+
+LATE = 123_456_789_012_345_678
+
+
+def lines_of(names: list[str], rows: list[tuple[int | float | str | None, ...]], width: int) -> list[str]:
+    return ["".join(text for _, text in pieces) for pieces in table(names, rows, width)]
+
+
+def test_a_number_is_not_cut_where_each_row_is_told_apart() -> None:
+    names = ["a_long_column_name_here", "title", "session", "project"]
+    told = lines_of(names, [(LATE, "a" * 50, "b" * 50, -0.123456789012345)], 30)
+    assert told[0].split() == ["a_long_column_…", str(LATE)]
+    assert told[3].split() == ["project", "-0.123456789012345"]
+    assert all(len(line) == 30 for line in told[1:3])
+
+
+@pytest.mark.parametrize("before", [None, "a" * 50, ""])
+def test_a_number_is_not_cut_among_what_is_none(before: str | None) -> None:
+    told = lines_of(["a", "b"], [(before, "b" * 50)] * SAMPLE + [(LATE, "b" * 50)], 20)
+    assert told[-1].split()[0] == str(LATE)
+
+
+def test_text_is_cut_among_numbers() -> None:
+    told = lines_of(["number", "b"], [(1, "b")] * SAMPLE + [("a" * 50, "b")], 20)
+    assert told[-1] == "aaaaa…  b"
+    assert lines_of(["a"], [(1,)] * SAMPLE + [(None,)], 20)[-1] == "NULL"
 
 
 def test_values_as_people_read_them() -> None:

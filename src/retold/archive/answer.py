@@ -9,7 +9,7 @@ import time
 import apsw
 
 from retold.archive.database import MACHINE, Stopped, told
-from retold.archive.guard import LONGEST_QUERY, LONGEST_VALUE, MEMORY, Guard, put_under_guard
+from retold.archive.guard import LONGEST_QUERY, MEMORY, MOST_COLUMNS, Guard, longest_value, put_under_guard
 from retold.archive.record import as_text
 from retold.archive.views import VIEWS, columns_of, make_views
 
@@ -87,9 +87,10 @@ class Answer:
         apsw.hard_heap_limit(self._memory)
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows."""
+        """Yield the rows; none is held while the next is looked for, and whoever takes them does well not to either."""
         while (row := self._timed(self._next)) is not None:
             yield row
+            del row
 
     def _next(self) -> tuple[Any, ...] | None:
         return next(self._cursor, None)
@@ -115,6 +116,7 @@ class Answer:
         if _BLANK.fullmatch(rest) is None:
             raise Faulty(f"one statement at a time: this begins another: {' '.join(rest[:40].split())}")
         self.names = [name for name, *_ in cursor.get_description()]
+        self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, longest_value(len(self.names)))
         return True
 
     def _timed(self, work: Callable[[], T]) -> T:
@@ -140,21 +142,30 @@ class Answer:
             case apsw.AuthError() | apsw.SQLError() if self._guard.refused is not None:
                 return Faulty(self._guard.refused)
             case apsw.TooBigError():
-                return Faulty(f"{error}: a value has at most {LONGEST_VALUE // _MEGABYTE} MB")
+                return Faulty(f"{error}: {self._bound()}")
             case UnicodeError():
                 return Faulty("a value is no text: hex() shows its bytes")
-            case KeyError(args=(name, *_)):
+            case KeyError(args=(str(name), *_)) if name.isidentifier():
                 return Faulty(f"no value for :{name}: --set {name}=VALUE gives it one")
-            case apsw.BindingsError():
+            case KeyError() | apsw.BindingsError():
                 return Faulty("values are given by name: write :name for --set name=VALUE")
             case apsw.Error() if isinstance(error, MACHINE):
                 return told(error, self._path)
         return Faulty(f"{error}{self._hint(str(error))}")
 
+    def _bound(self) -> str:
+        """Return how long a value may be."""
+        columns = len(self.names)
+        most = longest_value(columns)
+        told = f"a value has at most {most / _MEGABYTE:.2g} MB"
+        return told if most == longest_value(1) else f"{told} in a row of {columns} columns: ask for fewer"
+
     def _hint(self, message: str) -> str:
         """Return what there is, where a query names what there is not."""
         if "no such table" in message:
             return f": there are {', '.join(VIEWS)}"
+        if "too many columns" in message:
+            return f": a row has at most {MOST_COLUMNS}"
         if "no such column" in message:
             words = set(re.findall(r"\w+", self._query.lower()))
             return "".join(

@@ -8,7 +8,7 @@ import apsw
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 PATIENCE = 20_000
 """Milliseconds to wait for another writer."""
@@ -61,31 +61,37 @@ def reading(path: str, mark: int, steps: Sequence[str], patience: int = PATIENCE
         if _version(connection, path, mark, steps) < len(steps):
             _bring_up(connection, path, mark, steps)
         connection.execute("PRAGMA query_only = 1")
-    except apsw.ReadOnlyError:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-    except apsw.CantOpenError as error:
+    except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
         connection = _untouched(path, mark, steps, error)
     except apsw.Error as error:
         raise told(error, path) from error
     return connection
 
 
-def _untouched(path: str, mark: int, steps: Sequence[str], error: apsw.CantOpenError) -> apsw.Connection:
-    """Return a connection to a file in a folder where nobody may write: SQLite would put its own files beside it."""
+def _untouched(path: str, mark: int, steps: Sequence[str], error: apsw.Error) -> apsw.Connection:
+    """Return a connection to a file that nobody may write, or in a folder where nobody may: nothing is put beside it."""
+    for flags, name in _ways(path):
+        try:
+            connection = apsw.Connection(name, flags=flags)
+            if _version(connection, path, mark, steps) == len(steps):
+                return connection
+        except (apsw.ReadOnlyError, apsw.CantOpenError):  # SQLite would have its own files beside it
+            continue
+        except apsw.Error as later:
+            raise told(later, path) from later
+    raise told(error, path) from error
+
+
+def _ways(path: str) -> Iterator[tuple[int, str]]:
+    """Yield how to open a file only to read it; as one that never changes if nothing waits to be written into it."""
     from pathlib import Path
 
+    yield apsw.SQLITE_OPEN_READONLY, path
     wal = f"{path}-wal"
     is_settled = not os.path.exists(wal) or not os.path.getsize(wal)
-    if os.access(os.path.dirname(path) or ".", os.W_OK) or not is_settled:
-        raise told(error, path) from error
-    try:
+    if is_settled and not os.access(os.path.dirname(path) or ".", os.W_OK):
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        connection = apsw.Connection(f"{Path(path).absolute().as_uri()}?immutable=1", flags=flags)
-        if _version(connection, path, mark, steps) < len(steps):
-            raise told(error, path) from error
-    except apsw.Error as later:
-        raise told(later, path) from later
-    return connection
+        yield flags, f"{Path(path).absolute().as_uri()}?immutable=1"
 
 
 def _make(path: str) -> None:

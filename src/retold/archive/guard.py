@@ -6,13 +6,16 @@ import apsw
 
 from retold.archive.views import VIEWS
 
-LONGEST_VALUE, LONGEST_QUERY = 32_000_000, 1_000_000
+LONGEST_VALUE, LONGEST_QUERY = 8_000_000, 1_000_000
 """Bytes of a text or a blob, and of a query."""
+LONGEST_ROW, MOST_COLUMNS = 128_000_000, 200
+"""Bytes of all values of a row, each of which may have its share: Python holds them all at once, beside SQLite."""
 MEMORY = 256_000_000
 """Bytes that SQLite may take: sorted and gathered rows are kept there, so that no disk is filled."""
 _LIMITS = {
     apsw.SQLITE_LIMIT_LENGTH: LONGEST_VALUE,
     apsw.SQLITE_LIMIT_SQL_LENGTH: LONGEST_QUERY,
+    apsw.SQLITE_LIMIT_COLUMN: MOST_COLUMNS,
     apsw.SQLITE_LIMIT_ATTACHED: 0,
     apsw.SQLITE_LIMIT_WORKER_THREADS: 0,
 }
@@ -78,6 +81,11 @@ class Guard:
             case apsw.SQLITE_FUNCTION:
                 return None if two in FUNCTIONS else f"the function {two} is not offered"
         return "a query may only read: SELECT, WITH or VALUES"
+
+
+def longest_value(columns: int) -> int:
+    """Return how many bytes a value may have in a row of so many columns."""
+    return min(LONGEST_VALUE, LONGEST_ROW // max(1, columns))
 
 
 def put_under_guard(connection: apsw.Connection, guard: Guard) -> None:

@@ -36,6 +36,13 @@ def harmless(text: str) -> str:
     return pictured(text, _CONTROLS)
 
 
+def _escaped(line: bytes) -> bytes:
+    """Return JSON in which every control character is escaped: all of a kind at once, for there may be millions."""
+    while found := _RAW_CONTROLS.search(line):
+        line = line.replace(found[0], b"\\u%04x" % ord(found[0].decode()))
+    return line
+
+
 def terminal_columns(env: Mapping[str, str], out: TextIO) -> int:
     """Return how wide the terminal is; 80 where there is none. `shutil` has this, at a quarter of a start of Python."""
     told = env.get("COLUMNS", "")
@@ -67,6 +74,12 @@ class Console:
         text = harmless("\n".join(lines))
         self.out.write(f"{text}\n" if text else "")
 
+    def line_of(self, pieces: Iterable[str]) -> None:
+        """Write one plain line piece by piece; those of CSV may hold the ends of others."""
+        for piece in pieces:
+            self.out.write(harmless(piece))
+        self.out.write("\n")
+
     def pieces(self, pieces: Iterable[tuple[str, str]]) -> None:
         """Write a line in pieces, each with its style; none of them may end it early."""
         for style, text in pieces:
@@ -82,8 +95,7 @@ class Console:
     def record_of(self, pieces: Iterable[bytes]) -> None:
         """Write one JSON object piece by piece; what JSON lets through and a terminal would obey is escaped."""
         for piece in pieces:
-            safe = _RAW_CONTROLS.sub(lambda match: b"\\u%04x" % ord(match[0].decode()), piece)
-            self.out.write(safe.decode())
+            self.out.write(_escaped(piece).decode())
         self.out.write("\n")
 
     def tell(self, text: str) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # signal's own names of numbers cost half a millisecond
 import _thread
 import os
 import sys
 
 from retold.archive.guard import LONGEST_QUERY
+from retold.cli.main import EXIT_INTERRUPTED, EXIT_MACHINE
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -15,8 +17,8 @@ if TYPE_CHECKING:
     from retold.archive.answer import Answer, Clock
     from retold.cli.console import Console
 
-GRACE = 2.0
-"""Seconds by which a query may be late before it is ended by force."""
+GRACE, MOMENT = 2.0, 1.0
+"""Seconds by which a query may be late before it is ended by force: when its time is up, and after Ctrl-C."""
 _LOOK = 0.5
 
 
@@ -41,48 +43,72 @@ def _table(answer: Answer, console: Console) -> None:
 
 
 def _json(answer: Answer, console: Console) -> None:
-    from retold.export.answer import json_line, unique_names
+    from itertools import repeat
+
+    from retold.export.answer import json_pieces, unique_names
 
     names = unique_names(answer.names)
-    for row in answer.rows():
-        console.record(json_line(names, row))
+    for pieces in map(json_pieces, repeat(names), answer.rows()):
+        console.record_of(pieces)
 
 
 def _csv(answer: Answer, console: Console) -> None:
-    from retold.export.answer import csv_line
+    from retold.export.answer import csv_pieces
 
-    console.lines([csv_line(answer.names)])
-    for row in answer.rows():
-        console.lines([csv_line(row)])
+    console.line_of(csv_pieces(answer.names))
+    for pieces in map(csv_pieces, answer.rows()):
+        console.line_of(pieces)
 
 
 class Watch:
-    """Ends the process where a query does not look at its clock: a single step of SQLite's may take for ever."""
+    """Ends the process where a query looks neither at its clock nor for Ctrl-C: a single step of SQLite's may take for ever."""
 
-    __slots__ = ("_clock", "_console", "_done")
+    __slots__ = ("_before", "_clock", "_console", "_done", "_rung")
 
     def __init__(self, clock: Clock, console: Console) -> None:
         self._clock, self._console = clock, console
         self._done = _thread.allocate_lock()
+        self._before = self._rung = -1
 
     def __enter__(self) -> Self:
         self._done.acquire()
+        heard, self._rung = os.pipe()
+        if os.name != "nt":
+            os.set_blocking(self._rung, False)  # a signal waits for nobody
+        self._before = _signal.set_wakeup_fd(self._rung, warn_on_full_buffer=False)
         _thread.start_new_thread(self._look, ())
+        _thread.start_new_thread(self._listen, (heard,))
         return self
 
     def __exit__(self, *_: object) -> None:
+        _signal.set_wakeup_fd(self._before)
         self._done.release()
+        os.close(self._rung)
+
+    def _is_done(self, seconds: float) -> bool:
+        """Tell whether the query has ended, or does so in time; there are two who ask."""
+        if not self._done.acquire(timeout=seconds):
+            return False
+        self._done.release()
+        return True
 
     def _look(self) -> None:
-        while not self._done.acquire(timeout=_LOOK):
+        while not self._is_done(_LOOK):
             if self._clock.is_over(GRACE):
-                self._end()
+                self._end(
+                    EXIT_MACHINE,
+                    f"retold: the query took longer than {self._clock.most:g} s, and was ended by force",
+                )
 
-    def _end(self) -> None:
-        from retold.cli.main import EXIT_MACHINE
+    def _listen(self, heard: int) -> None:
+        """Wait for Ctrl-C, of which the query itself learns as soon as it looks."""
+        while told := os.read(heard, 1):
+            if told[0] == _signal.SIGINT and not self._is_done(MOMENT):
+                self._end(EXIT_INTERRUPTED)
+        os.close(heard)
 
-        self._console.tell(
-            f"retold: the query took longer than {self._clock.most:g} s, and was ended by force"
-        )
-        self._console.err.flush()
-        os._exit(EXIT_MACHINE)
+    def _end(self, code: int, told: str | None = None) -> None:
+        if told is not None:
+            self._console.tell(told)
+            self._console.err.flush()
+        os._exit(code)

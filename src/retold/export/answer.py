@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
-from retold.export.cells import cell, harmless
-from retold.export.names import clean, width_of
+from retold.export.cells import PIECE, cell, cell_pieces, harmless, pieces_of
+from retold.export.names import LONGEST, clean, width_of
 from retold.export.table import fitted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 SAMPLE = 200
 """Rows that are looked at before the first is shown, to know how wide columns are; those behind them must fit in."""
 ROOM = 4 << 20
-"""Characters of them that are held at most; one row may have more."""
+"""Characters of them that are looked at, at most; one row may have more."""
 GAP = 2
 NARROWEST = 8
 """What a column of text is given at least: where not all have that, each row is told on lines of its own."""
 NULL = "NULL"
+_TEXTS, _NUMBERS = (str, bytes), (int, float)
 _BYTES = 200
 """How much of a blob is shown."""
 
@@ -43,10 +44,39 @@ def unique_names(names: Sequence[str]) -> list[str]:
 
 def json_line(names: Sequence[str], row: Row) -> bytes:
     """Return a row as an object; bytes are told in hex, and an infinity, which JSON has none of, is null."""
+    return _json({name: _plain(value) for name, value in zip(names, row, strict=True)})
+
+
+def json_pieces(names: Sequence[str], row: Row) -> Iterator[bytes]:
+    """Yield a row as an object, a long one bit by bit: escaped, it takes six times as much."""
+    if not _is_long(row):
+        yield json_line(names, row)
+        return
+    sign = b"{"
+    for name, value in zip(names, row, strict=True):
+        yield sign + _json(name) + b":"
+        sign = b","
+        told = _plain(value)
+        if isinstance(told, str):
+            yield b'"'
+            yield from (_json(piece)[1:-1] for piece in pieces_of(told))
+            yield b'"'
+        else:
+            yield _json(told)
+    yield b"}"
+
+
+def _json(value: object) -> bytes:
     import json  # noqa: PLC0415 - tables do without
 
-    told = {name: _plain(value) for name, value in zip(names, row, strict=True)}
-    return json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _is_long(row: Row) -> bool:
+    for value in row:  # noqa: SIM110 - each of millions of rows is asked, which takes `any` twice as long
+        if isinstance(value, _TEXTS) and len(value) > PIECE:
+            return True
+    return False
 
 
 def _plain(value: Value) -> Value:
@@ -57,8 +87,23 @@ def _plain(value: Value) -> Value:
 
 def csv_line(row: Row) -> str:
     """Return a row as CSV, without its end: NULL is empty, bytes are told in hex, and no text is a formula."""
-    line = ",".join(cell(harmless(value) if isinstance(value, str) else _plain(value)) for value in row)
-    return line or '""'  # an empty line would be no row
+    return ",".join(cell(_unformed(value)) for value in row) or '""'  # an empty line would be no row
+
+
+def csv_pieces(row: Row) -> Iterator[str]:
+    """Yield a row as CSV, a long one bit by bit."""
+    if not _is_long(row):
+        yield csv_line(row)
+        return
+    for place, value in enumerate(row):
+        if place:
+            yield ","
+        told = _unformed(value)
+        yield from cell_pieces(told) if isinstance(told, str) else [cell(told)]
+
+
+def _unformed(value: Value) -> Value:
+    return harmless(value) if isinstance(value, str) else _plain(value)
 
 
 def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pieces]:
@@ -66,16 +111,23 @@ def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pie
     coming = iter(rows)
     first = _sampled(coming)
     columns = [Column(name, [row[place] for row in first]) for place, name in enumerate(names)]
-    every = chain(first, coming)
+    every = chain(first, map(_begun, coming))
     if not _narrowed(columns, width - GAP * (len(columns) - 1)):
         yield from _apart(columns, every, width)
         return
-    yield [("faint", "".join(_line([column.placed(column.name) for column in columns])))]
+    yield [("faint", "".join(_line([column.heading() for column in columns])))]
     for row in every:
-        told = _line([column.placed(shown(value)) for column, value in zip(columns, row, strict=True)])
+        told = _line([column.placed(value) for column, value in zip(columns, row, strict=True)])
         yield [
             ("plain" if value is not None else "faint", piece) for piece, value in zip(told, row, strict=True)
         ]
+
+
+def _begun(row: Row) -> Row:
+    """Return a row with as much of its values as is ever shown: rows are held, and may be long."""
+    if not _is_long(row):
+        return row
+    return [value[: LONGEST + 1] if isinstance(value, str | bytes) else value for value in row]
 
 
 def _sampled(rows: Iterator[Row]) -> list[Row]:
@@ -83,7 +135,7 @@ def _sampled(rows: Iterator[Row]) -> list[Row]:
     found: list[Row] = []
     size = 0
     for row in islice(rows, SAMPLE):
-        found.append(row)
+        found.append(_begun(row))
         size += sum(len(value) for value in row if isinstance(value, str | bytes))
         if size > ROOM:
             break
@@ -93,19 +145,34 @@ def _sampled(rows: Iterator[Row]) -> list[Row]:
 class Column:
     """A column of a table: how wide it is, and on which side its cells stand."""
 
-    __slots__ = ("is_number", "name", "width")
+    __slots__ = ("is_number", "least", "name", "width")
 
     def __init__(self, name: str, sample: Sequence[Value]) -> None:
         self.name = clean(name)
         known = [value for value in sample if value is not None]
         self.is_number = bool(known) and all(isinstance(value, int | float) for value in known)
         self.width = max([width_of(self.name), *(width_of(shown(value)) for value in sample)])
+        numbers = [len(shown(value)) for value in known if isinstance(value, _NUMBERS)]
+        self.least = self.width if self.is_number else max(numbers, default=0)
 
-    def placed(self, text: str) -> str:
-        """Return a cell; a number is never cut."""
-        if not self.is_number:
-            return fitted(text, self.width)
-        return " " * (self.width - width_of(text)) + text  # a heading may be of wide letters
+    def heading(self) -> str:
+        """Return the name, on the side of the cells."""
+        return self._aside(fitted(self.name, self.width).rstrip())
+
+    def placed(self, value: Value) -> str:
+        """Return a cell, on its side of the column; a number is never cut, wherever it stands."""
+        if not self.is_number and isinstance(value, _TEXTS):
+            return fitted(shown(value), self.width)
+        return self._aside(_cut(value, self.width))
+
+    def _aside(self, text: str) -> str:
+        room = " " * (self.width - width_of(text))
+        return room + text if self.is_number else text + room
+
+
+def _cut(value: Value, width: int) -> str:
+    told = shown(value)
+    return fitted(told, width).rstrip() if isinstance(value, _TEXTS) else told
 
 
 def shown(value: Value) -> str:
@@ -124,14 +191,13 @@ def shown(value: Value) -> str:
 
 def _narrowed(columns: Sequence[Column], room: int) -> bool:
     """Take from the widest columns of text until all fit; False if they cannot."""
-    texts = [column for column in columns if not column.is_number]
-    most = max([column.width for column in texts], default=0)
+    most = max(column.width for column in columns)
     while sum(column.width for column in columns) > room:
         most -= 1
         if most < NARROWEST:
             return False
-        for column in texts:
-            column.width = min(column.width, most)
+        for column in columns:
+            column.width = max(column.least, min(column.width, most))
     return True
 
 
@@ -148,6 +214,5 @@ def _apart(columns: Sequence[Column], rows: Iterable[Row], width: int) -> Iterat
         if place:
             yield [("plain", "")]
         for column, value in zip(columns, row, strict=True):
-            told = shown(value)
             name = fitted(column.name, widest) + " " * GAP
-            yield [("faint", name), ("plain" if value is not None else "faint", fitted(told, room).rstrip())]
+            yield [("faint", name), ("plain" if value is not None else "faint", _cut(value, room))]
