@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -180,6 +181,22 @@ def test_filters_choose_what_is_in_it_and_the_rest_goes(ann: Person, lake: Path)
     assert objects(lake, "problems") == []
 
 
+def test_what_is_removed_is_counted_also_where_nothing_of_it_stays(ann: Person, tmp_path: Path) -> None:
+    counts = Counter(str(row["agent"]) for row in ann.rows().values())
+    assert min(counts["claude"], counts["codex"]) > 0
+    exported(ann, tmp_path / "lake", "--agent", "claude", "--no-redact")
+    told = exported(ann, tmp_path / "lake", "--agent", "codex", "--no-redact")
+    assert f"{counts['codex']} written, 0 unchanged, {counts['claude']} removed" in told
+
+
+def test_files_that_hold_no_session_are_none_that_is_removed(ann: Person, tmp_path: Path) -> None:
+    exported(ann, tmp_path / "lake", "--agent", "gemini", "--no-redact")
+    assert objects(tmp_path / "lake", "problems")
+    keys = [key for key, row in ann.rows().items() if row["agent"] == "gemini"]
+    assert " 0 removed" in exported(ann, tmp_path / "lake", *keys, "--no-redact")
+    assert objects(tmp_path / "lake", "problems") == []
+
+
 def test_a_report_tells_of_everything(ann: Person, tmp_path: Path) -> None:
     exported(ann, tmp_path / "lake")
     exported(ann, tmp_path / "lake", "--all", "--report", str(tmp_path / "report.jsonl"))
@@ -323,6 +340,72 @@ def test_what_a_sync_brings_while_it_is_written_is_without_its_secrets(
     assert "qX7vTr0ub4dor93Zk" not in str(texts)
 
 
+def bringing(ann: Person, secrets: list[str]) -> Callable[[Dataset, Callable[[int, int], None]], None]:
+    """Return what learns, and then lets a sync bring a session with one of some secrets."""
+    learn = Dataset._learn  # noqa: SLF001 - nowhere else is it between the two
+
+    def meanwhile(self: Dataset, show: Callable[[int, int], None]) -> None:
+        learn(self, show)
+        if secrets:
+            said = [user("u2", 21, f"DB_PASSWORD={secrets.pop()}"), gemini("g2", 22, "In reeds.")]
+            home_again(ann.folder).lines("den", 2, 20, said)
+            ann.sync()
+
+    return meanwhile
+
+
+def test_what_a_sync_gives_away_while_it_is_written_stands_in_no_other_session(
+    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    word = "Quagmire-Plover-77"
+    home_again(ann.folder).lines("den", 5 << 28, 5, [user("u5", 6, f"try {word} again")], kind="main")
+    ann.sync()
+    with monkeypatch.context() as patched:
+        patched.setattr(Dataset, "_learn", bringing(ann, [word]))
+        exported(ann, tmp_path / "lake")
+    held = everything(tmp_path / "lake")
+    assert b"DB_PASSWORD" in held, "it came too late to be seen"
+    assert word.encode() not in held
+    assert json.loads((tmp_path / "lake" / "retold.json").read_bytes())["is_redacted"] is True
+    assert " 0 written, " in exported(ann, tmp_path / "lake")
+
+
+def test_where_syncs_bring_secrets_all_the_while_it_is_not_called_complete(
+    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        secrets = [f"Quagmire-Plover-{number}" for number in range(10, 30)]
+        patched.setattr(Dataset, "_learn", bringing(ann, secrets))
+        done = ann.run("export", "--all", "--format", "parquet", "-o", str(tmp_path / "lake"))
+    assert (done.code, "secrets all the while" in done.err) == (4, True)
+    assert len(secrets) == 16, "it gave up soon"
+    told = json.loads((tmp_path / "lake" / "retold.json").read_bytes())
+    assert (told["is_redacted"], told["is_complete"]) == (False, False)
+    exported(ann, tmp_path / "lake")
+    told = json.loads((tmp_path / "lake" / "retold.json").read_bytes())
+    assert (told["is_redacted"], told["is_complete"]) == (True, True)
+
+
+def test_what_others_write_without_a_secret_costs_nothing_written_twice(
+    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learn, brought = Dataset._learn, Dataset._brought  # noqa: SLF001 - nowhere else is it between the two
+    rounds: list[int] = []
+
+    def tagged(self: Dataset, show: Callable[[int, int], None]) -> None:
+        learn(self, show)
+        assert ann.run("tag", min(ann.rows()), "+reeds").code == 0
+
+    def counted(self: Dataset, *given: Any, **named: Any) -> Any:
+        rounds.append(1)
+        return brought(self, *given, **named)
+
+    monkeypatch.setattr(Dataset, "_learn", tagged)
+    monkeypatch.setattr(Dataset, "_brought", counted)
+    exported(ann, tmp_path / "lake")
+    assert len(rounds) == 1
+
+
 def test_a_dataset_is_not_called_redacted_before_it_is(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -367,9 +450,11 @@ def test_what_a_copied_message_took_is_counted_as_a_report_counts_it(tmp_path: P
 def test_what_is_forgotten_goes_also_where_nothing_else_was_chosen(ann: Person, tmp_path: Path) -> None:
     chosen = ("--project", "almanac")
     exported(ann, tmp_path / "lake", *chosen)
-    assert objects(tmp_path / "lake", "sessions")
+    count = len(objects(tmp_path / "lake", "sessions"))
+    assert count
     assert ann.run("forget", "--project", "almanac").code == 0
-    assert " removed" in exported(ann, tmp_path / "lake", *chosen)
+    told = exported(ann, tmp_path / "lake", *chosen)
+    assert f"sessions: 0 written, 0 unchanged, {count} removed" in told
     assert list((tmp_path / "lake").rglob("*.parquet")) == []
 
 
