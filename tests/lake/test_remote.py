@@ -2,8 +2,10 @@
 
 import pickle
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pyarrow import fs
 
 from lakes import read, two_homes
 from made_talks import FORMS, turns
@@ -91,6 +93,82 @@ def test_what_is_an_address_and_how_it_is_shown() -> None:
     assert label_of(Path("/")) is None
     with pytest.raises(ValueError, match="several file systems"):
         found(["s3a://one/homes", "s3a://two/homes"])
+
+
+HIDDEN = "HERON:0tter%2Fvole@"
+
+
+@pytest.fixture
+def asked(homes: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let a folder be reached by any address of S3; return the addresses by which it was."""
+    given: list[str] = []
+
+    def from_uri(address: str) -> tuple[fs.FileSystem, str]:
+        given.append(address)
+        return fs.SubTreeFileSystem(str(homes.parent), fs.LocalFileSystem()), address.rpartition("@")[2]
+
+    arrow = SimpleNamespace(
+        FileSystem=SimpleNamespace(from_uri=from_uri), FileSelector=fs.FileSelector, FileType=fs.FileType
+    )
+    monkeypatch.setattr("retold.lake.remote.fs", arrow)
+    return given
+
+
+def test_credentials_in_an_address_stand_in_no_table(homes: Path, asked: list[str]) -> None:
+    chat = next((homes / "bob" / ".gemini").rglob("session-*"))
+    (chat.parent / "session-2026-03-01T09-55-0000000f.json").write_text("no JSON")
+    places = found([f"s3://{HIDDEN}{homes.name}/*"])
+    plan = planned(places.folders, disk=places.disk, size_of=places.size_of)
+    for table in ("sessions", "problems"):
+        found_there = batches(Wanted(table, schema_of(table)), plan.jobs, plan.clues, plan.refused)
+        rows = str([batch.to_pylist() for batch in found_there])
+        assert f"s3:/{homes.name}/bob" in rows
+        assert "HERON" not in rows
+        assert "0tter" not in rows
+    pickle.loads(pickle.dumps(places.disk))  # noqa: S301 - our own
+    assert asked == [f"s3://{HIDDEN}{homes.name}"] * 2, "by these it is reached, here and elsewhere"
+
+
+@pytest.mark.parametrize("path", ["nowhere", "nowhere*", "ann/nowhere/*"])
+def test_credentials_in_an_address_stand_in_no_message(homes: Path, asked: list[str], path: str) -> None:
+    with pytest.raises(ValueError, match=f"s3:/{homes.name}/") as raised:
+        found([f"s3://{HIDDEN}{homes.name}/{path}"])
+    assert asked
+    assert "0tter" not in str(raised.value)
+
+
+def test_credentials_stand_in_no_message_of_others() -> None:
+    with pytest.raises(ValueError, match="anyfs:/bucket") as raised:
+        found([f"anyfs://{HIDDEN}bucket/homes"])
+    assert "0tter" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("asked")
+def test_credentials_are_not_told_where_nobody_may_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(13, "nobody may look")
+
+    monkeypatch.setattr("retold.lake.places.RemoteDisk.know", refused)
+    monkeypatch.setattr("retold.lake.places.labelled", lambda *_: [])
+    with pytest.raises(ValueError, match="s3:/bucket/homes: nobody may look") as raised:
+        found([f"s3://{HIDDEN}bucket/homes"])
+    assert "0tter" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("s3://HERON:0tter@bucket/homes/ann@work", "s3:/bucket/homes/ann@work"),
+        ("s3a://HERON:0t/ter@bucket/homes", "s3a:/bucket/homes"),
+        ("hdfs://ann@host:8020/homes/ann@work", "hdfs:/host:8020/homes/ann@work"),
+        ("hdfs://host:8020/homes/ann@work", "hdfs:/host:8020/homes/ann@work"),
+        ("abfss://team:0tter@reeds.dfs.core.windows.net/h", "abfss:/team@reeds.dfs.core.windows.net/h"),
+        ("abfss://team@reeds.dfs.core.windows.net/h", "abfss:/team@reeds.dfs.core.windows.net/h"),
+        ("/homes/a:b/ann@work", "/homes/a:b/ann@work"),
+    ],
+)
+def test_an_address_is_shown_without_whoever_asks(address: str, shown: str) -> None:
+    assert shown_path(address) == shown
 
 
 def test_globs_mean_folders_that_are_not_hidden(tmp_path: Path) -> None:

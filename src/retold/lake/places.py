@@ -44,7 +44,7 @@ def found(patterns: Sequence[str], label: str | None = None) -> Places:
         folders = labelled(map(shown_path, patterns), disk, label)
         disk.know(str(folder) for _, folder in folders)
     except OSError as error:
-        raise ValueError(f"{', '.join(patterns)}: {error.strerror or error}") from None
+        raise ValueError(f"{', '.join(map(shown_path, patterns))}: {error.strerror or error}") from None
     return Places(folders, disk)
 
 

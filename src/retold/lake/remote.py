@@ -21,7 +21,11 @@ AT_ONCE = 16 << 20
 """Bytes of a file that are fetched by one request."""
 LISTERS = 16
 """How many folders are listed at once: most of that time is waiting."""
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/]|/)")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_ASKING = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+((?:[^/]*|[^/:]*:(?!\d*(?:/|$))[^@]*)@)")
+"""Who asks, in an address; a secret may hold slashes, and a port is none."""
+_CONTAINERS = frozenset(("abfs", "abfss", "wasb", "wasbs"))
+"""Schemes whose addresses name there what is asked for."""
 
 
 def is_address(path: str) -> bool:
@@ -99,7 +103,7 @@ class RemoteDisk:
         try:
             self._files, there = fs.FileSystem.from_uri(SCHEMES.get(scheme, scheme) + colon + rest)
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{address}: {error}") from None
+            raise ValueError(f"{shown_path(address)}: {_anonymous(str(error), address)}") from None
         shown = shown_path(address)
         same = len(
             list(takewhile(lambda pair: pair[0] == pair[1], zip(shown[::-1], there[::-1], strict=False)))
@@ -205,8 +209,20 @@ class RemoteDisk:
 
 
 def shown_path(address: str) -> str:
-    """Return an address as a path has it: with one slash behind its scheme, and none at its end."""
-    return re.sub(r"/+", "/", address).rstrip("/")
+    """Return an address as a path has it: with one slash behind its scheme, none at its end, and no credentials."""
+    return re.sub(r"/+", "/", _anonymous(address, address)).rstrip("/")
+
+
+def _anonymous(text: str, address: str) -> str:
+    """Return a text without the credentials of an address."""
+    found = _ASKING.match(address)
+    if found is None:
+        return text
+    scheme, asking = found.groups()
+    first, colon, _ = asking.partition(":")
+    if not colon:  # no secret: a name, which may stand behind it as well
+        return text if scheme in _CONTAINERS else text.replace(asking, "", 1)
+    return text.replace(asking, f"{first}@" if scheme in _CONTAINERS and first else "")
 
 
 def _nanoseconds(told: object) -> int:
