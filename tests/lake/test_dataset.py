@@ -31,6 +31,8 @@ from made_talks import FORMS, turns, uuid
 from persons import Person, is_root
 from retold.archive.record import Record
 from retold.lake.dataset import Dataset
+from retold.lake.folder import Folder
+from retold.lake.manifest import NotOurs
 from retold.model.tables import TABLES
 
 
@@ -286,8 +288,6 @@ def test_hostile_texts_stay_in_their_cells(tmp_path: Path) -> None:
 
 
 def test_two_at_a_time_are_refused(ann: Person, lake: Path) -> None:
-    from retold.lake.folder import Folder  # noqa: PLC0415 - only here
-
     with Folder(str(lake)):
         done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake))
     assert (done.code, "another retold" in done.err) == (4, True)
@@ -311,6 +311,42 @@ def test_a_full_disk_leaves_what_was_there(
     assert not [file for file in lake.rglob("*") if DRAFT.search(file.name)]
     exported(ann, lake, "--all", "--no-redact")
     assert len(rows(lake)["sessions"]) == len(before["sessions"]) + 1
+
+
+@pytest.mark.parametrize("what", ["retold.lake.folder.Folder.opened", "retold.lake.parts.ParquetWriter"])
+def test_a_file_that_cannot_be_opened_is_told_as_what_it_is(
+    ann: Person, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    before = rows(lake)
+    home_again(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
+    ann.sync()
+
+    opened = Folder.opened
+
+    def refused(*given: Any, **_: object) -> Any:
+        if "retold.json" in str(given[0]):
+            return opened(given[0])
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(what, staticmethod(refused))
+        done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake), "--no-redact")
+    assert (done.code, "Too many open files" in done.err) == (4, True)
+    assert rows(lake) == before
+    assert not [file for file in lake.rglob("*") if DRAFT.search(file.name)]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no such numbers of files there")
+def test_a_folder_that_is_not_ours_after_all_is_let_go(tmp_path: Path) -> None:
+    folder = Folder(str(tmp_path / "lake"))
+    (tmp_path / "lake" / "retold.json").write_text("{}")
+    before = os.open(os.devnull, os.O_RDONLY)
+    os.close(before)
+    with pytest.raises(NotOurs), folder:
+        pass
+    after = os.open(os.devnull, os.O_RDONLY)
+    os.close(after)
+    assert after == before, "the lock is still held"
 
 
 @pytest.mark.skipif(is_root or os.name == "nt", reason="root may write everywhere")
