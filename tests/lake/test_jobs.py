@@ -3,6 +3,7 @@
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -94,6 +95,34 @@ def test_a_folder_that_is_named_twice_is_looked_through_once(tmp_path: Path) -> 
 
 def test_a_folder_that_is_no_home_holds_nothing(tmp_path: Path) -> None:
     assert planned([(None, tmp_path), (None, tmp_path / "nowhere")]).jobs == []
+
+
+@pytest.mark.parametrize("step", ["home_in", "clues", "find", "read"])
+def test_a_bug_in_one_home_or_log_costs_no_other(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for place, name in enumerate(("ann", "bob"), start=1):
+        chat = FORMS["gemini-lines"].write(tmp_path / name, place << 28, turns("heron"))
+        FORMS["claude"].write(tmp_path / name, place << 28, turns("vole"))
+        (chat.parents[1] / "logs.json").write_text("[]")
+    given = [("ann", tmp_path / "ann"), ("bob", tmp_path / "bob")]
+    whole = len(planned(given).jobs)
+    gemini = AGENTS["gemini"]
+    before = getattr(gemini, step)
+
+    def failing(where: Path | Home | Source, *rest: Any) -> Any:
+        if str(tmp_path / "ann") in str(where if isinstance(where, Path) else where.path):
+            raise RuntimeError("a bug")
+        return before(where, *rest)
+
+    monkeypatch.setattr(gemini, step, failing)
+    plan = planned(given)
+    (refused,) = plan.refused
+    assert (refused.agent, refused.home) == ("gemini", "ann")
+    assert (refused.problem.code, refused.problem.message) == ("reader-failed", "RuntimeError: a bug")
+    assert refused.problem.path.startswith(str(tmp_path / "ann"))
+    assert "RuntimeError: a bug" in caplog.text
+    assert len(plan.jobs) == whole - (step in ("home_in", "find"))
 
 
 @pytest.mark.parametrize("most", [1, 10, 100])

@@ -7,11 +7,11 @@ import msgspec
 import pyarrow as pa
 
 from retold.lake.arrow import batch_of, schema_of
+from retold.lake.guard import failed
 from retold.lake.job import Job
 from retold.lake.reading import prices, told
 from retold.lake.rows import Row, rows_of
 from retold.lake.told import Refused, Told
-from retold.model.problem import problem
 from retold.model.project import Clue
 from retold.model.tables import TABLES
 from retold.projects.atlas import Atlas
@@ -107,10 +107,8 @@ def _try_all(one: Told | Refused) -> None:
 
 def _failed(job: Job, error: Exception) -> Refused:
     first = job.sources[0] if job.sources else None
-    message = f"{type(error).__name__}: {error}"
-    path = "" if first is None else first.shown
-    _LOG.error("%s: %s", path, message, exc_info=error)
-    return Refused(job.agent, None if first is None else first.label, problem("reader-failed", message, path))
+    home, path = (None, "") if first is None else (first.label, first.shown)
+    return failed(job.agent, home, path, error)
 
 
 def _batched(schema: pa.Schema, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
