@@ -157,7 +157,11 @@ def test_a_row_that_arrow_does_not_take_costs_no_other_and_is_a_problem(
     before = told(reader("requests", homes)).num_rows
     monkeypatch.setitem(ROWS, "requests", larger)
     assert told(reader("requests", homes)).num_rows == before - 2  # one for each thread
-    assert "a row that Arrow does not take" in caplog.text
+    whose = told(reader("sessions", homes, agents="codex")).to_pylist()
+    assert sorted(record.getMessage() for record in caplog.records) == sorted(
+        f"a row that Arrow does not take: agent 'codex', home {one['home']!r}, session {one['session']!r}"
+        for one in whose
+    )
     problems = told(reader("problems", homes)).to_pylist()
     assert [(row["agent"], row["home"], row["code"]) for row in problems] == [
         ("codex", "ann", "reader-failed"),

@@ -19,6 +19,7 @@ from retold.projects.atlas import Atlas
 MOST_ROWS = 10_000
 MOST_LETTERS = 8 << 20
 """Of what was said at length, in one batch."""
+_OWNERS = frozenset(("agent", "home", "session"))
 _LOG = logging.getLogger(__name__)
 
 
@@ -112,13 +113,19 @@ def _failed(job: Job, error: Exception) -> Refused:
 
 
 def _batched(schema: pa.Schema, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
-    """Yield rows as a batch; one that Arrow does not take is left out, named in the log, and a problem: see `_try_all`."""
+    """Yield rows as a batch; one that Arrow does not take is left out, told in the log by whose it is, and a problem: see `_try_all`."""
     try:
         yield batch_of(schema, rows)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         if len(rows) == 1:
-            _LOG.exception("a row that Arrow does not take")
+            _LOG.exception("a row that Arrow does not take: %s", _whose(schema, rows[0]))
             return
         middle = len(rows) // 2
         yield from _batched(schema, rows[:middle])
         yield from _batched(schema, rows[middle:])
+
+
+def _whose(schema: pa.Schema, row: Row) -> str:
+    """Return whose a row is, as far as its columns tell; nothing that was said."""
+    told = zip(schema.names, row, strict=True)
+    return ", ".join(f"{name} {value!r}" for name, value in told if name in _OWNERS)
