@@ -1,6 +1,8 @@
 """Homes that are reached by an address, or that others list for us, are read as those on the disk."""
 
+import os
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +19,7 @@ from retold.lake.beside import shipments
 from retold.lake.held import Held, HeldDisk
 from retold.lake.job import planned
 from retold.lake.places import found, label_of
-from retold.lake.remote import RemoteDisk, is_address, shown_path
+from retold.lake.remote import RemoteDisk, RemoteEntry, is_address, shown_path
 from retold.model.problem import Problem
 
 
@@ -181,6 +183,44 @@ def test_globs_mean_folders_that_are_not_hidden(tmp_path: Path) -> None:
         "bob",
         "ann",
     ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no name holds such marks there")
+def test_marks_in_an_address_of_this_machine_are_part_of_names(tmp_path: Path) -> None:
+    for name in ("term", "te?m", "te", "a#b", "a"):
+        (tmp_path / name).mkdir()
+
+    def meant(pattern: str) -> list[str]:
+        return [folder.name for _, folder in found([pattern]).folders]
+
+    assert meant(f"file://{tmp_path}/te?m") == ["te?m", "term"]
+    assert meant(f"file://{tmp_path}/te%3fm") == ["te?m"]
+    assert meant(f"file:{tmp_path}/a#b") == meant((tmp_path / "a#b").as_uri()) == ["a#b"]
+
+
+def test_paths_are_those_of_where_whoever_asks_stands(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(homes)
+    assert [folder for _, folder in found(["*"]).folders] == [homes / "ann", homes / "bob"]
+    assert [folder for _, folder in found(["../" + homes.name + "/ann"]).folders] == [homes / "ann"]
+
+
+class Unscanned(dict[str, RemoteEntry]):
+    """What a folder holds, for whoever knows what to look for."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("all of it is looked through")
+
+    values = items = __iter__  # type: ignore[assignment]
+
+
+def test_one_of_many_files_is_not_looked_for_among_all(homes: Path) -> None:
+    disk, above = RemoteDisk(f"file://{homes}"), f"file:{homes}"
+    (homes / "a").touch()
+    disk.know([above])
+    disk._folders[above] = Unscanned(disk._folders[above])  # noqa: SLF001 - nowhere else can it be seen
+    assert disk.is_file(f"{above}/a")
+    assert disk.is_folder(f"{above}/ann")
+    assert not disk.is_file(f"{above}/none")
 
 
 def test_files_that_are_listed_make_folders_and_what_is_not_at_hand_is_wanted() -> None:

@@ -110,7 +110,8 @@ class RemoteDisk:
         )
         self._prefix: str = shown[: len(shown) - same]
         self._there: str = there[: len(there) - same]
-        self._folders: dict[str, list[RemoteEntry]] = {}
+        self._folders: dict[str, dict[str, RemoteEntry]] = {}
+        """What folders hold, by name."""
         self._looked: dict[str, RemoteEntry | None] = {}
         """What single paths were found to be: each is asked for once."""
 
@@ -138,8 +139,8 @@ class RemoteDisk:
         """Return what a folder holds, by name; asked for once."""
         if folder not in self._folders:
             found = _answered(self._files.get_file_info, fs.FileSelector(self._on(folder)))
-            self._folders[folder] = sorted(map(self._entry, found), key=lambda one: one.name)
-        return self._folders[folder]
+            self._folders[folder] = _by_name(map(self._entry, found))
+        return list(self._folders[folder].values())
 
     def is_folder(self, path: str) -> bool:
         """Tell whether a folder is there; False where nobody may look."""
@@ -176,7 +177,7 @@ class RemoteDisk:
                 held.setdefault(one.path, [])
             held.setdefault(one.path.rpartition("/")[0], []).append(one)
         for path, entries in held.items():
-            self._folders[path] = sorted(entries, key=lambda one: one.name)
+            self._folders[path] = _by_name(entries)
 
     def _looked_up(self, path: str) -> RemoteEntry | None:
         try:
@@ -189,7 +190,7 @@ class RemoteDisk:
         if path in self._folders:
             return RemoteEntry(name, path, is_folder=True)
         if above in self._folders:
-            return next((one for one in self._folders[above] if one.name == name), None)
+            return self._folders[above].get(name)
         if path not in self._looked:
             (found,) = _answered(self._files.get_file_info, [self._on(path)])
             self._looked[path] = None if found.type == fs.FileType.NotFound else self._entry(found)
@@ -206,6 +207,10 @@ class RemoteDisk:
         return RemoteEntry(
             path.rpartition("/")[2], path, is_folder, found.size or 0, _nanoseconds(found.mtime_ns)
         )
+
+
+def _by_name(entries: Iterable[RemoteEntry]) -> dict[str, RemoteEntry]:
+    return {one.name: one for one in sorted(entries, key=lambda one: one.name)}
 
 
 def shown_path(address: str) -> str:
