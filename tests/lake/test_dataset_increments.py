@@ -81,7 +81,9 @@ CHANGES: tuple[Change, ...] = (grown, grown, new, new, forked, tagged, named, fo
 def test_an_increment_is_what_would_be_written_now(
     ann: Person, tmp_path: Path, how: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retold.lake.plan.ROOM", 1)  # so that no session is written anew because another was
+    monkeypatch.setattr(
+        "retold.lake.layout.ROOM", 1
+    )  # so that no session is written anew because another was
     random = dice(seed)
     exported(ann, tmp_path / "lake", "--all", how)
     for step in range(5):
@@ -95,7 +97,7 @@ def test_an_increment_is_what_would_be_written_now(
 
 
 def test_only_the_part_with_a_change_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.lake.plan.ROOM", 1)
+    monkeypatch.setattr("retold.lake.layout.ROOM", 1)
     home, lake = MadeHome(tmp_path / "bob"), tmp_path / "lake"
     for place in range(1, 5):
         said = [user(f"u{place}", place, f"Ask {place}"), gemini(f"g{place}", place, "Answer.")]
@@ -115,7 +117,7 @@ def test_only_the_part_with_a_change_is_written(tmp_path: Path, monkeypatch: pyt
 def test_a_session_keeps_its_part_and_the_next_begins_when_it_is_full(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retold.lake.plan.ROOM", 1500)
+    monkeypatch.setattr("retold.lake.layout.ROOM", 1500)
     lake = tmp_path / "lake"
     exported(ann, lake, "--all", "--no-redact")
     first = _places(lake)
@@ -139,7 +141,7 @@ def test_what_is_forgotten_goes_and_be_it_the_last(ann: Person, tmp_path: Path) 
 def test_two_processes_write_what_one_writes(ann: Person, tmp_path: Path, how: str) -> None:
     options = ("export", "--all", "--format", "parquet", how)
     many = "import retold.ingest.shares as shares\nshares._MUCH = 0\n"
-    few = "import retold.lake.plan as plan\nplan.ROOM = 1500\n"
+    few = "import retold.lake.layout as layout\nlayout.ROOM = 1500\n"
     for folder, code in (("one", few), ("two", few + many)):
         done = ann.spawn(*options, "-o", str(tmp_path / folder), code=code)
         assert done.code == 0, done

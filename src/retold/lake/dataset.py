@@ -11,11 +11,11 @@ from retold.ingest.revision import REVISION
 from retold.ingest.shares import shared_out
 from retold.lake.folder import Folder
 from retold.lake.items import REFUSED, Choice, Item, items
+from retold.lake.layout import PartPlan, part_plans
 from retold.lake.manifest import Manifest
 from retold.lake.parts import write_part
-from retold.lake.plan import Plan, planned
 from retold.lake.seal import kept_seal
-from retold.lake.telling import as_told, told
+from retold.lake.telling import as_told, kept
 from retold.lake.told import Refused, Told
 from retold.model.tables import VERSION
 from retold.redaction import Redactor
@@ -90,7 +90,7 @@ class Dataset:
         before, seal = folder.manifest, self._how()
         is_known = before is not None and before.seal == seal and not is_anew
         known = before.parts if before is not None and is_known else ()
-        plans = planned(known, self._items)
+        plans = part_plans(known, self._items)
         waiting = {
             place for place, plan in enumerate(plans) if plan.is_changed or not folder.has(plan.before)
         }
@@ -125,11 +125,13 @@ class Dataset:
         """Learn all secrets: what only a later session gives away must not stand in an earlier one."""
         if self._redactor is None:
             return
-        for place, found in enumerate(told(self._record, self._items)):
+        for place, found in enumerate(kept(self._record, self._items)):
             show(place, len(self._items))
             self._redactor.learn(found if isinstance(found, Refused) else found[-1])
 
-    def _written(self, folder: Folder, plans: Sequence[Plan], waiting: Sequence[int]) -> Iterable[_Written]:
+    def _written(
+        self, folder: Folder, plans: Sequence[PartPlan], waiting: Sequence[int]
+    ) -> Iterable[_Written]:
         """Yield parts as they are written, by two processes where it is much."""
 
         def work(places: Sequence[int]) -> Iterator[_Written]:
@@ -143,9 +145,9 @@ class Dataset:
 
         return shared_out(work, waiting, lambda place: plans[place].size, _Written)
 
-    def _told(self, record: Record, plan: Plan, removals: list[Removal]) -> Iterator[Told | Refused]:
+    def _told(self, record: Record, plan: PartPlan, removals: list[Removal]) -> Iterator[Told | Refused]:
         """Yield what goes into a part; what was taken out of it is added to the removals."""
-        for found in told(record, plan.items):
+        for found in kept(record, plan.items):
             # Each has a redactor of its own: its rows depend on what all sessions give away, and on nothing else.
             redactor = None if self._redactor is None else self._redactor.copy()
             yield as_told(record, found, redactor)
