@@ -214,6 +214,8 @@ def test_a_report_tells_of_everything(ann: Person, tmp_path: Path) -> None:
         (("-o", "-"), "name one with -o"),
         (("-o", "{}/lake", "--messages", "1-2"), "whole sessions"),
         (("-o", "{}/lake", "--view", "active"), "whole sessions"),
+        (("-o", "{}/lake", "--tools", "none"), "whoever reads it chooses"),
+        (("-o", "{}/lake", "--templates", "{}"), "whoever reads it chooses"),
         (("-o", "{}/ann"), "other things in it"),
         (("-o", "{}/ann/.gemini/tmp/den/chats/session-2026-03-01T09-55-0000000f.json"), "a file, and"),
     ],

@@ -23,14 +23,16 @@ from made_talks import FORMS, turns
 from retold.agents.protocol import Home, Source
 from retold.agents.registry import AGENTS
 from retold.demo.home import make_home
-from retold.lake.job import Job, bundled, planned
-from retold.lake.spread import Spread
+from retold.lake.job import Job, Plan, bundled, planned
+from retold.lake.spread import Spread, reunited
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
 from synced import Given
 from tellings import NOW
 
 SUMS = frozenset(name for name in TABLES["sessions"].names if name.endswith("_tokens"))
+OF_ITS_OWN = (*sorted(SUMS), "requests", "cost_usd", "estimated")
+Tables = dict[str, list[dict[str, Any]]]
 
 
 def hold(folder: Path, given: Given, several: Sequence[Spread] = ()) -> None:
@@ -45,9 +47,27 @@ def hold(folder: Path, given: Given, several: Sequence[Spread] = ()) -> None:
         ("problems", {"session"}),
     ):
         assert bag(found[name], without) == bag(expected[name], without), name
+    _hold_sums(expected, found)
     requests = settled(found["requests"])
     assert bag(requests, {"session"}) == bag(expected["requests"], {"session"})
     assert totals(requests) == totals(expected["requests"])
+
+
+def _hold_sums(expected: Tables, found: Tables) -> None:
+    """Hold the sums of sessions whose requests no other holds, which alone can be known from their own files."""
+    holders: dict[str, set[str]] = {}
+    for row in found["requests"]:
+        holders.setdefault(row["request"], set()).add(row["conversation"])
+    shared = {one for held in holders.values() if len(held) > 1 for one in held}
+    own = [
+        {row["conversation"]: {name: row[name] for name in OF_ITS_OWN} for row in told["sessions"]}
+        for told in (expected, found)
+    ]
+    alone = (
+        set().union(*holders.values()) - shared
+    )  # a checkpoint holds none: what it tells was asked elsewhere
+    assert any(own[0][name]["cost_usd"] for name in alone)
+    assert {name: own[1][name] for name in alone} == {name: own[0][name] for name in alone}
 
 
 def test_a_home_of_months_is_told_as_its_archive_tells_it(tmp_path: Path) -> None:
@@ -142,6 +162,17 @@ def test_large_files_stand_alone_and_small_ones_together(most: int) -> None:
 def test_jobs_of_which_no_file_is_left_are_bundled_too() -> None:
     assert len(bundled([Job("gemini", (), {"a": ()}, 0), Job("gemini", (), {"b": ()}, 0)], 10)) == 1
     assert bundled([], 10) == []
+
+
+def test_what_is_read_together_after_all_may_be_the_largest() -> None:
+    home = Home(Path("h"), Path("h"))
+    jobs = [
+        Job("gemini", (Source(Path(f"{size}.jsonl"), home, str(size)),), {}, size) for size in (6, 5, 4, 1)
+    ]
+    several = [Spread("gemini", "of two", ("5.jsonl", "4.jsonl"))]
+    plan = reunited(Plan(jobs, {}, ()), several)
+    assert [job.size for job in plan.jobs] == [9, 6, 1]
+    assert [str(source.path) for source in plan.jobs[0].sources] == ["5.jsonl", "4.jsonl"]
 
 
 @pytest.mark.parametrize("form", sorted(FORMS))

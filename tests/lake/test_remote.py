@@ -76,12 +76,17 @@ def test_wrong_paths_raise_as_those_of_this_machine_do(homes: Path) -> None:
         RemoteDisk("anyfs://bucket/homes")
 
 
-def test_a_file_can_be_read_in_pieces(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [4, 11])
+def test_a_file_can_be_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr("retold.lake.remote.AT_ONCE", at_once)
     (tmp_path / "a").write_bytes(b"heron otter")
     file = RemoteDisk(f"file://{tmp_path}").open(f"file:{tmp_path}/a")
     assert (file.size, file.read(5)) == (11, b"heron")
     file.seek(6)
     assert file.read(100) == b"otter"
+    assert file.read(100) == b""
+    file.seek(0)
+    assert [file.read(3) for _ in range(4)] == [b"her", b"on ", b"ott", b"er"]
     assert file.status() == (11, (tmp_path / "a").stat().st_mtime_ns)
     file.close()
 
