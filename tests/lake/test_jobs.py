@@ -1,5 +1,6 @@
 """Files that are read in pieces, each by itself, tell what an archive of all of them tells."""
 
+import json
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from lakes import (
     totals,
     written_by_the_real_cli,
 )
+from made_home import DAY
 from made_talks import FORMS, turns
 from retold.agents.protocol import Home, Source
 from retold.agents.registry import AGENTS
@@ -143,6 +145,30 @@ def test_a_bug_in_one_home_or_log_costs_no_other(
     assert refused.problem.path.startswith(str(tmp_path / "ann"))
     assert "RuntimeError: a bug" in caplog.text
     assert len(plan.jobs) == whole - (step in ("home_in", "find"))
+
+
+def test_a_bug_in_what_logs_say_costs_no_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = FORMS["gemini-lines"].write(tmp_path, 1 << 28, turns("heron"))
+    entry = {
+        "sessionId": "a",
+        "messageId": 0,
+        "type": "user",
+        "message": "heron",
+        "timestamp": f"{DAY}T09:00:00Z",
+    }
+    (chat.parents[1] / "logs.json").write_text(json.dumps([entry]))
+
+    def failing(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("retold.lake.job.scraps", failing)
+    plan = planned([("ann", tmp_path)], ["gemini"])
+    assert [len(job.sources) for job in plan.jobs] == [1]
+    assert [(one.problem.code, Path(one.problem.path).name) for one in plan.refused] == [
+        ("reader-failed", "logs.json")
+    ]
 
 
 @pytest.mark.parametrize("most", [1, 10, 100])

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,11 +15,15 @@ from pyspark.sql.types import StringType, StructType
 from lakes import read, two_homes
 from made_home import sha
 from made_talks import FORMS, ROOT, turns, uuid
+from retold.agents import NAMES
+from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
 from retold.lake.batches import MOST_ROWS, Wanted, batches
+from retold.lake.held import Held, HeldDisk
 from retold.lake.job import planned
 from retold.lake.rows import ROWS
 from retold.lake.spark import RetoldDataSource
+from retold.lake.spark.listing import unread
 from retold.lake.spark.options import parse_options, parse_size
 from retold.lake.spark.source import RetoldReader
 from retold.lake.told import Told
@@ -66,6 +71,25 @@ def test_what_stood_in_the_way_of_looking_is_told_once(homes: Path) -> None:
     assert len(made.partitions()) == 8
     (row,) = told(made).to_pylist()
     assert (row["agent"], row["home"], Path(row["path"]).name) == ("gemini", "ann", "logs.json")
+
+
+def test_a_file_that_is_not_read_is_told_with_its_home_whatever_fails_in_another(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (homes / "bob" / ".gemini" / "projects.json").write_text("{}")
+    path = str(homes / "bob" / ".gemini" / "projects.json")
+    disk = HeldDisk({str(file): Held(1, 0) for file in homes.rglob("*") if file.is_file()})
+    gemini = AGENTS["gemini"]
+    home_in = gemini.home_in
+
+    def failing(folder: Path, *rest: Any) -> Any:
+        if folder.name == "ann":
+            raise RuntimeError("a bug")
+        return home_in(folder, *rest)
+
+    monkeypatch.setattr(gemini, "home_in", failing)
+    refused = unread(path, "locked", NAMES, [("ann", homes / "ann"), ("bob", homes / "bob")], disk)
+    assert (refused.agent, refused.home, refused.problem.message) == ("gemini", "bob", "locked")
 
 
 def test_a_reader_that_is_sent_holds_no_jobs(homes: Path) -> None:

@@ -52,7 +52,7 @@ def planned(
     jobs: list[Job] = []
     refused: list[Refused] = []
     for agent in map(AGENTS.__getitem__, agents):
-        clusters = list(held.found(guarded(agent, refused), _homes(agent, given, disk, refused)))
+        clusters = list(held.found(guarded(agent, refused), homes_in(agent, given, disk, refused)))
         said = _said(agent, held.loose[agent.NAME], refused)
         jobs += [Job(agent.NAME, one.sources, said.pop(one.name, {}), one.size) for one in clusters]
         # Of these nothing is left but what files of many conversations say.
@@ -61,9 +61,10 @@ def planned(
     return Plan(sorted(jobs, key=_order), held.clues, refused)
 
 
-def _homes(
+def homes_in(
     agent: Agent, folders: Iterable[tuple[str | None, Path]], disk: Disk, refused: list[Refused]
 ) -> Iterator[Home]:
+    """Yield the homes of an agent in folders, each once; where looking fails is added to what was refused."""
     seen: set[Path] = set()
     for label, folder in folders:
         try:
@@ -87,6 +88,14 @@ def _said(
             refused.append(found)
         else:
             readings += found
+    try:
+        return _clustered(agent, readings)
+    except Exception as error:  # noqa: BLE001 - a bug of ours in what logs say must not cost the conversations
+        refused.append(failed(agent.NAME, None, readings[0].source.shown if readings else "", error))
+        return {}
+
+
+def _clustered(agent: Agent, readings: Sequence[Reading]) -> dict[str, dict[str, Sequence[Reading]]]:
     clusters: dict[str, dict[str, Sequence[Reading]]] = defaultdict(dict)
     for group, said in scraps(agent, readings).items():
         clusters[agent.cluster_of(said[0].native_id or group)][group] = said

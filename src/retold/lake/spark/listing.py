@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from retold.agents.protocol import Source
 from retold.agents.registry import AGENTS
 from retold.lake.held import Held, HeldDisk
-from retold.lake.job import Job, Plan, planned
+from retold.lake.job import Job, Plan, homes_in, planned
 from retold.lake.places import labelled
 from retold.lake.remote import shown_path
 from retold.lake.spark.hadoop import Hadoop
@@ -65,7 +65,7 @@ class Listing:
                 break
             self._ask(wanted)
         told = [one for one in plan.refused if one.problem.path not in self._unread]
-        told += [_unread(path, why, agents, folders, disk) for path, why in sorted(self._unread.items())]
+        told += [unread(path, why, agents, folders, disk) for path, why in sorted(self._unread.items())]
         return msgspec.structs.replace(plan, refused=told)
 
     def _ask(self, wanted: Collection[str]) -> None:
@@ -85,12 +85,10 @@ class Listing:
         return f"{scheme}:{self._slashes}{rest}" if colon and "/" not in scheme else f"file:{path}"
 
 
-def _unread(path: str, why: str, agents: Sequence[str], folders: Folders, disk: HeldDisk) -> Refused:
+def unread(path: str, why: str, agents: Sequence[str], folders: Folders, disk: HeldDisk) -> Refused:
     """Return why a file is not read, with the agent and the home whose it is."""
-    homes = (
-        (agent, label, AGENTS[agent].home_in(folder, disk)) for agent in agents for label, folder in folders
-    )
-    own = ((agent, label) for agent, label, home in homes if home and Path(path).is_relative_to(home.path))
+    homes = ((agent, home) for agent in agents for home in homes_in(AGENTS[agent], folders, disk, []))
+    own = ((agent, home.label) for agent, home in homes if Path(path).is_relative_to(home.path))
     agent, label = next(own, (agents[0], None))
     return Refused(agent, label, problem("unreadable-file", why, path))
 
