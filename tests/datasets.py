@@ -88,6 +88,11 @@ def rows(folder: Path) -> dict[str, list[str]]:
     return found
 
 
+def objects(folder: Path, table: str) -> list[Json]:
+    """Return the rows of a table, each by its columns."""
+    return [json.loads(row) for row in rows(folder)[table]]
+
+
 def state(folder: Path) -> dict[str, tuple[int, bytes]]:
     """Return every file of a dataset, with when it was written and what is in it."""
     files = [file for file in folder.rglob("*") if file.is_file() and file.name != ".retold.lock"]

@@ -1,8 +1,6 @@
 """`retold export --format parquet`: what is in it, for whom, and what it takes no part of."""
 
-import json
-import os
-from collections.abc import Callable, Iterator
+from collections import Counter
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,22 +12,18 @@ import pytest
 from pyarrow import parquet
 
 from datasets import (
-    DRAFT,
     KEY,
-    MAIL,
     answers,
     archived_person,
-    everything,
     exported,
-    home_again,
+    objects,
     rows,
     state,
 )
 from made_home import MadeHome, gemini, user
 from made_talks import FORMS, turns, uuid
-from persons import Person, is_root
+from persons import Person
 from retold.archive.record import Record
-from retold.lake.dataset import Dataset
 from retold.model.tables import TABLES
 
 
@@ -48,10 +42,6 @@ def kept(person: Person, query: str) -> tuple[Any, ...]:
     with Record(str(person.archive)) as record:
         (found,) = record.rows(query)
         return found
-
-
-def objects(folder: Path, table: str) -> list[dict[str, object]]:
-    return [json.loads(row) for row in rows(folder)[table]]
 
 
 def test_files_lie_by_table_agent_and_month(lake: Path) -> None:
@@ -118,36 +108,6 @@ def test_large_numbers_and_moments_are_exact(tmp_path: Path) -> None:
     assert found == {"input_tokens": 2**39 + 1, "micros": int(moment.timestamp() * 1_000_000)}
 
 
-def test_it_is_without_secrets_and_names_also_in_paths_and_manifest(ann: Person, tmp_path: Path) -> None:
-    told = exported(ann, tmp_path / "lake")
-    assert "taken out: " in told
-    held = everything(tmp_path / "lake")
-    for secret in (KEY, MAIL, "ternann"):
-        assert secret.encode() not in held
-    assert b"[redacted:" in held
-    assert json.loads((tmp_path / "lake" / "retold.json").read_bytes())["is_redacted"] is True
-    exported(ann, tmp_path / "lake", "--all", "--no-redact")
-    assert KEY.encode() in everything(tmp_path / "lake")
-    exported(ann, tmp_path / "lake")
-    assert KEY.encode() not in everything(tmp_path / "lake")
-
-
-def test_what_only_a_later_session_gives_away_does_not_stand_in_an_earlier_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("retold.lake.plan.ROOM", 1)  # each in a part of its own
-    home, word = MadeHome(tmp_path / "bob"), "Quagmire-Plover-77"
-    home.lines("den", 1 << 28, 1, [user("u1", 1, f"try {word} again")], kind="main")
-    person = Person(tmp_path / "bob")
-    person.sync()
-    exported(person, tmp_path / "lake")
-    assert word.encode() in everything(tmp_path / "lake")
-    home.lines("den", 2 << 28, 20, [user("u2", 21, f"DB_PASSWORD={word}")], kind="main")
-    person.sync()
-    exported(person, tmp_path / "lake")
-    assert word.encode() not in everything(tmp_path / "lake")
-
-
 def test_the_second_time_nothing_is_written(ann: Person, tmp_path: Path) -> None:
     for options in (("--all",), ("--all", "--no-redact")):
         exported(ann, tmp_path / "lake", *options)
@@ -180,174 +140,28 @@ def test_filters_choose_what_is_in_it_and_the_rest_goes(ann: Person, lake: Path)
     assert objects(lake, "problems") == []
 
 
+def test_what_is_removed_is_counted_also_where_nothing_of_it_stays(ann: Person, tmp_path: Path) -> None:
+    counts = Counter(str(row["agent"]) for row in ann.rows().values())
+    assert min(counts["claude"], counts["codex"]) > 0
+    exported(ann, tmp_path / "lake", "--agent", "claude", "--no-redact")
+    told = exported(ann, tmp_path / "lake", "--agent", "codex", "--no-redact")
+    assert f"{counts['codex']} written, 0 unchanged, {counts['claude']} removed" in told
+
+
+def test_files_that_hold_no_session_are_none_that_is_removed(ann: Person, tmp_path: Path) -> None:
+    exported(ann, tmp_path / "lake", "--agent", "gemini", "--no-redact")
+    assert objects(tmp_path / "lake", "problems")
+    keys = [key for key, row in ann.rows().items() if row["agent"] == "gemini"]
+    assert " 0 removed" in exported(ann, tmp_path / "lake", *keys, "--no-redact")
+    assert objects(tmp_path / "lake", "problems") == []
+
+
 def test_a_report_tells_of_everything(ann: Person, tmp_path: Path) -> None:
     exported(ann, tmp_path / "lake")
     exported(ann, tmp_path / "lake", "--all", "--report", str(tmp_path / "report.jsonl"))
     told = (tmp_path / "report.jsonl").read_text(encoding="utf-8")
     assert '"kind":"email"' in told
     assert KEY not in told
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ((), "name one with -o"),
-        (("-o", "-"), "name one with -o"),
-        (("-o", "{}/lake", "--messages", "1-2"), "whole sessions"),
-        (("-o", "{}/lake", "--view", "active"), "whole sessions"),
-        (("-o", "{}/ann"), "other things in it"),
-        (("-o", "{}/ann/.gemini/tmp/den/chats/session-2026-03-01T09-55-0000000f.json"), "a file, and"),
-    ],
-)
-def test_what_is_no_place_for_it_is_refused(
-    ann: Person, tmp_path: Path, options: tuple[str, ...], word: str
-) -> None:
-    given = [option.format(tmp_path) for option in options]
-    done = ann.run("export", "--all", "--format", "parquet", *given)
-    assert done.code == 2
-    assert word in done.err
-    assert done.err.count("\n") == 1
-    assert not (tmp_path / "lake").exists()
-
-
-def test_a_manifest_of_others_is_left_alone(ann: Person, tmp_path: Path) -> None:
-    (tmp_path / "lake").mkdir()
-    (tmp_path / "lake" / "retold.json").write_text('{"mine": 1}')
-    done = ann.run("export", "--all", "--format", "parquet", "-o", str(tmp_path / "lake"))
-    assert (done.code, (tmp_path / "lake" / "retold.json").read_text()) == (2, '{"mine": 1}')
-
-
-@pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
-def test_everything_is_for_its_owner_alone(lake: Path, ann: Person) -> None:
-    modes = {path.is_dir(): path.stat().st_mode & 0o777 for path in (lake, *lake.rglob("*"))}
-    assert modes == {True: 0o700, False: 0o600}
-    assert (ann.archive / "dataset.key").stat().st_mode & 0o777 == 0o600
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    (folder / "kept").write_text("kept")
-    yield folder
-    assert {file.name: file.read_text() for file in folder.iterdir()} == {"kept": "kept"}
-
-
-@pytest.mark.skipif(os.name == "nt", reason="links need a right there")
-def test_no_link_leads_out_of_it(ann: Person, lake: Path, elsewhere: Path) -> None:
-    before = rows(lake)
-    part = next(lake.glob("sessions/agent=gemini/*/part-0000.parquet"))
-    part.unlink()
-    part.symlink_to(elsewhere / "kept")
-    exported(ann, lake, "--all", "--no-redact")
-    assert not part.is_symlink()
-    assert rows(lake) == before
-    folder = lake / "events"
-    folder.rename(lake.parent / "away")
-    folder.symlink_to(elsewhere)
-    done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake), "--no-redact")
-    assert (done.code, done.err.count("\n")) == (2, 1)
-
-
-def test_hostile_texts_stay_in_their_cells(tmp_path: Path) -> None:
-    home, text = MadeHome(tmp_path / "bob"), "a\x00b\n../..\u202e\ud800 '; DROP TABLE x; --"
-    home.lines(
-        "../den%3D=x".replace("/", "_"),
-        1,
-        1,
-        [user("u1", 1, text)],
-        kind="main",
-        root="/home/bob/a=b%2F/..\n",
-    )
-    person = Person(tmp_path / "bob")
-    person.sync()
-    exported(person, tmp_path / "lake", "--all", "--no-redact")
-    (row,) = objects(tmp_path / "lake", "sessions")
-    assert str(row["first_prompt"]).startswith("a\x00b\n../..")
-    files = [file.relative_to(tmp_path / "lake").parts for file in (tmp_path / "lake").rglob("*.parquet")]
-    assert {parts[1:] for parts in files} == {("agent=gemini", "month=2026-03", "part-0000.parquet")}
-
-
-def test_two_at_a_time_are_refused(ann: Person, lake: Path) -> None:
-    from retold.lake.folder import Folder  # noqa: PLC0415 - only here
-
-    with Folder(str(lake)):
-        done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake))
-    assert (done.code, "another retold" in done.err) == (4, True)
-
-
-def test_a_full_disk_leaves_what_was_there(
-    ann: Person, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = rows(lake)
-    home_again(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
-    ann.sync()
-
-    def full(_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("retold.lake.parts.reach_disk", full)
-        done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake), "--no-redact")
-    assert (done.code, "No space left" in done.err) == (4, True)
-    assert rows(lake) == before
-    assert not [file for file in lake.rglob("*") if DRAFT.search(file.name)]
-    exported(ann, lake, "--all", "--no-redact")
-    assert len(rows(lake)["sessions"]) == len(before["sessions"]) + 1
-
-
-@pytest.mark.skipif(is_root or os.name == "nt", reason="root may write everywhere")
-def test_a_folder_that_nobody_may_write_to_is_told(ann: Person, lake: Path) -> None:
-    (lake / ".retold.lock").unlink()
-    lake.chmod(0o500)
-    done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake))
-    lake.chmod(0o700)
-    assert done.code == 4
-
-
-def test_what_a_sync_brings_while_it_is_written_is_without_its_secrets(
-    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learn = Dataset._learn  # noqa: SLF001 - nowhere else is it between the two
-
-    def meanwhile(self: Dataset, show: Callable[[int, int], None]) -> None:
-        learn(self, show)
-        late = "export DB_PASSWORD=qX7vTr0ub4dor93Zk"
-        home_again(ann.folder).lines("den", 2, 20, [user("u2", 21, late), gemini("g2", 22, "In reeds.")])
-        ann.sync()
-
-    monkeypatch.setattr(Dataset, "_learn", meanwhile)
-    exported(ann, tmp_path / "lake")
-    texts = [row["text"] for row in objects(tmp_path / "lake", "messages")]
-    assert any("DB_PASSWORD" in str(text) for text in texts), "it came too late to be seen"
-    assert "qX7vTr0ub4dor93Zk" not in str(texts)
-
-
-def test_a_dataset_is_not_called_redacted_before_it_is(
-    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    exported(ann, tmp_path / "lake", "--all", "--no-redact")
-
-    def stopped(*_: object) -> dict[str, int]:
-        raise OSError("stopped")
-
-    with monkeypatch.context() as patched:
-        patched.setattr("retold.lake.dataset.write_part", stopped)
-        assert ann.run("export", "--all", "--format", "parquet", "-o", str(tmp_path / "lake")).code == 4
-    told = json.loads((tmp_path / "lake" / "retold.json").read_bytes())
-    assert (told["is_redacted"], told["is_complete"]) == (False, False)
-    exported(ann, tmp_path / "lake")
-    told = json.loads((tmp_path / "lake" / "retold.json").read_bytes())
-    assert (told["is_redacted"], told["is_complete"]) == (True, True)
-
-
-def test_a_session_that_goes_with_its_secret_is_counted_as_gone(ann: Person, tmp_path: Path) -> None:
-    exported(ann, tmp_path / "lake")
-    (key,) = {
-        row["session"] for row in objects(tmp_path / "lake", "messages") if "[redacted" in str(row["text"])
-    }
-    assert ann.run("forget", str(key)).code == 0
-    assert ", 1 removed" in exported(ann, tmp_path / "lake")
 
 
 def test_what_a_copied_message_took_is_counted_as_a_report_counts_it(tmp_path: Path) -> None:
@@ -367,9 +181,11 @@ def test_what_a_copied_message_took_is_counted_as_a_report_counts_it(tmp_path: P
 def test_what_is_forgotten_goes_also_where_nothing_else_was_chosen(ann: Person, tmp_path: Path) -> None:
     chosen = ("--project", "almanac")
     exported(ann, tmp_path / "lake", *chosen)
-    assert objects(tmp_path / "lake", "sessions")
+    count = len(objects(tmp_path / "lake", "sessions"))
+    assert count
     assert ann.run("forget", "--project", "almanac").code == 0
-    assert " removed" in exported(ann, tmp_path / "lake", *chosen)
+    told = exported(ann, tmp_path / "lake", *chosen)
+    assert f"sessions: 0 written, 0 unchanged, {count} removed" in told
     assert list((tmp_path / "lake").rglob("*.parquet")) == []
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -15,6 +16,8 @@ from datasets import DRAFT, KEY, archived_person, exported, home_again, rows, st
 from made_home import MadeHome, gemini, user
 from made_talks import dice
 from persons import Person
+from retold.lake.items import Item
+from retold.lake.layout import part_plans
 
 WORD = "Quagmire-Plover-{:02}"
 Change = Callable[[Person, int, Random], None]
@@ -81,7 +84,9 @@ CHANGES: tuple[Change, ...] = (grown, grown, new, new, forked, tagged, named, fo
 def test_an_increment_is_what_would_be_written_now(
     ann: Person, tmp_path: Path, how: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retold.lake.plan.ROOM", 1)  # so that no session is written anew because another was
+    monkeypatch.setattr(
+        "retold.lake.layout.ROOM", 1
+    )  # so that no session is written anew because another was
     random = dice(seed)
     exported(ann, tmp_path / "lake", "--all", how)
     for step in range(5):
@@ -95,7 +100,7 @@ def test_an_increment_is_what_would_be_written_now(
 
 
 def test_only_the_part_with_a_change_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.lake.plan.ROOM", 1)
+    monkeypatch.setattr("retold.lake.layout.ROOM", 1)
     home, lake = MadeHome(tmp_path / "bob"), tmp_path / "lake"
     for place in range(1, 5):
         said = [user(f"u{place}", place, f"Ask {place}"), gemini(f"g{place}", place, "Answer.")]
@@ -112,10 +117,50 @@ def test_only_the_part_with_a_change_is_written(tmp_path: Path, monkeypatch: pyt
     assert Path("messages/agent=gemini/month=2026-03/part-0003.parquet") in changed
 
 
+@pytest.mark.parametrize(
+    "what", ["retold.lake.dataset.VERSION", "retold.lake.dataset.REVISION", "retold.cli.datasets.__version__"]
+)
+def test_another_version_writes_everything_anew(
+    ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    monkeypatch.setattr(what, "of tomorrow")
+    told = exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    assert f" {len(ann.rows())} written, 0 unchanged, 0 removed" in told
+    assert " 0 written, " in exported(ann, tmp_path / "lake", "--all", "--no-redact")
+
+
+def test_to_keep_pictures_or_not_writes_everything_anew(ann: Person, tmp_path: Path) -> None:
+    for options in (("--all",), ("--all", "--images"), ("--all",)):
+        told = exported(ann, tmp_path / "lake", *options)
+        assert f" {len(ann.rows())} written, 0 unchanged, 0 removed" in told
+
+
+def item(name: str, size: int) -> Item:
+    return Item(name, "mark", "gemini", "2026-03", size, name)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parts"),
+    [
+        ((5, 4, 3, 2), [(5, 4, 3), (2,)]),  # it is full when it holds as much
+        ((5, 15), [(5, 15)]),
+        ((5, 16), [(5,), (16,)]),  # what is too large for it begins another
+        ((30, 1), [(30,), (1,)]),
+    ],
+)
+def test_a_part_takes_what_comes_until_it_is_full(
+    sizes: tuple[int, ...], parts: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retold.lake.layout.ROOM", 10)
+    plans = part_plans((), [item(f"{place}", size) for place, size in enumerate(sizes)])
+    assert [tuple(one.size for one in plan.items) for plan in plans] == parts
+
+
 def test_a_session_keeps_its_part_and_the_next_begins_when_it_is_full(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retold.lake.plan.ROOM", 1500)
+    monkeypatch.setattr("retold.lake.layout.ROOM", 1500)
     lake = tmp_path / "lake"
     exported(ann, lake, "--all", "--no-redact")
     first = _places(lake)
@@ -135,15 +180,32 @@ def test_what_is_forgotten_goes_and_be_it_the_last(ann: Person, tmp_path: Path) 
     assert {name for name, held in found.items() if held} <= {"problems"}
 
 
+WRITERS = """
+import os
+from retold.lake import dataset
+parent, write_part = os.getpid(), dataset.write_part
+def told(*given):
+    sizes = write_part(*given)
+    print("written", os.getppid() == parent and os.getpid() or "parent", file=sys.stderr, flush=True)
+    return sizes
+dataset.write_part = told
+"""
+
+
 @pytest.mark.parametrize("how", ["--no-redact", "--images"])
 def test_two_processes_write_what_one_writes(ann: Person, tmp_path: Path, how: str) -> None:
     options = ("export", "--all", "--format", "parquet", how)
-    many = "import retold.ingest.shares as shares\nshares._MUCH = 0\n"
-    few = "import retold.lake.plan as plan\nplan.ROOM = 1500\n"
+    many = "import retold.ingest.shares as shares\nshares._MUCH = 0\n" + WRITERS
+    few = "import retold.lake.layout as layout\nlayout.ROOM = 1500\n"
     for folder, code in (("one", few), ("two", few + many)):
         done = ann.spawn(*options, "-o", str(tmp_path / folder), code=code)
         assert done.code == 0, done
     assert rows(tmp_path / "two") == rows(tmp_path / "one")
+    writers = {line.split()[1] for line in done.err.splitlines() if line.startswith("written ")}
+    if sys.platform == "linux" and (os.cpu_count() or 1) > 1:
+        assert len(writers - {"parent"}) == 2
+    # What a process did not give would be made by whoever started it.
+    assert ("parent" in writers) == (len(writers) == 1)
 
 
 def _places(lake: Path) -> dict[str, str]:

@@ -1,8 +1,10 @@
 """Files that are read in pieces, each by itself, tell what an archive of all of them tells."""
 
+import json
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,18 +20,21 @@ from lakes import (
     totals,
     written_by_the_real_cli,
 )
+from made_home import DAY
 from made_talks import FORMS, turns
 from retold.agents.protocol import Home, Source
 from retold.agents.registry import AGENTS
 from retold.demo.home import make_home
-from retold.lake.job import Job, bundled, planned
-from retold.lake.spread import Spread
+from retold.lake.job import Job, Plan, bundled, planned
+from retold.lake.spread import Spread, reunited
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
 from synced import Given
 from tellings import NOW
 
 SUMS = frozenset(name for name in TABLES["sessions"].names if name.endswith("_tokens"))
+OF_ITS_OWN = (*sorted(SUMS), "requests", "cost_usd", "estimated")
+Tables = dict[str, list[dict[str, Any]]]
 
 
 def hold(folder: Path, given: Given, several: Sequence[Spread] = ()) -> None:
@@ -44,9 +49,27 @@ def hold(folder: Path, given: Given, several: Sequence[Spread] = ()) -> None:
         ("problems", {"session"}),
     ):
         assert bag(found[name], without) == bag(expected[name], without), name
+    _hold_sums(expected, found)
     requests = settled(found["requests"])
     assert bag(requests, {"session"}) == bag(expected["requests"], {"session"})
     assert totals(requests) == totals(expected["requests"])
+
+
+def _hold_sums(expected: Tables, found: Tables) -> None:
+    """Hold the sums of sessions whose requests no other holds, which alone can be known from their own files."""
+    holders: dict[str, set[str]] = {}
+    for row in found["requests"]:
+        holders.setdefault(row["request"], set()).add(row["conversation"])
+    shared = {one for held in holders.values() if len(held) > 1 for one in held}
+    own = [
+        {row["conversation"]: {name: row[name] for name in OF_ITS_OWN} for row in told["sessions"]}
+        for told in (expected, found)
+    ]
+    alone = (
+        set().union(*holders.values()) - shared
+    )  # a checkpoint holds none: what it tells was asked elsewhere
+    assert any(own[0][name]["cost_usd"] for name in alone)
+    assert {name: own[1][name] for name in alone} == {name: own[0][name] for name in alone}
 
 
 def test_a_home_of_months_is_told_as_its_archive_tells_it(tmp_path: Path) -> None:
@@ -96,6 +119,58 @@ def test_a_folder_that_is_no_home_holds_nothing(tmp_path: Path) -> None:
     assert planned([(None, tmp_path), (None, tmp_path / "nowhere")]).jobs == []
 
 
+@pytest.mark.parametrize("step", ["home_in", "clues", "find", "read"])
+def test_a_bug_in_one_home_or_log_costs_no_other(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for place, name in enumerate(("ann", "bob"), start=1):
+        chat = FORMS["gemini-lines"].write(tmp_path / name, place << 28, turns("heron"))
+        FORMS["claude"].write(tmp_path / name, place << 28, turns("vole"))
+        (chat.parents[1] / "logs.json").write_text("[]")
+    given = [("ann", tmp_path / "ann"), ("bob", tmp_path / "bob")]
+    whole = len(planned(given).jobs)
+    gemini = AGENTS["gemini"]
+    before = getattr(gemini, step)
+
+    def failing(where: Path | Home | Source, *rest: Any) -> Any:
+        if str(tmp_path / "ann") in str(where if isinstance(where, Path) else where.path):
+            raise RuntimeError("a bug")
+        return before(where, *rest)
+
+    monkeypatch.setattr(gemini, step, failing)
+    plan = planned(given)
+    (refused,) = plan.refused
+    assert (refused.agent, refused.home) == ("gemini", "ann")
+    assert (refused.problem.code, refused.problem.message) == ("reader-failed", "RuntimeError: a bug")
+    assert refused.problem.path.startswith(str(tmp_path / "ann"))
+    assert "RuntimeError: a bug" in caplog.text
+    assert len(plan.jobs) == whole - (step in ("home_in", "find"))
+
+
+def test_a_bug_in_what_logs_say_costs_no_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = FORMS["gemini-lines"].write(tmp_path, 1 << 28, turns("heron"))
+    entry = {
+        "sessionId": "a",
+        "messageId": 0,
+        "type": "user",
+        "message": "heron",
+        "timestamp": f"{DAY}T09:00:00Z",
+    }
+    (chat.parents[1] / "logs.json").write_text(json.dumps([entry]))
+
+    def failing(*_: object) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("retold.lake.job.scraps", failing)
+    plan = planned([("ann", tmp_path)], ["gemini"])
+    assert [len(job.sources) for job in plan.jobs] == [1]
+    assert [(one.problem.code, Path(one.problem.path).name) for one in plan.refused] == [
+        ("reader-failed", "logs.json")
+    ]
+
+
 @pytest.mark.parametrize("most", [1, 10, 100])
 def test_large_files_stand_alone_and_small_ones_together(most: int) -> None:
     home = Home(Path("h"), Path("h"))
@@ -113,6 +188,17 @@ def test_large_files_stand_alone_and_small_ones_together(most: int) -> None:
 def test_jobs_of_which_no_file_is_left_are_bundled_too() -> None:
     assert len(bundled([Job("gemini", (), {"a": ()}, 0), Job("gemini", (), {"b": ()}, 0)], 10)) == 1
     assert bundled([], 10) == []
+
+
+def test_what_is_read_together_after_all_may_be_the_largest() -> None:
+    home = Home(Path("h"), Path("h"))
+    jobs = [
+        Job("gemini", (Source(Path(f"{size}.jsonl"), home, str(size)),), {}, size) for size in (6, 5, 4, 1)
+    ]
+    several = [Spread("gemini", "of two", ("5.jsonl", "4.jsonl"))]
+    plan = reunited(Plan(jobs, {}, ()), several)
+    assert [job.size for job in plan.jobs] == [9, 6, 1]
+    assert [str(source.path) for source in plan.jobs[0].sources] == ["5.jsonl", "4.jsonl"]
 
 
 @pytest.mark.parametrize("form", sorted(FORMS))

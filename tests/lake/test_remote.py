@@ -1,9 +1,13 @@
 """Homes that are reached by an address, or that others list for us, are read as those on the disk."""
 
+import os
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from pyarrow import fs
 
 from lakes import read, two_homes
 from made_talks import FORMS, turns
@@ -15,7 +19,7 @@ from retold.lake.beside import shipments
 from retold.lake.held import Held, HeldDisk
 from retold.lake.job import planned
 from retold.lake.places import found, label_of
-from retold.lake.remote import RemoteDisk, is_address, shown_path
+from retold.lake.remote import RemoteDisk, RemoteEntry, is_address, shown_path
 from retold.model.problem import Problem
 
 
@@ -72,12 +76,17 @@ def test_wrong_paths_raise_as_those_of_this_machine_do(homes: Path) -> None:
         RemoteDisk("anyfs://bucket/homes")
 
 
-def test_a_file_can_be_read_in_pieces(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at_once", [4, 11])
+def test_a_file_can_be_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr("retold.lake.remote.AT_ONCE", at_once)
     (tmp_path / "a").write_bytes(b"heron otter")
     file = RemoteDisk(f"file://{tmp_path}").open(f"file:{tmp_path}/a")
     assert (file.size, file.read(5)) == (11, b"heron")
     file.seek(6)
     assert file.read(100) == b"otter"
+    assert file.read(100) == b""
+    file.seek(0)
+    assert [file.read(3) for _ in range(4)] == [b"her", b"on ", b"ott", b"er"]
     assert file.status() == (11, (tmp_path / "a").stat().st_mtime_ns)
     file.close()
 
@@ -93,6 +102,82 @@ def test_what_is_an_address_and_how_it_is_shown() -> None:
         found(["s3a://one/homes", "s3a://two/homes"])
 
 
+HIDDEN = "HERON:0tter%2Fvole@"
+
+
+@pytest.fixture
+def asked(homes: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let a folder be reached by any address of S3; return the addresses by which it was."""
+    given: list[str] = []
+
+    def from_uri(address: str) -> tuple[fs.FileSystem, str]:
+        given.append(address)
+        return fs.SubTreeFileSystem(str(homes.parent), fs.LocalFileSystem()), address.rpartition("@")[2]
+
+    arrow = SimpleNamespace(
+        FileSystem=SimpleNamespace(from_uri=from_uri), FileSelector=fs.FileSelector, FileType=fs.FileType
+    )
+    monkeypatch.setattr("retold.lake.remote.fs", arrow)
+    return given
+
+
+def test_credentials_in_an_address_stand_in_no_table(homes: Path, asked: list[str]) -> None:
+    chat = next((homes / "bob" / ".gemini").rglob("session-*"))
+    (chat.parent / "session-2026-03-01T09-55-0000000f.json").write_text("no JSON")
+    places = found([f"s3://{HIDDEN}{homes.name}/*"])
+    plan = planned(places.folders, disk=places.disk, size_of=places.size_of)
+    for table in ("sessions", "problems"):
+        found_there = batches(Wanted(table, schema_of(table)), plan.jobs, plan.clues, plan.refused)
+        rows = str([batch.to_pylist() for batch in found_there])
+        assert f"s3:/{homes.name}/bob" in rows
+        assert "HERON" not in rows
+        assert "0tter" not in rows
+    pickle.loads(pickle.dumps(places.disk))  # noqa: S301 - our own
+    assert asked == [f"s3://{HIDDEN}{homes.name}"] * 2, "by these it is reached, here and elsewhere"
+
+
+@pytest.mark.parametrize("path", ["nowhere", "nowhere*", "ann/nowhere/*"])
+def test_credentials_in_an_address_stand_in_no_message(homes: Path, asked: list[str], path: str) -> None:
+    with pytest.raises(ValueError, match=f"s3:/{homes.name}/") as raised:
+        found([f"s3://{HIDDEN}{homes.name}/{path}"])
+    assert asked
+    assert "0tter" not in str(raised.value)
+
+
+def test_credentials_stand_in_no_message_of_others() -> None:
+    with pytest.raises(ValueError, match="anyfs:/bucket") as raised:
+        found([f"anyfs://{HIDDEN}bucket/homes"])
+    assert "0tter" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("asked")
+def test_credentials_are_not_told_where_nobody_may_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError(13, "nobody may look")
+
+    monkeypatch.setattr("retold.lake.places.RemoteDisk.know", refused)
+    monkeypatch.setattr("retold.lake.places.labelled", lambda *_: [])
+    with pytest.raises(ValueError, match="s3:/bucket/homes: nobody may look") as raised:
+        found([f"s3://{HIDDEN}bucket/homes"])
+    assert "0tter" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("s3://HERON:0tter@bucket/homes/ann@work", "s3:/bucket/homes/ann@work"),
+        ("s3a://HERON:0t/ter@bucket/homes", "s3a:/bucket/homes"),
+        ("hdfs://ann@host:8020/homes/ann@work", "hdfs:/host:8020/homes/ann@work"),
+        ("hdfs://host:8020/homes/ann@work", "hdfs:/host:8020/homes/ann@work"),
+        ("abfss://team:0tter@reeds.dfs.core.windows.net/h", "abfss:/team@reeds.dfs.core.windows.net/h"),
+        ("abfss://team@reeds.dfs.core.windows.net/h", "abfss:/team@reeds.dfs.core.windows.net/h"),
+        ("/homes/a:b/ann@work", "/homes/a:b/ann@work"),
+    ],
+)
+def test_an_address_is_shown_without_whoever_asks(address: str, shown: str) -> None:
+    assert shown_path(address) == shown
+
+
 def test_globs_mean_folders_that_are_not_hidden(tmp_path: Path) -> None:
     for name in ("ann", "bob", ".cache"):
         (tmp_path / name / ".gemini").mkdir(parents=True)
@@ -103,6 +188,44 @@ def test_globs_mean_folders_that_are_not_hidden(tmp_path: Path) -> None:
         "bob",
         "ann",
     ]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no name holds such marks there")
+def test_marks_in_an_address_of_this_machine_are_part_of_names(tmp_path: Path) -> None:
+    for name in ("term", "te?m", "te", "a#b", "a"):
+        (tmp_path / name).mkdir()
+
+    def meant(pattern: str) -> list[str]:
+        return [folder.name for _, folder in found([pattern]).folders]
+
+    assert meant(f"file://{tmp_path}/te?m") == ["te?m", "term"]
+    assert meant(f"file://{tmp_path}/te%3fm") == ["te?m"]
+    assert meant(f"file:{tmp_path}/a#b") == meant((tmp_path / "a#b").as_uri()) == ["a#b"]
+
+
+def test_paths_are_those_of_where_whoever_asks_stands(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(homes)
+    assert [folder for _, folder in found(["*"]).folders] == [homes / "ann", homes / "bob"]
+    assert [folder for _, folder in found(["../" + homes.name + "/ann"]).folders] == [homes / "ann"]
+
+
+class Unscanned(dict[str, RemoteEntry]):
+    """What a folder holds, for whoever knows what to look for."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise AssertionError("all of it is looked through")
+
+    values = items = __iter__  # type: ignore[assignment]
+
+
+def test_one_of_many_files_is_not_looked_for_among_all(homes: Path) -> None:
+    disk, above = RemoteDisk(f"file://{homes}"), f"file:{homes}"
+    (homes / "a").touch()
+    disk.know([above])
+    disk._folders[above] = Unscanned(disk._folders[above])  # noqa: SLF001 - nowhere else can it be seen
+    assert disk.is_file(f"{above}/a")
+    assert disk.is_folder(f"{above}/ann")
+    assert not disk.is_file(f"{above}/none")
 
 
 def test_files_that_are_listed_make_folders_and_what_is_not_at_hand_is_wanted() -> None:

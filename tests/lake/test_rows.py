@@ -15,7 +15,7 @@ from retold.lake.arrow import batch_of, schema_of
 from retold.lake.rows import ROWS, rows_of
 from retold.lake.told import Refused, Told, month_of
 from retold.model.entries import Event, Message
-from retold.model.parts import ToolCall
+from retold.model.parts import Context, ToolCall
 from retold.model.problem import problem
 from retold.model.session import Session
 from retold.model.steps import steps
@@ -112,6 +112,28 @@ def test_hostile_values_are_rows_too(session: Session) -> None:
     (row,), (called,) = tables["sessions"], tables["tool_calls"]
     assert (row["title"], row["tags"], row["total_tokens"]) == ("?", ["?"], 2**63 - 1)
     assert (called["result"], called["exit_code"], called["took_ms"]) == ("half ?", None, 2**63 - 1)
+
+
+def test_a_result_that_was_moved_away_is_told_whole(session: Session) -> None:
+    call = ToolCall("c", "read", "file_read", "Read", {}, "success", None, "the fir…", None, None, None)
+    moved = msgspec.structs.replace(call, full_result="the first of all herons")
+    message = next(one for one in session.timeline if isinstance(one, Message))
+    timeline = (msgspec.structs.replace(message, parts=(call, moved)),)
+    told = Told(msgspec.structs.replace(session, timeline=timeline), 7)
+    rows = table_of("tool_calls", [told]).to_pylist()
+    assert [row["result"] for row in rows] == ["the fir…", "the first of all herons"]
+
+
+def test_a_result_is_told_with_its_call_and_with_no_message(session: Session) -> None:
+    parts = (
+        Context("tool_result", "of a call", "c"),
+        Context("tool_result", "of none"),
+        Context("reminder", "put in"),
+    )
+    message = next(one for one in session.timeline if isinstance(one, Message))
+    timeline = (msgspec.structs.replace(message, parts=parts),)
+    (row,) = table_of("messages", [Told(msgspec.structs.replace(session, timeline=timeline), 7)]).to_pylist()
+    assert row["context"] == "of none\nput in"
 
 
 def test_the_month_is_that_of_the_beginning() -> None:

@@ -19,6 +19,7 @@ from lakes import archived, made, published, totals, written_by_the_real_cli
 from made_talks import FORMS, Turn, turns
 from retold.demo.home import make_home
 from retold.lake.spark import from_files, settled, spread
+from retold.lake.spark.hadoop import Hadoop
 from retold.lake.spark.schema import spark_schema
 from retold.model.tables import TABLES
 from sparks import QUIET, executors
@@ -229,6 +230,43 @@ def test_a_file_that_is_too_large_for_spark_is_told(demo_homes: Path, files: Dat
     assert all(
         "larger than 50,000 bytes" in row["message"] for row in found if row["code"] == "unreadable-file"
     )
+
+
+def test_what_the_driver_may_not_read_is_told_and_what_is_not_there_is_not(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a").write_text("heron")
+    asked = [f"file:{tmp_path}/{name}" for name in ("a", "nowhere", "a/nowhere", "")]
+    answers = Hadoop(spark).files([*asked, "otterfs://den/a"])
+    assert set(answers) == {asked[0], "otterfs://den/a"}
+    assert "otterfs" in str(answers["otterfs://den/a"])
+    assert getattr(answers[asked[0]], "data", None) == b"heron"
+    monkeypatch.setattr("retold.lake.spark.hadoop.LARGEST", 4)
+    assert "larger than 4 bytes" in str(Hadoop(spark).files(asked)[asked[0]])
+
+
+def test_a_marker_that_cannot_be_read_is_a_problem(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, name in enumerate(("ann", "bob"), start=1):
+        chat = FORMS["gemini-lines"].write(tmp_path / name, place << 28, turns("heron"))
+        FORMS["claude"].write(tmp_path / name, place << 28, turns("vole"))
+    marker = chat.parents[1] / ".project_root"
+    assert marker.is_file()
+    read = Hadoop._read  # noqa: SLF001 - nobody can keep root from reading a file
+
+    def refused(system: Any, path: Any, status: Any) -> Any:
+        if path.toString().endswith(str(marker)):
+            system.listStatus(spark._jvm.org.apache.hadoop.fs.Path("otterfs://den/a"))  # type: ignore[union-attr] # noqa: SLF001
+        return read(system, path, status)
+
+    monkeypatch.setattr(Hadoop, "_read", staticmethod(refused))
+    paths = [f"{tmp_path}/*/.gemini", f"{tmp_path}/*/.claude"]
+    listed = spark.read.format("binaryFile").option("recursiveFileLookup", "true").load(paths)
+    (row,) = rows(from_files(listed, "problems", [f"{tmp_path}/*"]))
+    assert (row["agent"], row["home"], row["path"]) == ("gemini", "bob", str(marker))
+    assert row["code"] == "unreadable-file"
+    assert "otterfs" in row["message"]
 
 
 def test_what_others_published(spark: SparkSession, shared: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,11 +15,15 @@ from pyspark.sql.types import StringType, StructType
 from lakes import read, two_homes
 from made_home import sha
 from made_talks import FORMS, ROOT, turns, uuid
+from retold.agents import NAMES
+from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
 from retold.lake.batches import MOST_ROWS, Wanted, batches
+from retold.lake.held import Held, HeldDisk
 from retold.lake.job import planned
 from retold.lake.rows import ROWS
 from retold.lake.spark import RetoldDataSource
+from retold.lake.spark.listing import unread
 from retold.lake.spark.options import parse_options, parse_size
 from retold.lake.spark.source import RetoldReader
 from retold.lake.told import Told
@@ -47,7 +52,11 @@ def told(made: RetoldReader) -> pa.Table:
 
 @pytest.fixture
 def homes(tmp_path: Path) -> Path:
-    return two_homes(tmp_path)
+    """Homes with a log of prompts that is none: whoever plans finds it out."""
+    folder = two_homes(tmp_path)
+    chat = next((folder / "ann" / ".gemini").rglob("session-*"))
+    (chat.parents[1] / "logs.json").write_text("no JSON")
+    return folder
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -55,6 +64,32 @@ def test_what_is_sent_to_executors_reads_all_there_is(table: str, homes: Path) -
     found = told(reader(table, homes, maxPartitionBytes="1"))
     expected = read([("ann", homes / "ann"), ("bob", homes / "bob")])[table]
     assert sorted(map(repr, found.to_pylist())) == sorted(repr(row) for row in pa.Table.from_pylist(expected, schema_of(table)).to_pylist())  # fmt: skip
+
+
+def test_what_stood_in_the_way_of_looking_is_told_once(homes: Path) -> None:
+    made = reader("problems", homes, maxPartitionBytes="1")
+    assert len(made.partitions()) == 8
+    (row,) = told(made).to_pylist()
+    assert (row["agent"], row["home"], Path(row["path"]).name) == ("gemini", "ann", "logs.json")
+
+
+def test_a_file_that_is_not_read_is_told_with_its_home_whatever_fails_in_another(
+    homes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (homes / "bob" / ".gemini" / "projects.json").write_text("{}")
+    path = str(homes / "bob" / ".gemini" / "projects.json")
+    disk = HeldDisk({str(file): Held(1, 0) for file in homes.rglob("*") if file.is_file()})
+    gemini = AGENTS["gemini"]
+    home_in = gemini.home_in
+
+    def failing(folder: Path, *rest: Any) -> Any:
+        if folder.name == "ann":
+            raise RuntimeError("a bug")
+        return home_in(folder, *rest)
+
+    monkeypatch.setattr(gemini, "home_in", failing)
+    refused = unread(path, "locked", NAMES, [("ann", homes / "ann"), ("bob", homes / "bob")], disk)
+    assert (refused.agent, refused.home, refused.problem.message) == ("gemini", "bob", "locked")
 
 
 def test_a_reader_that_is_sent_holds_no_jobs(homes: Path) -> None:
@@ -139,6 +174,18 @@ def test_batches_are_neither_large_nor_many(tmp_path: Path) -> None:
     assert found[0].num_rows == MOST_ROWS
 
 
+def test_much_that_was_said_is_not_put_into_one_batch(homes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retold.lake.batches.MOST_LETTERS", 20)
+    plan = planned([("ann", homes / "ann")])
+    columns = ("session", "text")
+    found = list(batches(Wanted("messages", schema_of("messages", columns)), plan.jobs, plan.clues))
+    letters = [[len(row["text"] or "") for row in batch.to_pylist()] for batch in found]
+    assert (len(letters) > 1, max(map(len, letters)) > 1) == (True, True)
+    assert all(sum(batch[:-1]) < 20 <= sum(batch) for batch in letters[:-1])
+    short = list(batches(Wanted("messages", schema_of("messages", ("session",))), plan.jobs, plan.clues))
+    assert len(short) == 1, "where nothing that was said is asked for, nothing is counted"
+
+
 def test_without_spark_it_is_said_what_to_install() -> None:
     script = "import sys; sys.modules['pyspark'] = None; import retold.lake.batches; import retold.lake.spark"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
@@ -157,12 +204,14 @@ def test_a_row_that_arrow_does_not_take_costs_no_other_and_is_a_problem(
     before = told(reader("requests", homes)).num_rows
     monkeypatch.setitem(ROWS, "requests", larger)
     assert told(reader("requests", homes)).num_rows == before - 2  # one for each thread
-    assert "a row that Arrow does not take" in caplog.text
+    whose = told(reader("sessions", homes, agents="codex")).to_pylist()
+    assert sorted(record.getMessage() for record in caplog.records) == sorted(
+        f"a row that Arrow does not take: agent 'codex', home {one['home']!r}, session {one['session']!r}"
+        for one in whose
+    )
     problems = told(reader("problems", homes)).to_pylist()
-    assert [(row["agent"], row["home"], row["code"]) for row in problems] == [
-        ("codex", "ann", "reader-failed"),
-        ("codex", "bob", "reader-failed"),
-    ]
+    failed = [(row["agent"], row["home"]) for row in problems if row["code"] == "reader-failed"]
+    assert failed == [("codex", "ann"), ("codex", "bob")]
 
 
 def test_a_conversation_that_fails_costs_none_of_those_that_are_read_with_it(

@@ -7,11 +7,11 @@ import msgspec
 import pyarrow as pa
 
 from retold.lake.arrow import batch_of, schema_of
+from retold.lake.guard import failed
 from retold.lake.job import Job
 from retold.lake.reading import prices, told
 from retold.lake.rows import Row, rows_of
 from retold.lake.told import Refused, Told
-from retold.model.problem import problem
 from retold.model.project import Clue
 from retold.model.tables import TABLES
 from retold.projects.atlas import Atlas
@@ -19,6 +19,7 @@ from retold.projects.atlas import Atlas
 MOST_ROWS = 10_000
 MOST_LETTERS = 8 << 20
 """Of what was said at length, in one batch."""
+_OWNERS = frozenset(("agent", "home", "session"))
 _LOG = logging.getLogger(__name__)
 
 
@@ -107,20 +108,24 @@ def _try_all(one: Told | Refused) -> None:
 
 def _failed(job: Job, error: Exception) -> Refused:
     first = job.sources[0] if job.sources else None
-    message = f"{type(error).__name__}: {error}"
-    path = "" if first is None else first.shown
-    _LOG.error("%s: %s", path, message, exc_info=error)
-    return Refused(job.agent, None if first is None else first.label, problem("reader-failed", message, path))
+    home, path = (None, "") if first is None else (first.label, first.shown)
+    return failed(job.agent, home, path, error)
 
 
 def _batched(schema: pa.Schema, rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
-    """Yield rows as a batch; one that Arrow does not take is left out, named in the log, and a problem: see `_try_all`."""
+    """Yield rows as a batch; one that Arrow does not take is left out, told in the log by whose it is, and a problem: see `_try_all`."""
     try:
         yield batch_of(schema, rows)
     except (pa.ArrowException, ValueError, TypeError, OverflowError):
         if len(rows) == 1:
-            _LOG.exception("a row that Arrow does not take")
+            _LOG.exception("a row that Arrow does not take: %s", _whose(schema, rows[0]))
             return
         middle = len(rows) // 2
         yield from _batched(schema, rows[:middle])
         yield from _batched(schema, rows[middle:])
+
+
+def _whose(schema: pa.Schema, row: Row) -> str:
+    """Return whose a row is, as far as its columns tell; nothing that was said."""
+    told = zip(schema.names, row, strict=True)
+    return ", ".join(f"{name} {value!r}" for name, value in told if name in _OWNERS)

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from retold.archive.database import Stopped
 from retold.archive.record import Record
 from retold.ingest.revision import REVISION
 from retold.ingest.shares import shared_out
 from retold.lake.folder import Folder
-from retold.lake.items import Choice, Item, items
-from retold.lake.manifest import Manifest, Part
+from retold.lake.items import REFUSED, Choice, Item, items
+from retold.lake.layout import PartPlan, part_plans
+from retold.lake.manifest import Manifest
 from retold.lake.parts import write_part
-from retold.lake.plan import Plan, planned
 from retold.lake.seal import kept_seal
-from retold.lake.telling import as_told, told
+from retold.lake.telling import as_told, kept
 from retold.lake.told import Refused, Told
 from retold.model.tables import VERSION
 from retold.redaction import Redactor
@@ -22,6 +23,8 @@ from retold.redaction.report import Removal
 
 Show = Callable[[int, int], None]
 """Is told how far it is."""
+_ROUNDS = 3
+"""How often all is written, where each time a sync brings a secret meanwhile."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -48,25 +51,53 @@ class Dataset:
 
     def __init__(self, record: Record, choice: Choice, redactor: Redactor | None, maker: str) -> None:
         """Take what is chosen, who takes out secrets, and the version of whoever writes it: another may know more."""
-        self._record, self._redactor, self._maker = record, redactor, maker
+        self._record, self._choice, self._maker = record, choice, maker
+        self._blank = self._redactor = redactor
         self._seal = kept_seal(record.folder)
-        self._items = items(record, choice, self._seal)
 
     def write(self, folder: Folder, show: Show, *, is_anew: bool = False) -> Outcome:
-        """Bring a folder up to date, or write everything anew."""
+        """Bring a folder up to date, or write everything anew; raises Stopped where syncs bring secrets all the while."""
         folder.sweep(None)
+        names = self._names(folder.manifest)
+        self._look(show)
+        for _ in range(_ROUNDS):
+            manifest, written, removals = self._brought(folder, is_anew=is_anew)
+            if not self._has_learned(show):
+                folder.keep(replace(manifest, is_redacted=self._redactor is not None, is_complete=True))
+                there = self._names(manifest)
+                return Outcome(written, len(there) - written, len(names - there), removals)
+            # What is known to be a secret only now may stand in any file.
+            folder.keep(replace(manifest, is_redacted=False))
+        raise Stopped(f"{folder.path}: not complete, as syncs brought secrets all the while; try again later")
+
+    def _look(self, show: Show) -> None:
+        """See what is to be told, and learn all secrets of it: of what is gone since the last look, none are known."""
+        self._version = self._record.version()
+        self._items = items(self._record, self._choice, self._seal)
+        self._redactor = self._blank and self._blank.copy()
         self._learn(show)
+
+    def _has_learned(self, show: Show) -> bool:
+        """Look again where others have written meanwhile; tell whether other secrets are known than when files were written."""
+        if self._redactor is None or self._record.version() == self._version:
+            return False
+        seal = self._how()
+        self._look(show)
+        return self._how() != seal
+
+    def _brought(self, folder: Folder, *, is_anew: bool) -> tuple[Manifest, int, list[Removal]]:
+        """Write the parts that have changed; return what is there then, the sessions that were written, and what was taken out."""
         before, seal = folder.manifest, self._how()
         is_known = before is not None and before.seal == seal and not is_anew
         known = before.parts if before is not None and is_known else ()
-        plans = planned(known, self._items)
+        plans = part_plans(known, self._items)
         waiting = {
             place for place, plan in enumerate(plans) if plan.is_changed or not folder.has(plan.before)
         }
         parts = [plan.begun() if place in waiting else plan.before for place, plan in enumerate(plans)]
         # As long as there are files of before, nothing is said of them that is not true.
         is_quiet, was_quiet = self._redactor is not None, before is None or before.is_redacted
-        manifest = Manifest(is_quiet and was_quiet, seal, tuple(parts))
+        manifest = Manifest(is_quiet and was_quiet, seal, tuple(parts), names=self._seal.of("names"))
         if before is None or (before.parts, before.seal) != (manifest.parts, seal):
             # Before any file is touched: whoever stops us, the next run knows what it cannot rely on.
             folder.keep(manifest)
@@ -75,16 +106,14 @@ class Dataset:
             parts[written.place] = plans[written.place].written(written.files)
             removals += written.removals
         folder.sweep({(table, *part.place) for part in parts for table in part.files})
-        folder.keep(replace(manifest, is_redacted=is_quiet, parts=tuple(parts), is_complete=True))
-        written_now = sum(_sessions(plans[place].items) for place in waiting)
-        removed = self._removed(before)
-        return Outcome(written_now, _sessions(self._items) - written_now, removed, removals)
+        count = sum(_sessions(plans[place].items) for place in waiting)
+        return replace(manifest, parts=tuple(parts)), count, removals
 
-    def _removed(self, before: Manifest | None) -> int:
-        """Return how many sessions were there and are not any more; of names by another key, nothing is known."""
-        names = set() if before is None else _names(before.parts)
-        there = {item.name for item in self._items}
-        return len(names - there) if names & there else 0
+    def _names(self, manifest: Manifest | None) -> set[str]:
+        """Return the names of sessions in a dataset; of those by another key, nothing is known."""
+        if manifest is None or manifest.names != self._seal.of("names"):
+            return set()
+        return {name for part in manifest.parts for name in part.marks} - {REFUSED}
 
     def _how(self) -> str:
         """Return a digest of all that the rows of any session depend on."""
@@ -96,11 +125,13 @@ class Dataset:
         """Learn all secrets: what only a later session gives away must not stand in an earlier one."""
         if self._redactor is None:
             return
-        for place, found in enumerate(told(self._record, self._items)):
+        for place, found in enumerate(kept(self._record, self._items)):
             show(place, len(self._items))
             self._redactor.learn(found if isinstance(found, Refused) else found[-1])
 
-    def _written(self, folder: Folder, plans: Sequence[Plan], waiting: Sequence[int]) -> Iterable[_Written]:
+    def _written(
+        self, folder: Folder, plans: Sequence[PartPlan], waiting: Sequence[int]
+    ) -> Iterable[_Written]:
         """Yield parts as they are written, by two processes where it is much."""
 
         def work(places: Sequence[int]) -> Iterator[_Written]:
@@ -114,9 +145,9 @@ class Dataset:
 
         return shared_out(work, waiting, lambda place: plans[place].size, _Written)
 
-    def _told(self, record: Record, plan: Plan, removals: list[Removal]) -> Iterator[Told | Refused]:
+    def _told(self, record: Record, plan: PartPlan, removals: list[Removal]) -> Iterator[Told | Refused]:
         """Yield what goes into a part; what was taken out of it is added to the removals."""
-        for found in told(record, plan.items):
+        for found in kept(record, plan.items):
             # Each has a redactor of its own: its rows depend on what all sessions give away, and on nothing else.
             redactor = None if self._redactor is None else self._redactor.copy()
             yield as_told(record, found, redactor)
@@ -125,7 +156,3 @@ class Dataset:
 
 def _sessions(held: Sequence[Item]) -> int:
     return sum(item.key is not None for item in held)
-
-
-def _names(parts: Sequence[Part]) -> set[str]:
-    return {name for part in parts for name in part.marks}

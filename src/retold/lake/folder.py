@@ -42,7 +42,11 @@ class Folder:
         if not is_taken(self._lock):
             os.close(self._lock)
             raise Stopped(f"{self.path}: another retold is writing this dataset; try again when it is done")
-        self.manifest = self._manifest(self.path)  # the one before may have written another meanwhile
+        try:
+            self.manifest = self._manifest(self.path)  # the one before may have written another meanwhile
+        except BaseException:
+            os.close(self._lock)
+            raise
         return self
 
     def __exit__(

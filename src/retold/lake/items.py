@@ -11,6 +11,9 @@ from retold.lake.seal import Seal
 from retold.lake.told import month_of
 from retold.model.tables import UNKNOWN
 
+REFUSED = "refused"
+"""How the files of an agent that hold no session are named, as names of sessions never are."""
+
 
 class Item(msgspec.Struct, frozen=True):
     """Something that makes rows."""
@@ -57,7 +60,7 @@ def _refused(record: Record, agents: Collection[str], seal: Seal) -> Iterator[It
         if agent in agents:
             told.setdefault(agent, []).extend(rest)
     for agent, rows in told.items():
-        yield Item(seal.of("refused", agent), seal.of(*rows), agent, UNKNOWN, 0, None)
+        yield Item(REFUSED, seal.of(*rows), agent, UNKNOWN, 0, None)
 
 
 def _with_subagents(found: Iterable[Ground], keys: Collection[str]) -> set[str]:

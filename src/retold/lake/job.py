@@ -11,10 +11,12 @@ from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.ingest.clusters import Clusters, size_here
 from retold.ingest.derive import Groups, scraps
+from retold.lake.guard import failed, guarded
 from retold.lake.told import Refused
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.reading.disk import DISK, Disk
+from retold.reading.files import printable
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -50,7 +52,7 @@ def planned(
     jobs: list[Job] = []
     refused: list[Refused] = []
     for agent in map(AGENTS.__getitem__, agents):
-        clusters = list(held.found(agent, _homes(agent, given, disk)))
+        clusters = list(held.found(guarded(agent, refused), homes_in(agent, given, disk, refused)))
         said = _said(agent, held.loose[agent.NAME], refused)
         jobs += [Job(agent.NAME, one.sources, said.pop(one.name, {}), one.size) for one in clusters]
         # Of these nothing is left but what files of many conversations say.
@@ -59,10 +61,17 @@ def planned(
     return Plan(sorted(jobs, key=_order), held.clues, refused)
 
 
-def _homes(agent: Agent, folders: Iterable[tuple[str | None, Path]], disk: Disk) -> Iterator[Home]:
+def homes_in(
+    agent: Agent, folders: Iterable[tuple[str | None, Path]], disk: Disk, refused: list[Refused]
+) -> Iterator[Home]:
+    """Yield the homes of an agent in folders, each once; where looking fails is added to what was refused."""
     seen: set[Path] = set()
     for label, folder in folders:
-        home = agent.home_in(folder, disk)
+        try:
+            home = agent.home_in(folder, disk)
+        except Exception as error:  # noqa: BLE001 - a bug of ours in one home must not cost the others
+            refused.append(failed(agent.NAME, label, printable(folder), error))
+            continue
         if home is not None and home.sessions not in seen:
             seen.add(home.sessions)
             yield msgspec.structs.replace(home, label=label)
@@ -74,15 +83,31 @@ def _said(
     """Return what files of many conversations say, by cluster and conversation."""
     readings: list[Reading] = []
     for source in loose:
-        found = agent.read(source)
-        if isinstance(found, Problem):
-            refused.append(Refused(agent.NAME, source.label, found))
+        found = _read(agent, source)
+        if isinstance(found, Refused):
+            refused.append(found)
         else:
             readings += found
+    try:
+        return _clustered(agent, readings)
+    except Exception as error:  # noqa: BLE001 - a bug of ours in what logs say must not cost the conversations
+        refused.append(failed(agent.NAME, None, readings[0].source.shown if readings else "", error))
+        return {}
+
+
+def _clustered(agent: Agent, readings: Sequence[Reading]) -> dict[str, dict[str, Sequence[Reading]]]:
     clusters: dict[str, dict[str, Sequence[Reading]]] = defaultdict(dict)
     for group, said in scraps(agent, readings).items():
         clusters[agent.cluster_of(said[0].native_id or group)][group] = said
     return clusters
+
+
+def _read(agent: Agent, source: Source) -> Sequence[Reading] | Refused:
+    try:
+        found = agent.read(source)
+    except Exception as error:  # noqa: BLE001 - a bug of ours in one file must not cost the others
+        return failed(agent.NAME, source.label, source.shown, error)
+    return Refused(agent.NAME, source.label, found) if isinstance(found, Problem) else found
 
 
 def _order(job: Job) -> tuple[int, str, str]:

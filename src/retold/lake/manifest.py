@@ -34,6 +34,8 @@ class Manifest(msgspec.Struct, frozen=True):
     seal: str
     """Of all that rows of any session depend on: the version, the options, the secrets that were known."""
     parts: tuple[Part, ...] = ()
+    names: str = ""
+    """Of the key by which sessions are named: those that another has named cannot be compared."""
     is_complete: bool = False
     """False while parts are written, and where somebody was stopped at that."""
     format: str = FORMAT

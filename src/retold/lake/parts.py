@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from io import BufferedWriter
 from typing import Any
 
 from pyarrow.parquet import ParquetWriter
@@ -53,6 +54,8 @@ class Draft:
         self._rows: list[Row] = []
         self._size = 0
         self._path: str | None = None
+        self._file: BufferedWriter | None = None
+        self._writer: ParquetWriter | None = None
 
     def add(self, told: Told | Refused) -> None:
         """Add the rows of a session."""
@@ -72,26 +75,27 @@ class Draft:
         if self._rows and (self._size >= TEXT or len(self._rows) >= ROWS):
             self._flush()
 
-    def _begin(self) -> str:
-        if self._path is None:
-            self._path = self._folder.draft(self._table, self._part)
-            self._file = self._folder.opened(self._path)
-            self._writer = ParquetWriter(self._file, self._schema, **_options(self._table))
-        return self._path
+    def _begun(self) -> tuple[str, BufferedWriter, ParquetWriter]:
+        """Return where it is written, the file and who writes it; opened if they are not yet."""
+        path = self._path = self._path or self._folder.draft(self._table, self._part)
+        file = self._file = self._file or self._folder.opened(path)
+        if self._writer is None:
+            self._writer = ParquetWriter(file, self._schema, **_options(self._table))
+        return path, file, self._writer
 
     def _flush(self) -> None:
-        self._begin()
-        self._writer.write_batch(batch_of(self._schema, self._rows), row_group_size=len(self._rows))
+        _, _, writer = self._begun()
+        writer.write_batch(batch_of(self._schema, self._rows), row_group_size=len(self._rows))
         self._rows, self._size = [], 0
 
     def end(self) -> int:
         """Let it reach the disk; return its size. One without rows is there as well: whoever asks finds the columns."""
         if self._rows:
             self._flush()
-        path = self._begin()
-        self._writer.close()
-        reach_disk(self._file)
-        self._file.close()
+        path, file, writer = self._begun()
+        writer.close()
+        reach_disk(file)
+        file.close()
         return os.stat(path).st_size
 
     def settle(self) -> None:
@@ -103,10 +107,11 @@ class Draft:
     def drop(self) -> None:
         """Remove what was written, unless it is in its place."""
         if self._path is not None:
-            self._folder.discard(self._path)
             for half in (self._writer, self._file):
                 with suppress(OSError, ValueError):  # what it has left to write may not fit, either
-                    half.close()
+                    if half is not None:
+                        half.close()
+            self._folder.discard(self._path)  # closed before: else Windows would keep it
 
 
 def _size(told: Told | Refused) -> int:

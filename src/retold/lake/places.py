@@ -1,10 +1,11 @@
 """Which folders are homes: patterns of paths and addresses to folders with their labels."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 import msgspec
 
@@ -16,6 +17,8 @@ from retold.reading.disk import DISK, Disk
 from retold.reading.folders import entries
 
 _MAGIC = frozenset("*?[")
+_ENCODED = re.compile("%(?:2A|3F|5B)", re.IGNORECASE)
+_FILE = re.compile("file:(?://[^/]*)?")
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -44,13 +47,18 @@ def found(patterns: Sequence[str], label: str | None = None) -> Places:
         folders = labelled(map(shown_path, patterns), disk, label)
         disk.know(str(folder) for _, folder in folders)
     except OSError as error:
-        raise ValueError(f"{', '.join(patterns)}: {error.strerror or error}") from None
+        raise ValueError(f"{', '.join(map(shown_path, patterns))}: {error.strerror or error}") from None
     return Places(folders, disk)
 
 
 def _local(pattern: str) -> str:
+    """Return a pattern of paths; in one that is an address, `?` and `#` are part of names, as in any other."""
+    found = _FILE.match(pattern)
+    if found is not None:
+        # What is encoded means itself, also where it would otherwise stand for something.
+        pattern = unquote(_ENCODED.sub(r"[\g<0>]", pattern[found.end() :]))
     # Whoever reads may stand in another folder.
-    return os.path.abspath(unquote(urlsplit(pattern).path) if pattern.startswith("file:") else pattern)
+    return os.path.abspath(pattern)
 
 
 def _fixed(pattern: str) -> str:

@@ -21,7 +21,11 @@ AT_ONCE = 16 << 20
 """Bytes of a file that are fetched by one request."""
 LISTERS = 16
 """How many folders are listed at once: most of that time is waiting."""
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://?(?=[^/]|/)")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+_ASKING = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/+((?:[^/]*|[^/:]*:(?!\d*(?:/|$))[^@]*)@)")
+"""Who asks, in an address; a secret may hold slashes, and a port is none."""
+_CONTAINERS = frozenset(("abfs", "abfss", "wasb", "wasbs"))
+"""Schemes whose addresses name there what is asked for."""
 
 
 def is_address(path: str) -> bool:
@@ -99,14 +103,15 @@ class RemoteDisk:
         try:
             self._files, there = fs.FileSystem.from_uri(SCHEMES.get(scheme, scheme) + colon + rest)
         except (pa.ArrowException, OSError) as error:
-            raise ValueError(f"{address}: {error}") from None
+            raise ValueError(f"{shown_path(address)}: {_anonymous(str(error), address)}") from None
         shown = shown_path(address)
         same = len(
             list(takewhile(lambda pair: pair[0] == pair[1], zip(shown[::-1], there[::-1], strict=False)))
         )
         self._prefix: str = shown[: len(shown) - same]
         self._there: str = there[: len(there) - same]
-        self._folders: dict[str, list[RemoteEntry]] = {}
+        self._folders: dict[str, dict[str, RemoteEntry]] = {}
+        """What folders hold, by name."""
         self._looked: dict[str, RemoteEntry | None] = {}
         """What single paths were found to be: each is asked for once."""
 
@@ -134,8 +139,8 @@ class RemoteDisk:
         """Return what a folder holds, by name; asked for once."""
         if folder not in self._folders:
             found = _answered(self._files.get_file_info, fs.FileSelector(self._on(folder)))
-            self._folders[folder] = sorted(map(self._entry, found), key=lambda one: one.name)
-        return self._folders[folder]
+            self._folders[folder] = _by_name(map(self._entry, found))
+        return list(self._folders[folder].values())
 
     def is_folder(self, path: str) -> bool:
         """Tell whether a folder is there; False where nobody may look."""
@@ -172,7 +177,7 @@ class RemoteDisk:
                 held.setdefault(one.path, [])
             held.setdefault(one.path.rpartition("/")[0], []).append(one)
         for path, entries in held.items():
-            self._folders[path] = sorted(entries, key=lambda one: one.name)
+            self._folders[path] = _by_name(entries)
 
     def _looked_up(self, path: str) -> RemoteEntry | None:
         try:
@@ -185,7 +190,7 @@ class RemoteDisk:
         if path in self._folders:
             return RemoteEntry(name, path, is_folder=True)
         if above in self._folders:
-            return next((one for one in self._folders[above] if one.name == name), None)
+            return self._folders[above].get(name)
         if path not in self._looked:
             (found,) = _answered(self._files.get_file_info, [self._on(path)])
             self._looked[path] = None if found.type == fs.FileType.NotFound else self._entry(found)
@@ -204,9 +209,25 @@ class RemoteDisk:
         )
 
 
+def _by_name(entries: Iterable[RemoteEntry]) -> dict[str, RemoteEntry]:
+    return {one.name: one for one in sorted(entries, key=lambda one: one.name)}
+
+
 def shown_path(address: str) -> str:
-    """Return an address as a path has it: with one slash behind its scheme, and none at its end."""
-    return re.sub(r"/+", "/", address).rstrip("/")
+    """Return an address as a path has it: with one slash behind its scheme, none at its end, and no credentials."""
+    return re.sub(r"/+", "/", _anonymous(address, address)).rstrip("/")
+
+
+def _anonymous(text: str, address: str) -> str:
+    """Return a text without the credentials of an address."""
+    found = _ASKING.match(address)
+    if found is None:
+        return text
+    scheme, asking = found.groups()
+    first, colon, _ = asking.partition(":")
+    if not colon:  # no secret: a name, which may stand behind it as well
+        return text if scheme in _CONTAINERS else text.replace(asking, "", 1)
+    return text.replace(asking, f"{first}@" if scheme in _CONTAINERS and first else "")
 
 
 def _nanoseconds(told: object) -> int:

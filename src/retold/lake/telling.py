@@ -19,7 +19,7 @@ Kept = tuple[int, int, Session]
 """A session with its id and its name in the archive."""
 
 
-def told(record: Record, items: Iterable[Item]) -> Iterator[Kept | Refused]:
+def kept(record: Record, items: Iterable[Item]) -> Iterator[Kept | Refused]:
     """Yield what items are: sessions, and files that hold none."""
     given = list(items)
     yield from together(record, [item.key for item in given if item.key is not None])

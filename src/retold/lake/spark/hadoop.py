@@ -4,7 +4,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.java_gateway import is_instance_of
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from retold.lake.held import Held
@@ -21,27 +23,38 @@ class Hadoop:
     def __init__(self, spark: SparkSession) -> None:
         # There is no other way to a file system that only Spark knows.
         self._jvm: Any = spark._jvm  # noqa: SLF001
+        self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
         self._settings: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
 
-    def files(self, addresses: Iterable[str]) -> dict[str, Held]:
-        """Return the files that are there, with their content."""
+    def files(self, addresses: Iterable[str]) -> dict[str, Held | str]:
+        """Return the files that are there, with their content, or with why that cannot be had."""
         asked = list(addresses)
         with ThreadPoolExecutor(OPENERS) as pool:
             found = zip(asked, pool.map(self._file, asked), strict=True)
             return {address: held for address, held in found if held is not None}
 
-    def _file(self, address: str) -> Held | None:
+    def _file(self, address: str) -> Held | str | None:
         try:
             path = self._jvm.org.apache.hadoop.fs.Path(address)
             system = path.getFileSystem(self._settings)
             status = system.getFileStatus(path)
-            if status.isDirectory() or status.getLen() > LARGEST:
+            if status.isDirectory():
                 return None
-            stream = system.open(path)
-            try:
-                data = bytes(stream.readAllBytes())
-            finally:
-                stream.close()
-            return Held(len(data), status.getModificationTime() * 1_000_000, data)
-        except Py4JError:  # none there, or none that may be read
-            return None
+            if status.getLen() > LARGEST:
+                return f"larger than {LARGEST:,} bytes, which is what the driver takes in at most"
+            return self._read(system, path, status)
+        except Py4JJavaError as error:
+            thrown = error.java_exception
+            is_none_there = is_instance_of(self._gateway, thrown, "java.io.FileNotFoundException")
+            return None if is_none_there else str(thrown.toString())
+        except (Py4JError, PySparkException) as error:  # PySpark makes its own of some that Java throws
+            return str(error)
+
+    @staticmethod
+    def _read(system: Any, path: Any, status: Any) -> Held:
+        stream = system.open(path)
+        try:
+            data = bytes(stream.readAllBytes())
+        finally:
+            stream.close()
+        return Held(len(data), status.getModificationTime() * 1_000_000, data)

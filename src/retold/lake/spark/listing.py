@@ -2,15 +2,17 @@
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from retold.agents.protocol import Source
+from retold.agents.registry import AGENTS
 from retold.lake.held import Held, HeldDisk
-from retold.lake.job import Job, Plan, planned
+from retold.lake.job import Job, Plan, homes_in, planned
 from retold.lake.places import labelled
 from retold.lake.remote import shown_path
 from retold.lake.spark.hadoop import Hadoop
@@ -21,6 +23,8 @@ _LOCAL = re.compile(r"file:/+")
 _ROUNDS = 5
 """How often what one file says may lead to others: a registry to markers, and these to nothing."""
 _MILLION = 1_000_000
+Folders = Sequence[tuple[str | None, Path]]
+"""Folders that may be homes, each with its label."""
 
 
 def path_of(address: str) -> str:
@@ -38,6 +42,8 @@ class Listing:
         self.addresses: dict[str, str] = {path_of(row.path): row.path for row in rows}
         self.files = {path_of(row.path): Held(row.length, row.modified * _MILLION) for row in rows}
         self._read: dict[str, Held] = {}
+        self._unread: dict[str, str] = {}
+        """Why files that are there could not be read."""
         self._asked: set[str] = set()
         self._hadoop = Hadoop(files.sparkSession)
         self._slashes = "//" if any("://" in row.path for row in rows) else "/"
@@ -52,21 +58,39 @@ class Listing:
         patterns = [path_of(home) if ":" in home else os.path.abspath(home) for home in homes]
         for _ in range(_ROUNDS):
             disk = HeldDisk({**self.files, **self._read})
-            plan = planned(labelled(patterns, disk, label), agents, disk, disk.size_of)
+            folders = labelled(patterns, disk, label)
+            plan = planned(folders, agents, disk, disk.size_of)
             wanted = disk.wanted - self._asked
             if not wanted:
                 break
-            self._asked |= wanted
-            paths = {self._address(path): path for path in wanted}
-            found = self._hadoop.files(paths)
-            self._read.update({paths[address]: held for address, held in found.items()})
-        return plan
+            self._ask(wanted)
+        told = [one for one in plan.refused if one.problem.path not in self._unread]
+        told += [unread(path, why, agents, folders, disk) for path, why in sorted(self._unread.items())]
+        return msgspec.structs.replace(plan, refused=told)
+
+    def _ask(self, wanted: Collection[str]) -> None:
+        """Let the driver read files, as far as they are there."""
+        self._asked |= set(wanted)
+        paths = {self._address(path): path for path in wanted}
+        for address, held in self._hadoop.files(paths).items():
+            if isinstance(held, Held):
+                self._read[paths[address]] = held
+            else:
+                self._unread[paths[address]] = held
 
     def _address(self, path: str) -> str:
         if path in self.addresses:
             return self.addresses[path]
         scheme, colon, rest = path.partition(":/")
         return f"{scheme}:{self._slashes}{rest}" if colon and "/" not in scheme else f"file:{path}"
+
+
+def unread(path: str, why: str, agents: Sequence[str], folders: Folders, disk: HeldDisk) -> Refused:
+    """Return why a file is not read, with the agent and the home whose it is."""
+    homes = ((agent, home) for agent in agents for home in homes_in(AGENTS[agent], folders, disk, []))
+    own = ((agent, home.label) for agent, home in homes if Path(path).is_relative_to(home.path))
+    agent, label = next(own, (agents[0], None))
+    return Refused(agent, label, problem("unreadable-file", why, path))
 
 
 def without_large(plan: Plan, largest: int, files: Mapping[str, Held]) -> Plan:

@@ -12,7 +12,7 @@ ROOM = 64 << 20
 """Bytes of files behind which a new part begins: less has to be written anew when a session goes on."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class PartPlan(msgspec.Struct, frozen=True):
     """A part as it is to be."""
 
     before: Part
@@ -55,7 +55,7 @@ class _Shelf:
         self.parts.setdefault(number, []).append(item)
 
 
-def planned(parts: Sequence[Part], items: Iterable[Item]) -> list[Plan]:
+def part_plans(parts: Sequence[Part], items: Iterable[Item]) -> list[PartPlan]:
     """Return all parts as they are to be; one that nothing goes into is not among them."""
     homes = {(name, part.agent, part.month): part.number for part in parts for name in part.marks}
     shelves: dict[tuple[str, str], _Shelf] = {}
@@ -70,7 +70,7 @@ def planned(parts: Sequence[Part], items: Iterable[Item]) -> list[Plan]:
         shelves.setdefault((item.agent, item.month), _Shelf()).put(item, None)
     known = {part.place: part for part in parts}
     return [
-        Plan(known.get((*place, number), Part(*place, number)), tuple(held))
+        PartPlan(known.get((*place, number), Part(*place, number)), tuple(held))
         for place, shelf in sorted(shelves.items(), key=lambda one: one[0])
         for number, held in sorted(shelf.parts.items())
     ]
