@@ -184,8 +184,10 @@ def test_what_is_forgotten_goes_also_where_nothing_else_was_chosen(ann: Person, 
     count = len(objects(tmp_path / "lake", "sessions"))
     assert count
     assert ann.run("forget", "--project", "almanac").code == 0
-    told = exported(ann, tmp_path / "lake", *chosen)
-    assert f"sessions: 0 written, 0 unchanged, {count} removed" in told
+    again = ann.run("export", "--format", "parquet", "-o", str(tmp_path / "lake"), *chosen)
+    assert again.code == 1, "it may have been a slip"
+    assert "retold: no sessions found\n" in again.err
+    assert f"sessions: 0 written, 0 unchanged, {count} removed" in again.err
     assert list((tmp_path / "lake").rglob("*.parquet")) == []
 
 

@@ -178,6 +178,8 @@ def test_wrong_options_are_told(spark: SparkSession, demo_homes: Path) -> None:
             {"table": "requests", "columns": "tokens"},
             "no column 'tokens' in requests: there are agent, month",
         ),
+        ({"table": "requests", "columns": "home,home"}, "the column 'home' is named twice"),
+        ({"table": "requests", "agent": "codex"}, "no option 'agent': there are table, columns, agents"),
         ({"table": "requests", "agents": "cursor"}, "no agent 'cursor': there are claude, codex, gemini"),
         ({"table": "requests", "together": "homes"}, "together is not what `spread` returns"),
     ):

@@ -138,9 +138,24 @@ def test_a_path_that_leads_nowhere_is_told(pattern: str, tmp_path: Path) -> None
         told(reader("sessions", tmp_path, path=f"{tmp_path}/{pattern}"))
 
 
-def test_no_home_is_no_rows(tmp_path: Path) -> None:
-    (tmp_path / "ann").mkdir()
+@pytest.mark.parametrize("pattern", ["", "/*"])
+def test_folders_of_which_none_is_a_home_are_told(tmp_path: Path, pattern: str) -> None:
+    (tmp_path / "homes" / "ann").mkdir(parents=True)
+    made = reader("sessions", tmp_path, path=f"{tmp_path}/homes{pattern}")
+    with pytest.raises(ValueError, match=r"/homes.*: no folder that is an agent's home"):
+        told(made)
+
+
+def test_a_home_in_which_nothing_was_said_is_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "ann" / ".claude" / "projects").mkdir(parents=True)
+    (tmp_path / "ben").mkdir()
     assert told(reader("sessions", tmp_path)).num_rows == 0
+
+
+def test_a_folder_may_have_a_comma_in_its_name(tmp_path: Path) -> None:
+    FORMS["claude"].write(tmp_path / "ann, at sea", 7, turns("heron"))
+    found = told(reader("sessions", tmp_path, path=f"{tmp_path}/ann, at sea"))
+    assert found["home"].to_pylist() == ["ann, at sea"]
 
 
 def test_what_is_told_of_a_project_does_not_depend_on_what_is_read_together(tmp_path: Path) -> None:

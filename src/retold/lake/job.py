@@ -12,6 +12,7 @@ from retold.agents.registry import AGENTS
 from retold.ingest.clusters import Clusters, size_here
 from retold.ingest.derive import Groups, scraps
 from retold.lake.guard import failed, guarded
+from retold.lake.remote import shown_path
 from retold.lake.told import Refused
 from retold.model.problem import Problem
 from retold.model.project import Clue
@@ -59,6 +60,15 @@ def planned(
         jobs += [Job(agent.NAME, (), left, 0) for left in said.values()]
     refused += [Refused(name, None, problem) for name, problem in held.problems]
     return Plan(sorted(jobs, key=_order), held.clues, refused)
+
+
+def see_that_there_are_homes(plan: Plan, patterns: Iterable[str]) -> None:
+    """Raise ValueError where no folder is a home: it would look like one in which nothing was said."""
+    if not plan.clues and not plan.refused:
+        shown = ", ".join(map(shown_path, patterns))
+        raise ValueError(
+            f"{shown}: no folder that is an agent's home, or holds one; homes side by side are named as homes/*"
+        )
 
 
 def homes_in(

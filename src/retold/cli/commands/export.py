@@ -89,10 +89,13 @@ def _dataset(options: Namespace, console: Console) -> int:
         keys = _chosen(record, options, console, every_kind=True)
         if isinstance(keys, int):
             return keys
-        if not keys and not is_dataset(options.output):
+        if not keys:
             console.tell("retold: no sessions found")
+        if not keys and not is_dataset(options.output):
             return 1
-        return DatasetExport(record, options, console).run(keys, refused_agents(options))
+        # Of what was there and is chosen no more, nothing may be left: it may have been forgotten.
+        done = DatasetExport(record, options, console).run(keys, refused_agents(options))
+        return done if keys else done or 1
 
 
 def _chosen(

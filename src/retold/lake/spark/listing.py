@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 from retold.agents.protocol import Source
 from retold.agents.registry import AGENTS
 from retold.lake.held import Held, HeldDisk
-from retold.lake.job import Job, Plan, homes_in, planned
+from retold.lake.job import Job, Plan, homes_in, planned, see_that_there_are_homes
 from retold.lake.places import labelled
 from retold.lake.remote import shown_path
 from retold.lake.spark.hadoop import Hadoop
@@ -64,6 +64,7 @@ class Listing:
             if not wanted:
                 break
             self._ask(wanted)
+        see_that_there_are_homes(plan, patterns)
         told = [one for one in plan.refused if one.problem.path not in self._unread]
         told += [unread(path, why, agents, folders, disk) for path, why in sorted(self._unread.items())]
         return msgspec.structs.replace(plan, refused=told)

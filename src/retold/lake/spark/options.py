@@ -1,6 +1,8 @@
 """What is asked of the data source: its options, understood or refused."""
 
 import json
+import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -11,6 +13,11 @@ from retold.model.tables import TABLES
 
 MOST_BYTES = 64 << 20
 """Of the files that one task reads, where nobody says otherwise."""
+
+
+NAMED = ("table", "columns", "agents", "label", "together", "maxPartitionBytes")
+KNOWN = frozenset(name.lower() for name in (*NAMED, "path", "paths"))
+"""Spark itself makes options of what `load` is given."""
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -27,6 +34,8 @@ class Options(msgspec.Struct, frozen=True):
 
 def parse_options(given: Mapping[str, str]) -> Options:
     """Understand options as Spark gives them; raises ValueError for those that mean nothing."""
+    if unknown := [name for name in given if name.lower() not in KNOWN]:
+        raise ValueError(f"no option {unknown[0]!r}: there are {', '.join(NAMED)}")
     table = parse_table(given.get("table"))
     agents = parse_agents(_listed(given.get("agents")) or NAMES)
     return Options(
@@ -60,6 +69,8 @@ def parse_columns(table: str, names: Sequence[str]) -> tuple[str, ...]:
     known = TABLES[table].names
     if unknown := [name for name in names if name not in known]:
         raise ValueError(f"no column {unknown[0]!r} in {table}: there are {', '.join(known)}")
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        raise ValueError(f"the column {twice[0]!r} is named twice")
     return tuple(names or known)
 
 
@@ -78,7 +89,9 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     several = given.get("paths") or ""
     # Spark itself hands on several paths as JSON.
     listed = json.loads(several) if several.startswith("[") else _listed(several)
-    paths = (*_listed(given.get("path")), *listed)
+    path = given.get("path") or ""
+    # Spark hands on a single path as it is, and a folder may have a comma in its name.
+    paths = (*([path] if os.path.isdir(path) else _listed(path)), *listed)
     if not paths:
         raise ValueError("no path: .load('homes/*') names the folders of homes")
     return paths

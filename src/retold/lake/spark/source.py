@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from retold.lake.batches import Wanted, batches
-from retold.lake.job import Job, Plan, bundled, planned
+from retold.lake.job import Job, Plan, bundled, planned, see_that_there_are_homes
 from retold.lake.places import found
 from retold.lake.spark.options import Options, parse_options
 from retold.lake.spark.schema import spark_schema, wanted_of
@@ -57,6 +57,7 @@ class RetoldReader(DataSourceReader):
         """All that there is to read."""
         places = found(self.asked.paths, self.asked.label)
         plan = planned(places.folders, self.asked.agents, places.disk, places.size_of)
+        see_that_there_are_homes(plan, self.asked.paths)
         return reunited(plan, self.asked.together)
 
     def partitions(self) -> list[Bundle]:  # Spark takes nothing but a list
