@@ -99,6 +99,46 @@ def with_an_honest_bomb(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE originals SET size = ?", (len(data),))
 
 
+def with_one_chunk_for_all(connection: sqlite3.Connection) -> None:
+    """Let an original be larger by far than all that the archive holds of it."""
+    (original,) = connection.execute("SELECT min(id) FROM originals WHERE is_latest = 1").fetchone()
+    packed = zstandard.ZstdCompressor().compress(ZEROS)
+    state = (digest(ZEROS), len(ZEROS), packed)
+    chunk = connection.execute("INSERT INTO chunks (digest, size, packed) VALUES (?, ?, ?)", state).lastrowid
+    connection.execute("DELETE FROM pieces WHERE original = ?", (original,))
+    pieces = [(original, place, chunk) for place in range(65)]
+    connection.executemany("INSERT INTO pieces VALUES (?, ?, ?)", pieces)
+    connection.execute("UPDATE originals SET size = ? WHERE id = ?", (65 * len(ZEROS), original))
+
+
+def with_chunks_of_nothing(connection: sqlite3.Connection) -> None:
+    """Let an original be as large, of chunks that differ and hold next to nothing."""
+    (original,) = connection.execute("SELECT min(id) FROM originals WHERE is_latest = 1").fetchone()
+    connection.execute("DELETE FROM pieces WHERE original = ?", (original,))
+    for place in range(65):
+        data = place.to_bytes(8, "big") + ZEROS[8:]
+        state = (digest(data), len(data), zstandard.ZstdCompressor().compress(data))
+        asked = "INSERT INTO chunks (digest, size, packed) VALUES (?, ?, ?)"
+        chunk = connection.execute(asked, state).lastrowid
+        connection.execute("INSERT INTO pieces VALUES (?, ?, ?)", (original, place, chunk))
+    connection.execute("UPDATE originals SET size = ? WHERE id = ?", (65 * len(ZEROS), original))
+
+
+def with_pages_of_two_tables(connection: sqlite3.Connection) -> None:
+    """Break what an import does not look into."""
+    connection.execute("PRAGMA writable_schema = 1")
+    connection.execute(
+        "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'messages')"
+        " WHERE name = 'requests'"
+    )
+
+
+def with_no_text_in_the_schema(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TRIGGER late AFTER INSERT ON names BEGIN SELECT 1; END")
+    connection.execute("PRAGMA writable_schema = 1")
+    connection.execute("UPDATE sqlite_schema SET sql = sql || CAST(x'2d2dff' AS TEXT) WHERE name = 'late'")
+
+
 HARMS: dict[str, Harm] = {
     "a view in a table's place": replaced_by_a_view,
     "a trigger": tampered("CREATE TRIGGER late AFTER INSERT ON originals BEGIN DELETE FROM sources; END"),
@@ -115,6 +155,37 @@ HARMS: dict[str, Harm] = {
     "an agent that is bytes": tampered("UPDATE sources SET agent = x'07'"),
     "a title that is bytes": tampered("INSERT INTO names VALUES (1, x'ff')"),
     "a root that is bytes": tampered("INSERT INTO clues VALUES ('/home', NULL, x'ff', 'recorded')"),
+    "a key of a project that is bytes": tampered(
+        "INSERT INTO clues VALUES ('/home', x'ff', '/x', 'recorded')"
+    ),
+    "evidence that is none": tampered("INSERT INTO clues VALUES ('/home', NULL, '/x', 'rumoured')"),
+    "a label that is bytes": tampered("UPDATE sources SET label = x'07'"),
+    "a cluster that is bytes": tampered("UPDATE sources SET cluster = x'07'"),
+    "a size that is a word": tampered("UPDATE originals SET size = 'many'"),
+    "a size below nothing": tampered("UPDATE originals SET size = -1"),
+    "a time that is a word": tampered("UPDATE originals SET modified_ns = 'late'"),
+    "a session whose name is a word": tampered("UPDATE sessions SET name = 'perigee' WHERE id = 1"),
+    "a title that is too long for any": tampered(
+        "INSERT INTO names VALUES (1, printf('%.*c', 17000000, 'x'))"
+    ),
+    "a chunk that is named over and over": with_one_chunk_for_all,
+    "chunks of next to nothing": with_chunks_of_nothing,
+    "a page of two tables": with_pages_of_two_tables,
+}
+HARMS |= {
+    f"no text for the {column} of a file": tampered(
+        f"UPDATE sources SET {column} = CAST(x'ff' AS TEXT) WHERE id = 1"  # noqa: S608 - ours
+    )
+    for column in ("agent", "home", "folder", "label", "path", "cluster")
+}
+HARMS |= {
+    "no text for a title": tampered("INSERT INTO names VALUES (1, CAST(x'ff' AS TEXT))"),
+    "no text for a tag": tampered("INSERT INTO tags VALUES (1, CAST(x'ff' AS TEXT))"),
+    "no text for a root": tampered(
+        "INSERT INTO clues VALUES ('/home', NULL, CAST(x'ff' AS TEXT), 'recorded')"
+    ),
+    "no text for evidence": tampered("INSERT INTO clues VALUES ('/home', NULL, '/x', CAST(x'ff' AS TEXT))"),
+    "no text in the schema": with_no_text_in_the_schema,
 }
 
 
@@ -146,6 +217,7 @@ def test_what_is_no_archive_is_told_so(ann: Person, tmp_path: Path) -> None:
     assert "no such file" in refused(ann, folder, 1).err
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such pipes here")
 def test_a_pipe_is_not_waited_for(ann: Person, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     done = ann.run("import", str(tmp_path / "pipe"))

@@ -216,6 +216,7 @@ def test_homes_with_labels_keep_them(ann: Person, ben: Person, tmp_path: Path) -
     assert keys(dee, "--home", "cy") == set()
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="nobody is killed like this here")
 def test_an_import_that_was_killed_is_completed_by_the_next_sync(
     ann: Person, ben: Person, tmp_path: Path
 ) -> None:

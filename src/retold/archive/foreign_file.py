@@ -41,7 +41,7 @@ def opened(given: str, folder: str) -> Iterator[tuple[apsw.Connection, str]]:
             connection = stack.enter_context(_connected(uri))
             _see_that_it_is_ours(connection, path)
             _see_that_it_is_whole(connection, path)
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise trouble(error, path) from error
         yield connection, path
         if _status(path) != before:
@@ -152,9 +152,11 @@ def _see_that_it_is_whole(connection: apsw.Connection, path: str) -> None:
         raise Damaged(f"{path} is damaged ({faults[0]}); nothing was taken from it")
 
 
-def trouble(error: apsw.Error, path: str) -> Stopped:
-    """Return an error of SQLite's as what it says of another's file."""
+def trouble(error: apsw.Error | UnicodeDecodeError, path: str) -> Stopped:
+    """Return an error of SQLite's, or text that is none, as what it says of another's file."""
     match error:
+        case UnicodeDecodeError():
+            return Damaged(f"{path} is damaged (text that is no UTF-8); nothing more was taken from it")
         case apsw.CorruptError() | apsw.NotADBError() | apsw.TooBigError() | apsw.SQLError():
             return Damaged(f"{path} is damaged ({error}); nothing more was taken from it")
     return told(error, path)
