@@ -4,14 +4,17 @@ import hashlib
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import zstandard
 
 from made_talks import FORMS, turns
 from persons import Done, Person
+from retold.archive.foreign_file import sweep
 from retold.archive.originals import digest
 from retold.archive.schema import STEPS
 
@@ -277,23 +280,82 @@ def test_a_cluster_that_lies_takes_nothing_from_ours(ann: Person, ben: Person) -
     assert ann.run("show", FORMS["claude"].key(2)).code == 0
 
 
-def test_what_waits_beside_a_file_is_read_and_stays_there(ann: Person, ben: Person, tmp_path: Path) -> None:
-    """As a copy is that was made while somebody wrote."""
-    path = ben.archive / "archive.db"
-    connection = sqlite3.connect(path)
+def with_a_log(person: Person, copy: Path) -> Path:
+    """Copy an archive as somebody does while its owner writes: something waits in the log beside it."""
+    connection = sqlite3.connect(person.archive / "archive.db")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute("INSERT INTO names SELECT name, 'Waiting' FROM sessions WHERE agent = 'codex'")
     connection.commit()
-    copy = tmp_path / "copy"
     copy.mkdir()
     for name in ("archive.db", "archive.db-wal"):
-        shutil.copy(ben.archive / name, copy / name)
+        shutil.copy(person.archive / name, copy / name)
     connection.close()
+    return copy
+
+
+def test_what_waits_beside_a_file_is_read_and_stays_there(ann: Person, ben: Person, tmp_path: Path) -> None:
+    copy = with_a_log(ben, tmp_path / "copy")
     before = held(copy)
     assert ann.run("import", str(copy), "--json").objects[0]["titles"] == 1
     assert held(copy) == before
     assert "Waiting" in ann.run("list").out
     assert not [path for path in ann.archive.iterdir() if path.name.startswith("import-")]
+
+
+def test_a_trial_reads_it_elsewhere_where_no_import_sweeps_it_away(
+    ben: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, cy, system = with_a_log(ben, tmp_path / "copy"), Person(tmp_path / "cy"), tmp_path / "system"
+    system.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(system))
+    modes: list[int] = []
+
+    def swept(theirs: BinaryIO, ours: BinaryIO) -> None:
+        ours.write(theirs.read())
+        sweep(str(cy.archive))
+        modes.extend(stat.S_IMODE(path.stat().st_mode) for path in system.iterdir())
+
+    monkeypatch.setattr("retold.archive.foreign_file.shutil.copyfileobj", swept)
+    assert cy.run("import", str(copy), "--dry-run", "--json").objects[0]["titles"] == 1
+    assert not cy.archive.exists()
+    assert list(system.iterdir()) == []
+    assert modes == [0o700] * 2 or os.name == "nt"
+
+
+def test_a_home_may_be_named_from_where_one_is(
+    ben: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, cy = with_a_log(ben, tmp_path / "copy"), Person(tmp_path / "cy", Path("near"))
+    monkeypatch.chdir(tmp_path)
+    assert cy.run("import", "copy", "--json").objects[0]["titles"] == 1
+    assert sorted(path.name for path in copy.iterdir()) == ["archive.db", "archive.db-wal"]
+
+
+def test_a_copy_is_made_again_when_somebody_wrote_meanwhile(
+    ann: Person, ben: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, copies = with_a_log(ben, tmp_path / "copy"), []
+    often = 1
+
+    def touched(theirs: BinaryIO, ours: BinaryIO) -> None:
+        copies.append(theirs.name)
+        ours.write(theirs.read())
+        if len(copies) <= 2 * often:
+            os.utime(theirs.name, ns=(often + len(copies),) * 2)
+
+    monkeypatch.setattr("retold.archive.foreign_file.shutil.copyfileobj", touched)
+    assert ann.run("import", str(copy), "--json").objects[0]["titles"] == 1
+    assert len(copies) == 4
+    copies, often = [], 10
+    done = ann.run("import", str(copy))
+    assert (done.code, "is being written to" in done.err) == (4, True)
+
+
+def test_a_file_in_the_middle_of_a_change_is_refused(ann: Person, ben: Person) -> None:
+    (ben.archive / "archive.db-journal").write_bytes(b"what was there before")
+    assert "in the middle of a change" in refused(ann, ben.archive / "archive.db", 4).err
+    (ben.archive / "archive.db-journal").write_bytes(b"")
+    assert ann.run("import", str(ben.archive)).code == 0
 
 
 def test_an_archive_that_nobody_may_write_is_read(ann: Person, ben: Person) -> None:

@@ -49,7 +49,7 @@ class Foreign:
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:
         self._connection, self._path = connection, path
-        self._pieces: tuple[int, list[tuple[int, bytes, int]]] = (-1, [])
+        self._pieces: dict[int, list[tuple[int, bytes, int]]] = {}
         self._chunk: tuple[int, bytes] = (-1, b"")
 
     def files(self) -> Iterator[ForeignFile]:
@@ -103,8 +103,8 @@ class Foreign:
             yield as_path(home), Clue(root, evidence, native_key)
 
     def pieces(self, original: ForeignOriginal) -> list[tuple[int, bytes, int]]:
-        """Return the chunks of an original: number, digest and size of each."""
-        if self._pieces[0] != original.id:
+        """Return the chunks of an original: number, digest and size of each; they are asked for once."""
+        if original.id not in self._pieces:
             asked = (
                 "SELECT chunk, digest, size, length(packed) FROM pieces LEFT JOIN chunks ON chunks.id = chunk"
                 " WHERE original = ? ORDER BY place"
@@ -115,12 +115,12 @@ class Foreign:
             self._see(sum(size for _, _, size, _ in rows) == original.size)
             held = sum({chunk: length for chunk, _, _, length in rows}.values())
             self._see(original.size <= max(_LARGE, _DENSEST * held))
-            self._pieces = (original.id, [(chunk, name, size) for chunk, name, size, _ in rows])
-        return self._pieces[1]
+            self._pieces[original.id] = [(chunk, name, size) for chunk, name, size, _ in rows]
+        return self._pieces[original.id]
 
     def chunks(self, original: ForeignOriginal) -> Iterator[bytes]:
         """Yield what stands in an original, chunk by chunk."""
-        for chunk, name, size in list(self.pieces(original)):
+        for chunk, name, size in self.pieces(original):
             yield self._unpacked(chunk, name, size)
 
     def data(self, original: ForeignOriginal, start: int, size: int) -> bytes:

@@ -84,11 +84,12 @@ def import_archive(asked: Import, tells: Tells) -> Imported:
         if not asked.is_trial:
             stack.enter_context(Lock(asked.folder, tells.wait))
             sweep(asked.folder)
-        foreign = Foreign(*stack.enter_context(opened(asked.file, asked.folder)))
+        theirs = stack.enter_context(opened(asked.file, None if asked.is_trial else asked.folder))
         record = stack.enter_context(_own(asked, stack))
         # What an import before was stopped at is here, and yet to be read: only then can be told what is new.
         completed = 0 if asked.is_trial else _read(record, asked, tells)
-        one = _Import(record, foreign, asked)
+        one = _Import(record, Foreign(theirs.connection, theirs.path), asked)
+        theirs.see_that_it_stayed()
         if not asked.is_trial:
             one.take()
             _read(record, asked, tells)
@@ -128,6 +129,11 @@ class _Import:
         self._problems = [
             problem("not-a-session", "no path of an agent's: left out", printable(path)) for path in strays
         ]
+        # From here on nothing but chunks is read, and each has its digest.
+        for version in (
+            version for one in self._chosen for taking in one.takings for version in taking.versions
+        ):
+            foreign.pieces(version.original)
         self._own: dict[int, tuple[str | None, frozenset[str]]] = {}
         self._titles, self._refused = self._new_titles()
         self._tags = [(name, tag) for name, tags in self._new_tags().items() for tag in sorted(tags)]
