@@ -379,3 +379,4 @@ def test_an_archive_of_the_first_version_is_read(ann: Person, ben: Person, tmp_p
     connection.executescript(f"PRAGMA user_version = 1; PRAGMA application_id = {0x7265746C};")
     connection.close()
     assert ann.run("import", str(old), "--json").objects[0]["new_sessions"] == len(FORMS)
+    assert ann.run("import", str(old), "--json").objects[0]["unchanged"] == len(FORMS)

@@ -15,14 +15,14 @@ from synced import synced
 from tellings import NOW
 
 
-def with_a_sidechain(person: Person, *words: str) -> None:
+def with_a_sidechain(person: Person, *words: str, name: str = uuid(1)) -> None:
     """Write a transcript in which a subagent speaks as well."""
     side = [
-        {**one, "isSidechain": True, "sessionId": uuid(1)}
-        for one in claude_records(0xFF000002, turns("otter"))
+        {**one, "isSidechain": True, "sessionId": name} for one in claude_records(0xFF000002, turns("otter"))
     ]
-    path = person.folder / ".claude/projects/-home-ann-dev-almanac" / f"{uuid(1)}.jsonl"
-    written(path, as_lines([*claude_records(1, turns(*words)), *side]))
+    path = person.folder / ".claude/projects/-home-ann-dev-almanac" / f"{name}.jsonl"
+    own = [{**one, "sessionId": name} for one in claude_records(1, turns(*words))]
+    written(path, as_lines([*own, *side]))
 
 
 def counts(done: Imported) -> tuple[int, int, int, int]:
@@ -96,3 +96,34 @@ def test_what_one_knows_by_prompts_and_the_other_in_full_counts_once(tmp_path: P
         person.sync()
     assert counts(imported(ann.archive, ben.archive)) == (0, 1, 1, 0)
     assert counts(imported(ann.archive, ben.archive)) == (0, 0, 2, 0)
+
+
+def test_conversations_that_only_their_place_names_are_here_the_second_time(tmp_path: Path) -> None:
+    ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
+    with_a_sidechain(ben, "heron", name="night")
+    ben.sync()
+    assert counts(imported(ann.archive, ben.archive)) == (2, 0, 0, 0)
+    assert counts(imported(ann.archive, ben.archive)) == (0, 0, 2, 0)
+
+
+def with_prompts(person: Person) -> None:
+    made = MadeHome(person.folder)
+    made.mark("almanac", ROOT)
+    made.logs("almanac", [(1, "Where do herons nest?"), (2, "And voles?")])
+    person.sync()
+
+
+def test_prompts_that_are_forgotten_count_as_left(tmp_path: Path) -> None:
+    ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
+    with_prompts(ben)
+    assert counts(imported(ann.archive, ben.archive)) == (2, 0, 0, 0)
+    ann.run("forget", f"gemini:lost-{uuid(1)}")
+    for _ in range(2):
+        assert counts(imported(ann.archive, ben.archive)) == (0, 0, 1, 1)
+
+
+def test_prompts_of_excluded_projects_count_as_left_each_time(tmp_path: Path) -> None:
+    ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
+    with_prompts(ben)
+    for _ in range(2):
+        assert counts(imported(ann.archive, ben.archive, excluded=["almanac"])) == (0, 0, 0, 2)

@@ -47,6 +47,13 @@ def test_a_title_is_taken_as_one_line(ann: Person, ben: Person) -> None:
     assert (again.titles, again.refused_titles) == (0, [])
 
 
+def test_a_title_that_both_have_written_alike_is_not_refused(ann: Person, ben: Person) -> None:
+    imported(ann.archive, ben.archive)
+    for person in (ann, ben):
+        write(person, "INSERT INTO names VALUES (NAME, ?)", [("Of  tides",)])
+    assert imported(ann.archive, ben.archive).refused_titles == []
+
+
 def test_a_title_that_nobody_writes_is_left_out_and_told(ann: Person, ben: Person) -> None:
     write(ben, "INSERT INTO names VALUES (NAME, ?)", [("x" * 1_001,)])
     done = imported(ann.archive, ben.archive)

@@ -230,8 +230,8 @@ class Selector:
                 continue
             names = {chosen.aliases.get(name, name) for name in offer.names or self._held.get(path, ())}
             here = names if path in self._held else names & self._known.keys()
-            chosen.unchanged |= here - self._forgotten - told
-            chosen.left |= names - here - told | names & self._forgotten
+            chosen.unchanged |= here - told
+            chosen.left |= names - here - told
         chosen.unchanged -= told
 
     def _add(
