@@ -4,14 +4,17 @@ import hashlib
 import os
 import shutil
 import sqlite3
+import stat
 from collections.abc import Callable
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import zstandard
 
 from made_talks import FORMS, turns
 from persons import Done, Person
+from retold.archive.foreign_file import sweep
 from retold.archive.originals import digest
 from retold.archive.schema import STEPS
 
@@ -99,6 +102,46 @@ def with_an_honest_bomb(connection: sqlite3.Connection) -> None:
     connection.execute("UPDATE originals SET size = ?", (len(data),))
 
 
+def with_one_chunk_for_all(connection: sqlite3.Connection) -> None:
+    """Let an original be larger by far than all that the archive holds of it."""
+    (original,) = connection.execute("SELECT min(id) FROM originals WHERE is_latest = 1").fetchone()
+    packed = zstandard.ZstdCompressor().compress(ZEROS)
+    state = (digest(ZEROS), len(ZEROS), packed)
+    chunk = connection.execute("INSERT INTO chunks (digest, size, packed) VALUES (?, ?, ?)", state).lastrowid
+    connection.execute("DELETE FROM pieces WHERE original = ?", (original,))
+    pieces = [(original, place, chunk) for place in range(65)]
+    connection.executemany("INSERT INTO pieces VALUES (?, ?, ?)", pieces)
+    connection.execute("UPDATE originals SET size = ? WHERE id = ?", (65 * len(ZEROS), original))
+
+
+def with_chunks_of_nothing(connection: sqlite3.Connection) -> None:
+    """Let an original be as large, of chunks that differ and hold next to nothing."""
+    (original,) = connection.execute("SELECT min(id) FROM originals WHERE is_latest = 1").fetchone()
+    connection.execute("DELETE FROM pieces WHERE original = ?", (original,))
+    for place in range(65):
+        data = place.to_bytes(8, "big") + ZEROS[8:]
+        state = (digest(data), len(data), zstandard.ZstdCompressor().compress(data))
+        asked = "INSERT INTO chunks (digest, size, packed) VALUES (?, ?, ?)"
+        chunk = connection.execute(asked, state).lastrowid
+        connection.execute("INSERT INTO pieces VALUES (?, ?, ?)", (original, place, chunk))
+    connection.execute("UPDATE originals SET size = ? WHERE id = ?", (65 * len(ZEROS), original))
+
+
+def with_pages_of_two_tables(connection: sqlite3.Connection) -> None:
+    """Break what an import does not look into."""
+    connection.execute("PRAGMA writable_schema = 1")
+    connection.execute(
+        "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = 'messages')"
+        " WHERE name = 'requests'"
+    )
+
+
+def with_no_text_in_the_schema(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TRIGGER late AFTER INSERT ON names BEGIN SELECT 1; END")
+    connection.execute("PRAGMA writable_schema = 1")
+    connection.execute("UPDATE sqlite_schema SET sql = sql || CAST(x'2d2dff' AS TEXT) WHERE name = 'late'")
+
+
 HARMS: dict[str, Harm] = {
     "a view in a table's place": replaced_by_a_view,
     "a trigger": tampered("CREATE TRIGGER late AFTER INSERT ON originals BEGIN DELETE FROM sources; END"),
@@ -115,6 +158,37 @@ HARMS: dict[str, Harm] = {
     "an agent that is bytes": tampered("UPDATE sources SET agent = x'07'"),
     "a title that is bytes": tampered("INSERT INTO names VALUES (1, x'ff')"),
     "a root that is bytes": tampered("INSERT INTO clues VALUES ('/home', NULL, x'ff', 'recorded')"),
+    "a key of a project that is bytes": tampered(
+        "INSERT INTO clues VALUES ('/home', x'ff', '/x', 'recorded')"
+    ),
+    "evidence that is none": tampered("INSERT INTO clues VALUES ('/home', NULL, '/x', 'rumoured')"),
+    "a label that is bytes": tampered("UPDATE sources SET label = x'07'"),
+    "a cluster that is bytes": tampered("UPDATE sources SET cluster = x'07'"),
+    "a size that is a word": tampered("UPDATE originals SET size = 'many'"),
+    "a size below nothing": tampered("UPDATE originals SET size = -1"),
+    "a time that is a word": tampered("UPDATE originals SET modified_ns = 'late'"),
+    "a session whose name is a word": tampered("UPDATE sessions SET name = 'perigee' WHERE id = 1"),
+    "a title that is too long for any": tampered(
+        "INSERT INTO names VALUES (1, printf('%.*c', 17000000, 'x'))"
+    ),
+    "a chunk that is named over and over": with_one_chunk_for_all,
+    "chunks of next to nothing": with_chunks_of_nothing,
+    "a page of two tables": with_pages_of_two_tables,
+}
+HARMS |= {
+    f"no text for the {column} of a file": tampered(
+        f"UPDATE sources SET {column} = CAST(x'ff' AS TEXT) WHERE id = 1"  # noqa: S608 - ours
+    )
+    for column in ("agent", "home", "folder", "label", "path", "cluster")
+}
+HARMS |= {
+    "no text for a title": tampered("INSERT INTO names VALUES (1, CAST(x'ff' AS TEXT))"),
+    "no text for a tag": tampered("INSERT INTO tags VALUES (1, CAST(x'ff' AS TEXT))"),
+    "no text for a root": tampered(
+        "INSERT INTO clues VALUES ('/home', NULL, CAST(x'ff' AS TEXT), 'recorded')"
+    ),
+    "no text for evidence": tampered("INSERT INTO clues VALUES ('/home', NULL, '/x', CAST(x'ff' AS TEXT))"),
+    "no text in the schema": with_no_text_in_the_schema,
 }
 
 
@@ -146,6 +220,7 @@ def test_what_is_no_archive_is_told_so(ann: Person, tmp_path: Path) -> None:
     assert "no such file" in refused(ann, folder, 1).err
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no such pipes here")
 def test_a_pipe_is_not_waited_for(ann: Person, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     done = ann.run("import", str(tmp_path / "pipe"))
@@ -205,23 +280,82 @@ def test_a_cluster_that_lies_takes_nothing_from_ours(ann: Person, ben: Person) -
     assert ann.run("show", FORMS["claude"].key(2)).code == 0
 
 
-def test_what_waits_beside_a_file_is_read_and_stays_there(ann: Person, ben: Person, tmp_path: Path) -> None:
-    """As a copy is that was made while somebody wrote."""
-    path = ben.archive / "archive.db"
-    connection = sqlite3.connect(path)
+def with_a_log(person: Person, copy: Path) -> Path:
+    """Copy an archive as somebody does while its owner writes: something waits in the log beside it."""
+    connection = sqlite3.connect(person.archive / "archive.db")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute("INSERT INTO names SELECT name, 'Waiting' FROM sessions WHERE agent = 'codex'")
     connection.commit()
-    copy = tmp_path / "copy"
     copy.mkdir()
     for name in ("archive.db", "archive.db-wal"):
-        shutil.copy(ben.archive / name, copy / name)
+        shutil.copy(person.archive / name, copy / name)
     connection.close()
+    return copy
+
+
+def test_what_waits_beside_a_file_is_read_and_stays_there(ann: Person, ben: Person, tmp_path: Path) -> None:
+    copy = with_a_log(ben, tmp_path / "copy")
     before = held(copy)
     assert ann.run("import", str(copy), "--json").objects[0]["titles"] == 1
     assert held(copy) == before
     assert "Waiting" in ann.run("list").out
     assert not [path for path in ann.archive.iterdir() if path.name.startswith("import-")]
+
+
+def test_a_trial_reads_it_elsewhere_where_no_import_sweeps_it_away(
+    ben: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, cy, system = with_a_log(ben, tmp_path / "copy"), Person(tmp_path / "cy"), tmp_path / "system"
+    system.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(system))
+    modes: list[int] = []
+
+    def swept(theirs: BinaryIO, ours: BinaryIO) -> None:
+        ours.write(theirs.read())
+        sweep(str(cy.archive))
+        modes.extend(stat.S_IMODE(path.stat().st_mode) for path in system.iterdir())
+
+    monkeypatch.setattr("retold.archive.foreign_file.shutil.copyfileobj", swept)
+    assert cy.run("import", str(copy), "--dry-run", "--json").objects[0]["titles"] == 1
+    assert not cy.archive.exists()
+    assert list(system.iterdir()) == []
+    assert modes == [0o700] * 2 or os.name == "nt"
+
+
+def test_a_home_may_be_named_from_where_one_is(
+    ben: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, cy = with_a_log(ben, tmp_path / "copy"), Person(tmp_path / "cy", Path("near"))
+    monkeypatch.chdir(tmp_path)
+    assert cy.run("import", "copy", "--json").objects[0]["titles"] == 1
+    assert sorted(path.name for path in copy.iterdir()) == ["archive.db", "archive.db-wal"]
+
+
+def test_a_copy_is_made_again_when_somebody_wrote_meanwhile(
+    ann: Person, ben: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy, copies = with_a_log(ben, tmp_path / "copy"), []
+    often = 1
+
+    def touched(theirs: BinaryIO, ours: BinaryIO) -> None:
+        copies.append(theirs.name)
+        ours.write(theirs.read())
+        if len(copies) <= 2 * often:
+            os.utime(theirs.name, ns=(often + len(copies),) * 2)
+
+    monkeypatch.setattr("retold.archive.foreign_file.shutil.copyfileobj", touched)
+    assert ann.run("import", str(copy), "--json").objects[0]["titles"] == 1
+    assert len(copies) == 4
+    copies, often = [], 10
+    done = ann.run("import", str(copy))
+    assert (done.code, "is being written to" in done.err) == (4, True)
+
+
+def test_a_file_in_the_middle_of_a_change_is_refused(ann: Person, ben: Person) -> None:
+    (ben.archive / "archive.db-journal").write_bytes(b"what was there before")
+    assert "in the middle of a change" in refused(ann, ben.archive / "archive.db", 4).err
+    (ben.archive / "archive.db-journal").write_bytes(b"")
+    assert ann.run("import", str(ben.archive)).code == 0
 
 
 def test_an_archive_that_nobody_may_write_is_read(ann: Person, ben: Person) -> None:
@@ -245,3 +379,4 @@ def test_an_archive_of_the_first_version_is_read(ann: Person, ben: Person, tmp_p
     connection.executescript(f"PRAGMA user_version = 1; PRAGMA application_id = {0x7265746C};")
     connection.close()
     assert ann.run("import", str(old), "--json").objects[0]["new_sessions"] == len(FORMS)
+    assert ann.run("import", str(old), "--json").objects[0]["unchanged"] == len(FORMS)

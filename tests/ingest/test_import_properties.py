@@ -114,10 +114,12 @@ def test_talks_that_went_apart_come_to_the_same_but_for_their_order(
 @settings(max_examples=12, phases=PHASES)
 def test_a_second_import_changes_nothing(ones: list[list[Talk]], others: list[list[Talk]]) -> None:
     with archives(ones, others) as (folder, (one, other)):
-        both = merged(folder / "both", one, other)
+        both = merged(folder / "both", one)
+        first, sessions = imported(both, other), len(sessions_in(other))
+        assert first.new_sessions + first.merged + first.unchanged == sessions
         before = tables(both)
         again = imported(both, other)
-        assert (again.files, again.new_sessions, again.merged) == (0, 0, 0)
+        assert (again.files, again.new_sessions, again.merged, again.unchanged) == (0, 0, 0, sessions)
         assert tables(both) == before
         imported(both, other, "under-another-name")
         assert tables(both) == before

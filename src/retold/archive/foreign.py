@@ -14,6 +14,12 @@ from retold.archive.record import as_path
 from retold.model.project import Clue, Evidence
 
 _EVIDENCE = get_args(Evidence)
+_LARGE, _DENSEST = 64 << 20, 500
+"""From which size on an original is compared with what the file holds of it, and how many times that it may be.
+
+What agents write has times and ids in every line, and each chunk is packed for itself: even one line that is written over and over
+comes to a few hundred times. Far more is made on purpose: whoever reads it would need any amount of memory.
+"""
 
 
 class ForeignFile(msgspec.Struct, frozen=True):
@@ -43,7 +49,7 @@ class Foreign:
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:
         self._connection, self._path = connection, path
-        self._pieces: tuple[int, list[tuple[int, bytes, int]]] = (-1, [])
+        self._pieces: dict[int, list[tuple[int, bytes, int]]] = {}
         self._chunk: tuple[int, bytes] = (-1, b"")
 
     def files(self) -> Iterator[ForeignFile]:
@@ -70,7 +76,9 @@ class Foreign:
     def holders(self) -> Iterator[tuple[int, int]]:
         """Yield the files from which sessions were read, each with a session's name."""
         asked = "SELECT source, name FROM session_sources JOIN sessions ON sessions.id = session"
-        return ((source, name) for source, name in self._rows(asked))
+        for source, name in self._rows(asked):
+            self._see(isinstance(source, int) and isinstance(name, int))
+            yield source, name
 
     def titles(self) -> list[tuple[int, str]]:
         """Return the titles that were given by hand."""
@@ -95,22 +103,24 @@ class Foreign:
             yield as_path(home), Clue(root, evidence, native_key)
 
     def pieces(self, original: ForeignOriginal) -> list[tuple[int, bytes, int]]:
-        """Return the chunks of an original: number, digest and size of each."""
-        if self._pieces[0] != original.id:
+        """Return the chunks of an original: number, digest and size of each; they are asked for once."""
+        if original.id not in self._pieces:
             asked = (
-                "SELECT chunk, digest, size FROM pieces LEFT JOIN chunks ON chunks.id = chunk"
+                "SELECT chunk, digest, size, length(packed) FROM pieces LEFT JOIN chunks ON chunks.id = chunk"
                 " WHERE original = ? ORDER BY place"
             )
-            found = list(self._rows(asked, (original.id,)))
-            self._see(all(isinstance(size, int) and 0 < size <= CHUNK for _, _, size in found))
-            self._see(all(isinstance(name, bytes) for _, name, _ in found))
-            self._see(sum(size for _, _, size in found) == original.size)
-            self._pieces = (original.id, found)
-        return self._pieces[1]
+            rows = list(self._rows(asked, (original.id,)))
+            self._see(all(isinstance(size, int) and 0 < size <= CHUNK for _, _, size, _ in rows))
+            self._see(all(isinstance(name, bytes) for _, name, _, _ in rows))
+            self._see(sum(size for _, _, size, _ in rows) == original.size)
+            held = sum({chunk: length for chunk, _, _, length in rows}.values())
+            self._see(original.size <= max(_LARGE, _DENSEST * held))
+            self._pieces[original.id] = [(chunk, name, size) for chunk, name, size, _ in rows]
+        return self._pieces[original.id]
 
     def chunks(self, original: ForeignOriginal) -> Iterator[bytes]:
         """Yield what stands in an original, chunk by chunk."""
-        for chunk, name, size in list(self.pieces(original)):
+        for chunk, name, size in self.pieces(original):
             yield self._unpacked(chunk, name, size)
 
     def data(self, original: ForeignOriginal, start: int, size: int) -> bytes:
@@ -145,7 +155,7 @@ class Foreign:
     def _rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         try:
             yield from self._connection.execute(asked, values)
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise trouble(error, self._path) from error
 
 

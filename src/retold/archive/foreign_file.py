@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import apsw
 
@@ -22,6 +23,7 @@ COPY = "import-"
 """How folders begin in which copies lie while they are read."""
 _HEAD = b"SQLite format 3\0"
 _ATTEMPTS = 3
+_STILL = "?immutable=1"
 _Status = tuple[tuple[int, int] | None, ...]
 
 
@@ -29,9 +31,26 @@ class NoArchive(Exception):  # noqa: N818 - it says what it is
     """A file that is missing, or no archive of ours: told in one line, exit code 1."""
 
 
+class Opened(NamedTuple):
+    """Another's archive, connected to."""
+
+    connection: apsw.Connection
+    path: str
+    before: "_Status | None"
+    """What it was like; nothing where a copy is read."""
+
+    def see_that_it_stayed(self) -> None:
+        """Raise if somebody has written to it: what was read by then may be of two moments."""
+        if self.before is not None and _status(self.path) != self.before:
+            raise Stopped(f"{self.path} was written to meanwhile: import it again when nobody writes to it")
+
+
 @contextmanager
-def opened(given: str, folder: str) -> Iterator[tuple[apsw.Connection, str]]:
-    """Open another's archive, by its path or that of its folder; a copy that is needed is made in a folder of ours."""
+def opened(given: str, folder: str | None) -> Iterator[Opened]:
+    """Open another's archive, by its path or that of its folder.
+
+    A copy that is needed is made in a folder of ours; without one, where the system has what is temporary.
+    """
     path = os.path.join(given, NAME) if os.path.isdir(given) else given
     _see_that_it_is_one(path)
     with ExitStack() as stack:
@@ -41,11 +60,14 @@ def opened(given: str, folder: str) -> Iterator[tuple[apsw.Connection, str]]:
             connection = stack.enter_context(_connected(uri))
             _see_that_it_is_ours(connection, path)
             _see_that_it_is_whole(connection, path)
-        except apsw.Error as error:
+        except (apsw.Error, UnicodeDecodeError) as error:
             raise trouble(error, path) from error
-        yield connection, path
-        if _status(path) != before:
-            raise Stopped(f"{path} was written to meanwhile: import it again when nobody writes to it")
+        found = Opened(connection, path, before if uri.endswith(_STILL) else None)
+        try:
+            yield found
+        except Damaged:
+            found.see_that_it_stayed()
+            raise
 
 
 def _see_that_it_is_one(path: str) -> None:
@@ -61,29 +83,30 @@ def _see_that_it_is_one(path: str) -> None:
 
 
 def _status(path: str) -> _Status:
-    """Return size and time of a database and of what SQLite puts beside it."""
+    """Return size and time of a database and of what SQLite puts beside it; whoever only reads may leave that empty."""
 
     def one(name: str) -> tuple[int, int] | None:
         try:
             found = os.stat(name)
         except OSError:
             return None
-        return found.st_size, found.st_mtime_ns
+        return (found.st_size, found.st_mtime_ns) if found.st_size else None
 
     return tuple(one(path + end) for end in ("", "-wal", "-journal"))
 
 
-def _uri(path: str, folder: str, stack: ExitStack) -> str:
+def _uri(path: str, folder: str | None, stack: ExitStack) -> str:
     """Return where to read: the file itself where nothing waits beside it, else a copy in which that is told."""
     _, wal, journal = _status(path)
-    if journal and journal[0]:
+    if journal:
         raise Damaged(f"{path} was left in the middle of a change: open it with its own retold first")
-    if not wal or not wal[0]:
-        return f"{Path(path).absolute().as_uri()}?immutable=1"
+    if not wal:
+        return Path(path).absolute().as_uri() + _STILL
     # SQLite would write beside the file to read what waits there.
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if folder is not None:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
     private = stack.enter_context(tempfile.TemporaryDirectory(dir=folder, prefix=COPY))
-    return Path(_copied(path, private)).as_uri()
+    return Path(_copied(path, private)).absolute().as_uri()
 
 
 def sweep(folder: str) -> None:
@@ -112,7 +135,7 @@ def _copy(path: str, copy: str) -> None:
 
 @contextmanager
 def _connected(uri: str) -> Iterator[apsw.Connection]:
-    way = apsw.SQLITE_OPEN_READONLY if uri.endswith("immutable=1") else apsw.SQLITE_OPEN_READWRITE
+    way = apsw.SQLITE_OPEN_READONLY if uri.endswith(_STILL) else apsw.SQLITE_OPEN_READWRITE
     connection = apsw.Connection(uri, flags=way | apsw.SQLITE_OPEN_URI)
     try:
         for switch, value in (
@@ -152,9 +175,11 @@ def _see_that_it_is_whole(connection: apsw.Connection, path: str) -> None:
         raise Damaged(f"{path} is damaged ({faults[0]}); nothing was taken from it")
 
 
-def trouble(error: apsw.Error, path: str) -> Stopped:
-    """Return an error of SQLite's as what it says of another's file."""
+def trouble(error: apsw.Error | UnicodeDecodeError, path: str) -> Stopped:
+    """Return an error of SQLite's, or text that is none, as what it says of another's file."""
     match error:
+        case UnicodeDecodeError():
+            return Damaged(f"{path} is damaged (text that is no UTF-8); nothing more was taken from it")
         case apsw.CorruptError() | apsw.NotADBError() | apsw.TooBigError() | apsw.SQLError():
             return Damaged(f"{path} is damaged ({error}); nothing more was taken from it")
     return told(error, path)

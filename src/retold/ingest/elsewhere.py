@@ -14,11 +14,10 @@ _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\")
 _LONGEST, _LONGEST_LABEL = 4096, 64
 
 
-def is_label(label: str | None) -> bool:
+def is_label(label: str) -> bool:
     """Tell whether a word can stand for a home."""
     return (
-        label is not None
-        and 0 < len(label) <= _LONGEST_LABEL
+        0 < len(label) <= _LONGEST_LABEL
         and label.isprintable()
         and label.strip(" .") == label
         and not set(label) & set("/\\:=")

@@ -32,6 +32,8 @@ from retold.reading.files import printable
 
 _PATIENCE = 1.0
 """Seconds after which what was taken is made to be seen."""
+LONGEST_TITLE, LONGEST_TAG, MOST_TAGS = 1_000, 100, 1_000
+"""Characters of a title and of a tag, and tags of a session, that are taken: more than a person writes."""
 Hand = list[tuple[int, str]]
 """What was written by hand, with the name of the session that it is about."""
 
@@ -82,11 +84,12 @@ def import_archive(asked: Import, tells: Tells) -> Imported:
         if not asked.is_trial:
             stack.enter_context(Lock(asked.folder, tells.wait))
             sweep(asked.folder)
-        foreign = Foreign(*stack.enter_context(opened(asked.file, asked.folder)))
+        theirs = stack.enter_context(opened(asked.file, None if asked.is_trial else asked.folder))
         record = stack.enter_context(_own(asked, stack))
         # What an import before was stopped at is here, and yet to be read: only then can be told what is new.
         completed = 0 if asked.is_trial else _read(record, asked, tells)
-        one = _Import(record, foreign, asked)
+        one = _Import(record, Foreign(theirs.connection, theirs.path), asked)
+        theirs.see_that_it_stayed()
         if not asked.is_trial:
             one.take()
             _read(record, asked, tells)
@@ -115,7 +118,7 @@ class _Import:
     """One run: everything is looked at before anything is taken."""
 
     def __init__(self, record: Record, foreign: Foreign, asked: Import) -> None:
-        self._record, self._foreign = record, foreign
+        self._record, self._foreign, self._asked = record, foreign, asked
         offers, homes, strays = offers_of(foreign, asked.label, AGENTS)
         self._clues = _placed_clues(foreign, homes)
         atlas = self._atlas()
@@ -126,7 +129,14 @@ class _Import:
         self._problems = [
             problem("not-a-session", "no path of an agent's: left out", printable(path)) for path in strays
         ]
-        self._titles, self._tags, self._refused = self._by_hand()
+        # From here on nothing but chunks is read, and each has its digest.
+        for version in (
+            version for one in self._chosen for taking in one.takings for version in taking.versions
+        ):
+            foreign.pieces(version.original)
+        self._own: dict[int, tuple[str | None, frozenset[str]]] = {}
+        self._titles, self._refused = self._new_titles()
+        self._tags = [(name, tag) for name, tags in self._new_tags().items() for tag in sorted(tags)]
 
     def _atlas(self) -> Atlas:
         known: defaultdict[str, list[Clue]] = defaultdict(list)
@@ -136,21 +146,49 @@ class _Import:
             known[home].extend(clues)
         return Atlas(known, roots(self._record), os.getcwd())
 
-    def _by_hand(self) -> tuple[Hand, Hand, list[tuple[str, str]]]:
-        """Return the titles and tags that are new, and the titles that give way to ours."""
-        titles: dict[int, str] = {}
-        tags: list[tuple[int, str]] = []
-        refused = []
-        for name, title in self._meant(self._foreign.titles()):
-            ours = titles.get(name) or hand_of(self._record, name)[0]
-            if ours is None and title.strip():
-                titles[name] = title
-            elif ours is not None and ours != title:
+    def _new_titles(self) -> tuple[dict[int, str], list[tuple[str, str]]]:
+        """Return the titles that are new, each on one line, and those that give way to ours."""
+        found: dict[int, str] = {}
+        refused, left = [], 0
+        for name, given in self._meant(self._foreign.titles()):
+            title = " ".join(given.split())
+            ours = found.get(name) or self._own_hand(name)[0]
+            if len(title) > LONGEST_TITLE:
+                left += 1
+            elif ours is None and title:
+                found[name] = title
+            elif ours is not None and " ".join(ours.split()) != title:
                 refused.append((ours, title))
+        self._tell_left(left, f"titles of more than {LONGEST_TITLE:,} characters")
+        return found, refused
+
+    def _new_tags(self) -> dict[int, set[str]]:
+        """Return the tags that are new: words, as many as a person gives."""
+        found: defaultdict[int, set[str]] = defaultdict(set)
+        left = 0
         for name, tag in self._meant(self._foreign.tags()):
-            if tag.split() == [tag] and tag not in hand_of(self._record, name)[1] and (name, tag) not in tags:
-                tags.append((name, tag))
-        return list(titles.items()), tags, refused
+            ours = self._own_hand(name)[1]
+            if tag in ours or tag in found[name]:
+                continue
+            is_word = tag.split() == [tag] and tag.isprintable() and len(tag) <= LONGEST_TAG
+            if is_word and len(ours) + len(found[name]) < MOST_TAGS:
+                found[name].add(tag)
+            else:
+                left += 1
+        self._tell_left(left, f"tags that are no words, or more than {MOST_TAGS:,} of a session")
+        return found
+
+    def _own_hand(self, name: int) -> tuple[str | None, frozenset[str]]:
+        """Return the title and the tags that a session has here; it is looked for once."""
+        if name not in self._own:
+            title, tags = hand_of(self._record, name)
+            self._own[name] = title, frozenset(tags)
+        return self._own[name]
+
+    def _tell_left(self, count: int, what: str) -> None:
+        if count:
+            told = problem("unexpected-shape", f"{what}: {count:,} left out", printable(self._asked.file))
+            self._problems.append(told)
 
     def _meant(self, hand: Hand) -> Iterator[tuple[int, str]]:
         """Yield what was written about sessions that are here, or will be."""
@@ -209,7 +247,7 @@ class _Import:
         """Keep titles and tags."""
         if self._titles or self._tags:
             with self._record.connection:
-                put_hand(self._record, self._titles, self._tags)
+                put_hand(self._record, list(self._titles.items()), self._tags)
 
     def told(self, completed: int, seconds: float) -> Imported:
         """Return what came of it."""

@@ -49,6 +49,17 @@ class Selection(msgspec.Struct):
     problems: list[Problem] = []
 
 
+class _Conversation(msgspec.Struct, frozen=True):
+    """A conversation as our own reader tells it, and what becomes of it."""
+
+    name: int
+    readings: Sequence[Reading]
+    files: frozenset[tuple[str, int]]
+    """Where it stands: paths, each with the number of an original."""
+    is_kept: bool
+    """Whether it is neither forgotten here, nor of a project of which nothing is kept."""
+
+
 class Selector:
     """Chooses among the files of one agent."""
 
@@ -94,13 +105,11 @@ class Selector:
                 waiting += [
                     told for path in self._disk.opened if (told := self._cluster_of(path)) is not None
                 ]
-        for path, names in self._held.items():
-            if self._cluster_of(path) not in chosen:
-                self.selection.unchanged.update(names)
         for path, source in self._found.items():
             if source.cluster is None:
                 self._choose_loose(path, source, wanted, is_needed=None in hints)
         self._tell_strays()
+        self._tell_unread(chosen)
         return self.selection
 
     def _cluster_of(self, path: str) -> str | None:
@@ -123,15 +132,16 @@ class Selector:
         for path, offer in self._offers.items():
             if path in self._found and self._found[path].cluster is None:
                 continue
-            if any(self._shelf.lacks(offer, version) for version in offer.versions):
+            holders = [self._shelf.holder(offer, version) for version in offer.versions]
+            if holders[0] is None or None in holders:
                 found.add(path)
             else:
-                self._note_held(offer, self._shelf.holder(offer, offer.versions[0]))
+                self._note_held(offer, holders[0])
         return found
 
-    def _note_held(self, offer: Offer, holder: int | None) -> None:
+    def _note_held(self, offer: Offer, holder: int) -> None:
         """Take note of the sessions that were read here from a file which holds the same."""
-        names = [] if holder is None else sessions_of(self._record, holder)
+        names = sessions_of(self._record, holder)
         self._held[offer.path] = names
         if len(offer.names) == len(names) == 1:
             self.selection.aliases[next(iter(offer.names))] = names[0]
@@ -141,28 +151,33 @@ class Selector:
 
         All of them, where one is new: what a file says may hang on those that lie around it.
         """
-        sources = self._clusters[cluster]
         self._disk.opened.clear()
+        found = self._conversations(cluster, wanted)
+        left = {file for one in found if not one.is_kept for file in one.files}
+        taken = {file for one in found for file in one.files} - left
+        for one in found:
+            self._tell(one, lacking, left)
+        for source in self._clusters[cluster]:
+            path = str(source.path)
+            lacked = self._shelf.lacking_at(self._offers[path])
+            self._add(path, cluster, [one for one in lacked if (path, one.original.id) in taken])
+        if taken:
+            self._take_beside(cluster)
+
+    def _conversations(self, cluster: str, wanted: Wanted) -> list[_Conversation]:
         readings, versions = [], {}
-        for source in sources:
+        for source in self._clusters[cluster]:
             for version, reading in self._read(source):
                 readings.append(reading)
                 versions[id(reading)] = version
-        taken: set[tuple[str, int]] = set()
-        left: set[tuple[str, int]] = set()
+        found = []
         for group, told, session in conversations(self._agent, readings, {}):
             name = conversation_name(self._agent, group)
             placed = replace(session, project=self._atlas.project(session))
-            files = {(str(one.source.path), versions[id(one)].original.id) for one in told}
+            files = frozenset((str(one.source.path), versions[id(one)].original.id) for one in told)
             is_kept = wanted.accepts(name, placed) and not self._is_forgotten(told)
-            (taken if is_kept else left).update(files)
-            self._tell(name, told, is_kept=is_kept, is_new=any(path in lacking for path, _ in files))
-        for source in sources:
-            path = str(source.path)
-            lacked = self._shelf.lacking_at(self._offers[path])
-            self._add(path, cluster, [one for one in lacked if (path, one.original.id) in taken - left])
-        if taken - left:
-            self._take_beside(cluster)
+            found.append(_Conversation(name, told, files, is_kept))
+        return found
 
     def _take_beside(self, cluster: str | None) -> None:
         """Take what was opened on the way: outputs, markers."""
@@ -186,19 +201,38 @@ class Selector:
         names = [self._offers[str(reading.source.path)].names for reading in told]
         return any(found and found <= self._forgotten for found in names)
 
-    def _tell(self, name: int, told: Sequence[Reading], *, is_kept: bool, is_new: bool) -> None:
+    def _tell(self, one: _Conversation, lacking: Container[str], left: set[tuple[str, int]]) -> None:
+        """Take note of what becomes of a conversation, when it is known which files are left."""
         chosen = self.selection
-        if not is_kept:
-            chosen.left.add(name)
+        if not one.is_kept:
+            chosen.left.add(one.name)
             return
-        for reading in told:
+        for reading in one.readings:
             names = self._offers[str(reading.source.path)].names
             if len(names) == 1:
-                chosen.aliases[next(iter(names))] = name
-        if name not in self._known:
-            chosen.new.add(name)
+                chosen.aliases[next(iter(names))] = one.name
+        for path in sorted({path for path, _ in one.files & left if path in lacking}):
+            told = "what is forgotten here, or not kept, stands in the same file: left out"
+            chosen.problems.append(problem("unreadable-file", told, printable(path)))
+        rest = one.files - left
+        if one.name in self._known:
+            (chosen.merged if any(path in lacking for path, _ in rest) else chosen.unchanged).add(one.name)
         else:
-            (chosen.merged if is_new else chosen.unchanged).add(name)
+            (chosen.new if rest else chosen.left).add(one.name)
+
+    def _tell_unread(self, read: Container[str]) -> None:
+        """Take note of the other's conversations of which nothing had to be read; each counts once."""
+        chosen = self.selection
+        chosen.left -= chosen.new | chosen.merged
+        told = chosen.new | chosen.merged | chosen.left
+        for path, offer in self._offers.items():
+            if self._cluster_of(path) in read:
+                continue
+            names = {chosen.aliases.get(name, name) for name in offer.names or self._held.get(path, ())}
+            here = names if path in self._held else names & self._known.keys()
+            chosen.unchanged |= here - told
+            chosen.left |= names - here - told
+        chosen.unchanged -= told
 
     def _add(
         self, path: str, cluster: str | None, versions: Sequence[Version], *, is_beside: bool = False
@@ -216,9 +250,6 @@ class Selector:
         ]
         versions = [one for one in offered if self._shelf.lacks(offer, one)]
         if not versions and not is_needed:
-            holder = self._shelf.holder(offer, offered[0]) if offered else None
-            held = [] if holder is None else sessions_of(self._record, holder)
-            self.selection.unchanged |= {name for name in held if self._known.get(name, "") is None}
             return
         self._disk.opened.clear()
         for version in offered:
