@@ -11,7 +11,8 @@ from made_talks import FORMS, turns
 from persons import Person
 from retold.archive.foreign import Foreign
 from retold.archive.taking import put_source
-from retold.ingest.selection import Selection, Selector
+from retold.ingest.selection import Selector
+from retold.ingest.takings import Selection
 
 Meanwhile = Callable[[sqlite3.Connection], object]
 

@@ -23,7 +23,8 @@ from retold.ingest.foreign_disk import ForeignOpenFile, Version
 from retold.ingest.lock import Lock
 from retold.ingest.offers import offers_of
 from retold.ingest.order import Order
-from retold.ingest.selection import Selection, Selector, Taking
+from retold.ingest.selection import Selector
+from retold.ingest.takings import Selection, Taking
 from retold.ingest.update import brought_up
 from retold.model.problem import Problem, problem
 from retold.model.project import Clue
