@@ -28,7 +28,10 @@ class Belonging:
         """Yield entries; those that belong to another session are marked, and subagents have their keys."""
         entries = list(timeline)
         # There may be many, and to find them all sessions are gone through.
-        renamed = renamed_keys(self._record) if any(map(_has_child, entries)) else {}
+        renamed = renamed_keys(self._record) if _have_child(entries) else {}
+        if not (renamed or self._copied or self._others):
+            yield from entries
+            return
         for entry in entries:
             told = entry
             if isinstance(entry, Message):
@@ -39,8 +42,13 @@ class Belonging:
             yield told
 
 
-def _has_child(entry: Entry) -> bool:
-    return isinstance(entry, Message) and any(_child(part) is not None for part in entry.parts)
+def _have_child(entries: Iterable[Entry]) -> bool:
+    for entry in entries:
+        if isinstance(entry, Message):
+            for part in entry.parts:
+                if isinstance(part, ToolCall) and part.child is not None:
+                    return True
+    return False
 
 
 def _child(part: Part) -> str | None:

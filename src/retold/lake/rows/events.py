@@ -1,9 +1,9 @@
 """Rows of the normalised events; what a tool gave back stands with its call alone."""
 
 from collections.abc import Iterator
+from typing import get_args
 
 from retold.lake.told import Told
-from retold.model.entries import Message
 from retold.model.steps import (
     AnyStep,
     AssistantText,
@@ -14,24 +14,22 @@ from retold.model.steps import (
     sourced_steps,
 )
 
+KINDS = {kind: kind.__struct_config__.tag for kind in get_args(AnyStep)}
+"""What events are called: to ask each of them takes longer than all else."""
+
 
 def rows(told: Told) -> Iterator[tuple[object, ...]]:
     """Yield a row for each event."""
     for message, step in sourced_steps(told.session, with_text=True):
-        kind = step.__struct_config__.tag
-        yield (step.seq, kind, step.at, step.at_derived, step.fate, *_about(message, step))
+        said_by = None if message is None else message.id
+        yield (step.seq, KINDS[type(step)], step.at, step.at_derived, step.fate, said_by, *_about(step))
 
 
-def _about(message: Message | None, step: AnyStep) -> tuple[object, ...]:
-    """Return message, call, tool, canonical, category, status and text."""
-    said_by = None if message is None else message.id
-    match step:
-        case ToolUse(call_id=call, tool=tool):
-            return said_by, call, tool.name, tool.canonical, tool.category, None, None
-        case ToolResult(call_id=call, tool=tool, status=status):
-            return said_by, call, tool.name, tool.canonical, tool.category, status, None
-        case UserPrompt(text=text) | AssistantText(text=text):
-            return said_by, None, None, None, None, None, text
-        case SessionEnd(status=ended):
-            return said_by, None, None, None, None, ended, None
-    return said_by, None, None, None, None, None, None
+def _about(step: AnyStep) -> tuple[object, ...]:
+    """Return call, tool, canonical, category, status and text; most events are of calls."""
+    if isinstance(step, ToolUse | ToolResult):
+        tool, went = step.tool, step.status if isinstance(step, ToolResult) else None
+        return step.call_id, tool.name, tool.canonical, tool.category, went, None
+    ended = step.status if isinstance(step, SessionEnd) else None
+    text = step.text if isinstance(step, UserPrompt | AssistantText) else None
+    return None, None, None, None, ended, text
