@@ -47,13 +47,6 @@ def archived_person(folder: Path) -> Person:
     return person
 
 
-def home_again(folder: Path) -> MadeHome:
-    """Return a home that was made before, to put more into it."""
-    home = MadeHome.__new__(MadeHome)
-    home.folder, home.gemini = folder, folder / ".gemini"
-    return home
-
-
 def exported(person: Person, folder: Path, *options: str) -> str:
     """Export everything; return what was told."""
     done = person.run("export", "--format", "parquet", "-o", str(folder), *(options or ("--all",)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from datasets import DRAFT, archived_person, exported, home_again, objects, rows
+from datasets import DRAFT, archived_person, exported, objects, rows
 from made_home import MadeHome, user
 from persons import Person, is_root
 from retold.lake.folder import Folder
@@ -117,7 +117,7 @@ def test_a_full_disk_leaves_what_was_there(
     ann: Person, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = rows(lake)
-    home_again(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
+    MadeHome(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
     ann.sync()
 
     def full(_: object) -> None:
@@ -138,7 +138,7 @@ def test_a_file_that_cannot_be_opened_is_told_as_what_it_is(
     ann: Person, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     before = rows(lake)
-    home_again(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
+    MadeHome(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
     ann.sync()
 
     opened = Folder.opened

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from pyarrow import parquet
 
-from datasets import DRAFT, KEY, archived_person, exported, home_again, rows, state
+from datasets import DRAFT, KEY, archived_person, exported, rows, state
 from made_home import MadeHome, gemini, user
 from made_talks import dice
 from persons import Person
@@ -44,7 +44,7 @@ def new(ann: Person, step: int, random: Random) -> None:
     ]
     if step % 2:
         said.append(user(f"s-{step}", 3, f"DB_PASSWORD={WORD.format(random.randrange(4))}"))
-    home_again(ann.folder).lines("den", 0x10 + step << 24, 10 + step, said, kind="main")
+    MadeHome(ann.folder).lines("den", 0x10 + step << 24, 10 + step, said, kind="main")
 
 
 def forked(ann: Person, step: int, random: Random) -> None:
@@ -54,7 +54,7 @@ def forked(ann: Person, step: int, random: Random) -> None:
         gemini("g1-with-a-long-enough-id", 2, f"I use {KEY}."),
         user(f"u-{step}-goes-on-from-there", 3, "And now?"),
     ]
-    home_again(ann.folder).lines("den", 0x40 + step << 24, random.choice((0, 30)), said, kind="main")
+    MadeHome(ann.folder).lines("den", 0x40 + step << 24, random.choice((0, 30)), said, kind="main")
 
 
 def tagged(ann: Person, step: int, random: Random) -> None:

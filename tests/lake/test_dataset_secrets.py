@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from datasets import KEY, MAIL, archived_person, everything, exported, home_again, objects
+from datasets import KEY, MAIL, archived_person, everything, exported, objects
 from made_home import MadeHome, gemini, user
 from persons import Person
 from retold.lake.dataset import Dataset
@@ -56,7 +56,7 @@ def test_what_a_sync_brings_while_it_is_written_is_without_its_secrets(
     def meanwhile(self: Dataset, show: Callable[[int, int], None]) -> None:
         learn(self, show)
         late = "export DB_PASSWORD=qX7vTr0ub4dor93Zk"
-        home_again(ann.folder).lines("den", 2, 20, [user("u2", 21, late), gemini("g2", 22, "In reeds.")])
+        MadeHome(ann.folder).lines("den", 2, 20, [user("u2", 21, late), gemini("g2", 22, "In reeds.")])
         ann.sync()
 
     monkeypatch.setattr(Dataset, "_learn", meanwhile)
@@ -74,7 +74,7 @@ def bringing(ann: Person, secrets: list[str]) -> Callable[[Dataset, Callable[[in
         learn(self, show)
         if secrets:
             said = [user("u2", 21, f"DB_PASSWORD={secrets.pop()}"), gemini("g2", 22, "In reeds.")]
-            home_again(ann.folder).lines("den", 2, 20, said)
+            MadeHome(ann.folder).lines("den", 2, 20, said)
             ann.sync()
 
     return meanwhile
@@ -84,7 +84,7 @@ def test_what_a_sync_gives_away_while_it_is_written_stands_in_no_other_session(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     word = "Quagmire-Plover-77"
-    home_again(ann.folder).lines("den", 5 << 28, 5, [user("u5", 6, f"try {word} again")], kind="main")
+    MadeHome(ann.folder).lines("den", 5 << 28, 5, [user("u5", 6, f"try {word} again")], kind="main")
     ann.sync()
     with monkeypatch.context() as patched:
         patched.setattr(Dataset, "_learn", bringing(ann, [word]))
