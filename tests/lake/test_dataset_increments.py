@@ -175,7 +175,14 @@ def test_what_is_forgotten_goes_and_be_it_the_last(ann: Person, tmp_path: Path) 
     exported(ann, tmp_path / "lake", "--all", "--no-redact")
     for key in sorted(ann.rows(), reverse=True):
         ann.run("forget", key)
-    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    told = ann.run("export", "--all", "--no-redact", "--format", "parquet", "-o", str(tmp_path / "lake"))
+    assert (told.code, told.err.splitlines()) == (
+        1,
+        [
+            "retold: no sessions found",
+            f"retold: {tmp_path / 'lake'}: sessions: 0 written, 0 unchanged, 6 removed",
+        ],
+    )
     found = rows(tmp_path / "lake")
     assert {name for name, held in found.items() if held} <= {"problems"}
 

@@ -87,6 +87,7 @@ class DatasetExport:
 
         counts = f"{outcome.written:,} written, {outcome.unchanged:,} unchanged, {outcome.removed:,} removed"
         self._console.tell(f"retold: {self._options.output}: sessions: {counts}")
-        if self._options.no_redact or self._options.report or outcome.written:
+        has_secrets = self._options.no_redact and outcome.unchanged > 0
+        if self._options.report or outcome.written or has_secrets:
             removals = None if self._options.no_redact else outcome.removals
             tell_removals(removals, self._options.report, self._console)
