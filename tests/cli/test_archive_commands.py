@@ -349,6 +349,18 @@ def test_logs_of_many_conversations_are_kept_without_those_of_an_excluded_projec
     assert len(person.keys("quincunx")) == 3
 
 
+def test_a_log_that_was_rewritten_is_kept_where_something_else_is_excluded(person: Person) -> None:
+    excluding(person, "almanac")
+    logged(person, almanac="xyloidal", charts="quincunx")
+    person.sync()
+    logged(person, almanac="xyloidal", charts="zeugmata")  # as long as it was
+    person.sync()
+    for folder in (".gemini", ".codex"):
+        shutil.rmtree(person.folder / folder)
+    person.sync("--reindex")
+    assert len(person.keys("zeugmata")) == len(person.keys("quincunx")) == 3
+
+
 def test_an_import_takes_logs_without_what_they_say_of_an_excluded_project(
     person: Person, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from retold.agents.protocol import Agent, Reading
 from retold.archive.clues import clues_of
 from retold.archive.hand import forgotten_ids
-from retold.archive.parcel import Parcel
+from retold.archive.parcel import Held, Parcel
 from retold.archive.record import Record
 from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
 from retold.ingest.case import Case, Job
@@ -44,7 +44,7 @@ class Work(msgspec.Struct, frozen=True):
     def parcels(self, cases: Iterable[Case], *, is_bare: bool = False) -> Iterator[Parcel]:
         """Yield files of many conversations as they are written; without what they hold, as long as they are bare."""
         for case in cases:
-            files = [replace(held, fresh=None, dropped=()) if is_bare else held for held in case.files()]
+            files = [_bare(held) if is_bare else held for held in case.files()]
             yield Parcel(self.found.agent.NAME, None, files, [], problems=case.unopened())
 
     def loose_without(self, record: Record, leaving: Leaving) -> Iterator[Case]:
@@ -109,6 +109,11 @@ def _told_otherwise(record: Record, found: Found) -> set[str]:
         if {(clue.root, clue.evidence, clue.native_key) for clue in clues} != clues_of(record, home):
             concerned |= clusters_placed_by(record, home, found.agent.NAME)
     return concerned
+
+
+def _bare(held: Held) -> Held:
+    """Return a file without what it holds, and as one that nobody knows again: until that is written, it counts as changed."""
+    return replace(held, fresh=None, dropped=(), tail=b"")
 
 
 def _case(record: Record, found: Found, path: str, forgotten: frozenset[bytes]) -> Case:
