@@ -107,7 +107,7 @@ class Progress:
     def tell_problem(self, problem: object) -> None:
         """Tell what stood in the way."""
         told = f"{problem.path}: {problem.message} [{problem.code}]"  # type: ignore[attr-defined]
-        self._console.tell(f"retold: {told}")
+        self._console.tell(f"retold: {' '.join(told.splitlines())}")  # a path may hold the end of a line
 
     def tell_damage(self, damage: str) -> None:
         """Tell that the text index is made anew, and why."""

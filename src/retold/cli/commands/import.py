@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from retold.ingest.importing import Imported
 
 COUNTS = ("new_sessions", "merged", "unchanged", "left", "completed", "files", "titles", "tags")
-_BRIEF = 80
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -29,8 +28,6 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Import, and tell what was taken; 1 if FILE is no archive, 2 if LABEL is none."""
-    from msgspec.structs import replace
-
     from retold.archive.foreign_file import NoArchive
     from retold.cli.syncing import Progress
     from retold.ingest.config import read_config
@@ -51,7 +48,7 @@ def run(options: Namespace, console: Console) -> int:
         return 1
     progress.end()
     for problem in found.problems:
-        progress.tell_problem(replace(problem, path=" ".join(problem.path.splitlines())))
+        progress.tell_problem(problem)
     _tell(found, options, console)
     return 0
 
@@ -69,15 +66,12 @@ def _tell(found: Imported, options: Namespace, console: Console) -> None:
         }
         console.record(encoded({**told, **more}))
         return
+    from retold.export.transcript import one_line
+
     for ours, theirs in found.refused_titles:
-        console.tell(f"retold: “{_brief(ours)}” keeps its title; the other's is “{_brief(theirs)}”")
+        # Another's must not look like lines of ours.
+        console.tell(f"retold: “{one_line(ours)}” keeps its title; the other's is “{one_line(theirs)}”")
     console.tell(imported_line(found, is_trial=options.dry_run))
-
-
-def _brief(title: str) -> str:
-    """Return a title on one line, cut: another's must not look like lines of ours."""
-    line = " ".join(title.split())
-    return line if len(line) <= _BRIEF else f"{line[: _BRIEF - 1]}…"
 
 
 def imported_line(found: Imported, *, is_trial: bool) -> str:
