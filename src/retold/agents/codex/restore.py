@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from retold.agents.protocol import Lost, Refused, Restored, Target, verbatim
+from retold.agents.protocol import Lost, Refused, Restored, Target
+from retold.agents.verbatim import verbatim
 
 
 def restore(lost: Lost, target: Target) -> Restored | Refused:
