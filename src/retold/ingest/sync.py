@@ -17,8 +17,6 @@ from retold.archive.record import UNREAD, Record
 from retold.archive.rows import Rows, rows_of
 from retold.archive.sessions import clusters, ids, stamps
 from retold.archive.settling import settle
-from retold.archive.shards import SHARDS, shard_path
-from retold.archive.texts import Shard
 from retold.archive.writer import Writer
 from retold.ingest.answers import FACT
 from retold.ingest.case import Job
@@ -26,6 +24,7 @@ from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import alone, crew_size, home_of, together
 from retold.ingest.derive import conversation_name
 from retold.ingest.found import Found, kept_only, look
+from retold.ingest.index_files import IndexFiles
 from retold.ingest.leaving import Leaving
 from retold.ingest.order import Order, Outcome
 from retold.ingest.prices import Prices
@@ -64,15 +63,14 @@ class _Sync:
         self._record, self._order, self._tell, self._tell_stale = record, order, tell, tell_stale
         self._prices = Prices(record, order.folder)
         self._writer = Writer(record, REVISION, self._prices.cost)
-        self._shards = self._opened()
+        self._index = IndexFiles(order.folder)
         self._answers: dict[str, list[Answer]] = {}
         self._limits: dict[str, list[tuple[str, Limit]]] = {}
         """By agent: its own homes, and how long it keeps sessions there."""
         self._problems: defaultdict[str, dict[Problem, None]] = defaultdict(dict)
         self._left: set[int] = set()
         """Conversations of which nothing is kept, as far as they were read."""
-        generation = record.fact("generation")
-        self._is_behind = any(shard.generation() != generation for shard in self._shards)
+        self._is_behind = not self._index.are_of(record.fact("generation"))
         """Whether the last sync did not get to its end, or the index is not what it left."""
 
     def run(self) -> Outcome:
@@ -91,11 +89,7 @@ class _Sync:
 
     def close(self) -> None:
         """Let go of the index, however it went."""
-        for shard in self._shards:
-            shard.close()
-
-    def _opened(self) -> list[Shard]:
-        return [Shard(shard_path(self._order.folder, number)) for number in range(SHARDS)]
+        self._index.close()
 
     def _look(self) -> list[Found]:
         """Look for files, and take down what was asked and answered."""
@@ -125,22 +119,9 @@ class _Sync:
     def _missing(self) -> set[int]:
         """Return the sessions that the index lacks; take out of it those that the archive lacks."""
         known = stamps(self._record)
-        there = self._weeded(known)
-        for shard in self._shards:
-            shard.commit()
+        there = self._index.weed(known)
+        self._index.commit()
         return known.keys() - there
-
-    def _weeded(self, known: Mapping[int, bytes]) -> set[int]:
-        """Take out of the index what is in the archive no more, or otherwise, or twice; return what is left."""
-        there: set[int] = set()
-        for shard in self._shards:
-            for name, stamp in shard.stamps().items():
-                if known.get(name) == stamp and name not in there:
-                    there.add(name)
-                else:
-                    shard.begin()
-                    shard.remove(name)
-        return there
 
     def _begin(self) -> int:
         """Say that the index is behind, until the end: whoever ends us, the next sync knows."""
@@ -189,17 +170,16 @@ class _Sync:
         chosen, size = [job for job, _ in ordered], sum(size for _, size in jobs)
         count = crew_size(size if len(jobs) >= _MANY else 0)
         if count == 1:
-            self._put(alone(chosen, make(self._record), self._shards), size)
+            self._put(alone(chosen, make(self._record), self._index.shards), size)
             return
         homes = self._homes(chosen)
-        for shard in self._shards:
-            shard.close()
+        self._index.close()
         self._put(together(chosen, homes, self._order.folder, make, count), size)
-        self._shards = self._opened()
+        self._index.open()
 
     def _homes(self, jobs: Sequence[Job]) -> dict[Job, int]:
         """Return the file of the index in which a cluster's sessions are, where they are in one."""
-        held = {name: number for number, shard in enumerate(self._shards) for name in shard.stamps()}
+        held = self._index.places()
         found: dict[tuple[str, str | None], int] = {}
         for agent in {job.agent for job in jobs}:
             for name, cluster in clusters(self._record, agent).items():
@@ -233,7 +213,7 @@ class _Sync:
         return Parcel(agent.NAME, None, [], list(self._lost_rows(lost, reader, work)), digests)
 
     def _lost_rows(self, lost: Mapping[int, Sequence[Reading]], reader: Reader, work: Work) -> Iterator[Rows]:
-        there = {name: stamp for shard in self._shards for name, stamp in shard.stamps().items()}
+        there = self._index.stamps()
         known = stamps(self._record) if lost else {}
         for name, said in lost.items():
             stamp = stamp_of(said)
@@ -241,7 +221,7 @@ class _Sync:
                 continue
             session = reader.placed(work.found.agent.join(said))
             if reader.is_wanted(name, session):
-                home_of(name, self._shards).put(index_entry(session, name, stamp, ()))
+                home_of(name, self._index.shards).put(index_entry(session, name, stamp, ()))
                 yield rows_of(session, name, stamp, None, sorted({str(one.source.path) for one in said}))
 
     def _atlas_facts(self, found: Sequence[Found]) -> AtlasFacts:
@@ -273,15 +253,13 @@ class _Sync:
     def _end(self, generation: int) -> None:
         """Say that the index is what the archive is."""
         # Two workers may each have told a session: one as it was, one as it is.
-        self._weeded(stamps(self._record))
-        for shard in self._shards:
-            shard.commit()
+        self._index.weed(stamps(self._record))
+        self._index.commit()
         # Only now does nobody look any more for what the originals held before.
         self._writer.begin()
         self._writer.drop_dispensable()
         self._writer.commit()
-        for shard in self._shards:
-            shard.commit(generation)
+        self._index.commit(generation)
 
     def _outcome(self, found: Sequence[Found]) -> Outcome:
         self._writer.begin()
