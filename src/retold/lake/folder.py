@@ -44,7 +44,7 @@ class Folder:
             raise Stopped(f"{self.path}: another retold is writing this dataset; try again when it is done")
         try:
             self.manifest = self._manifest(self.path)  # the one before may have written another meanwhile
-        except BaseException:
+        except BaseException:  # Ctrl-C too
             os.close(self._lock)
             raise
         return self
