@@ -14,9 +14,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "redaction"))
-from labelled_set import samples, written
-from scoring import by_retold, score
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from support.detector_score import detect_with_retold, score
+from support.labelled_secrets import hand_written_samples, samples
 
 Spans = Iterable[tuple[int, int]]
 
@@ -52,7 +52,7 @@ def _spans(text: str, found: Iterable[tuple[int, str | None]]) -> Iterator[tuple
 
 
 DETECTORS: dict[str, tuple[str, Callable[[str], Spans]]] = {
-    "retold": ("retold", by_retold),
+    "retold": ("retold", detect_with_retold),
     "detect-secrets": ("detect_secrets", by_detect_secrets),
     "detect-secrets, line by line": ("detect_secrets", by_detect_secrets_eagerly),
 }
@@ -68,7 +68,7 @@ def main() -> None:
         start = time.process_time()
         all_of_it = score(samples("seen"), detector)
         speed = size / (time.process_time() - start)
-        alone = score(written("seen"), detector)
+        alone = score(hand_written_samples("seen"), detector)
         print(
             f"{name}: recall {all_of_it.recall:.3f}, precision {all_of_it.precision:.3f}; without the contexts "
             f"{alone.recall:.3f}, {alone.precision:.3f}; {speed:.3f} MB/s"

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser
 
-from archives import demo, demo_env, hostile, small, small_env  # noqa: F401 - fixtures
-from browser import chromium, installed_axe
-from ccusage import Ccusage, installed_ccusage
-from real_cli import (
+from support.archive_fixtures import demo, demo_env, hostile, small, small_env  # noqa: F401 - fixtures
+from support.ccusage import Ccusage, install_ccusage
+from support.chromium import install_axe, start_chromium
+from support.real_gemini import (
     Driver,
     Finished,
     Gemini,
@@ -26,8 +26,8 @@ from real_cli import (
     Record,
     UnavailableError,
     cache_folder,
-    installed_oracle,
-    loaded_by_agent,
+    install_oracle,
+    load_with_oracle,
     missing_programs,
     shared_folder,
 )
@@ -68,7 +68,7 @@ def available() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """A real browser."""
-    with available(), chromium() as started:
+    with available(), start_chromium() as started:
         yield started
 
 
@@ -78,13 +78,13 @@ def axe() -> str:
     if shutil.which("npm") is None:
         unavailable("not on PATH: npm")
     with available():
-        return installed_axe(cache_folder(os.environ))
+        return install_axe(cache_folder(os.environ))
 
 
 @pytest.fixture(scope="session")
 def java() -> None:
     """Java, for a Spark that a test starts itself."""
-    from sparks import require_java  # noqa: PLC0415 - most tests need none
+    from support.spark_cluster import require_java  # noqa: PLC0415 - most tests need none
 
     with available():
         require_java()
@@ -93,9 +93,9 @@ def java() -> None:
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """A Spark with executors that are processes of their own."""
-    from sparks import started  # noqa: PLC0415 - most tests need none
+    from support.spark_cluster import start_spark  # noqa: PLC0415 - most tests need none
 
-    with available(), started(tmp_path_factory.mktemp("spark")) as session:
+    with available(), start_spark(tmp_path_factory.mktemp("spark")) as session:
         yield session
 
 
@@ -117,10 +117,10 @@ def real_cli(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> RealCli:
 @pytest.fixture(scope="session")
 def oracle(real_cli: RealCli) -> Oracle:
     with available():
-        script = installed_oracle(real_cli.shared, real_cli.cache)
+        script = install_oracle(real_cli.shared, real_cli.cache)
 
     def loaded(files: Sequence[Path]) -> list[Record]:
-        return loaded_by_agent(script, files)
+        return load_with_oracle(script, files)
 
     return loaded
 
@@ -146,4 +146,4 @@ def driven_gemini(real_cli: RealCli) -> Driver:
 @pytest.fixture(scope="session")
 def ccusage() -> Ccusage:
     with available():
-        return Ccusage(installed_ccusage(cache_folder(os.environ)))
+        return Ccusage(install_ccusage(cache_folder(os.environ)))

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from made_talks import FORMS, turns
 from retold.agents import codex
 from retold.agents.protocol import Reading
 from retold.agents.registry import NotASession, read
@@ -27,7 +26,8 @@ from retold.model.session import Session, View
 from retold.model.wire import decode_session, session_json
 from retold.reading import files
 from retold.reading.disk import OpenFile
-from synced import conversations
+from support.conversation_files import FORMS, turns
+from support.synced_archive import sync_conversations
 
 META = {"sessionId": "s1", "projectHash": "h1", "startTime": "2026-03-01T09:00:00.000Z"}
 RETOLD = (sys.executable, "-m", "retold")
@@ -82,7 +82,7 @@ def archived(file: Path, data: bytes) -> list[Session]:
         place = Path(home) / ".gemini" / "tmp" / "almanac" / "chats" / file.name
         place.parent.mkdir(parents=True)
         place.write_bytes(data)
-        return conversations(Path(home), agent="gemini")
+        return sync_conversations(Path(home), agent="gemini")
 
 
 def codes(session: Session) -> list[str]:

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-import casebook
-from casebook import every_case
 from retold.agents.registry import NotASession
 from retold.model.problem import CODES
 from retold.model.schema import schemas
 from retold.model.session import View
 from retold.model.wire import decode_session, session_json
+from support import cases
+from support.cases import every_case
 
 IS_UPDATE = bool(os.environ.get("RETOLD_UPDATE_CASES"))
 TESTED_ON_DISK = {
@@ -32,33 +32,33 @@ TESTED_ON_DISK = {
 
 @every_case
 def test_a_case_is_read_as_expected(case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    found = casebook.told(case, folder)
+    folder = cases.copy_case(case, tmp_path)
+    found = cases.read_case(case, folder)
     if IS_UPDATE:
         written = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
-        (casebook.FOLDER / case / casebook.EXPECTED).write_text(written, encoding="utf-8")
-    assert found == casebook.expected(case)
+        (cases.FOLDER / case / cases.EXPECTED).write_text(written, encoding="utf-8")
+    assert found == cases.expected_sessions(case)
 
 
 @every_case
 def test_the_active_view_holds_the_expected_ids(case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    if isinstance(casebook.told(case, folder), dict):
+    folder = cases.copy_case(case, tmp_path)
+    if isinstance(cases.read_case(case, folder), dict):
         pytest.skip("refused")
-    active = [casebook.ids(session) for session in casebook.sessions(case, folder, "active")]
-    full = [casebook.ids(session) for session in casebook.sessions(case, folder)]
+    active = [cases.entry_ids(session) for session in cases.case_sessions(case, folder, "active")]
+    full = [cases.entry_ids(session) for session in cases.case_sessions(case, folder)]
     if IS_UPDATE and active != full:
-        (casebook.FOLDER / case / casebook.ACTIVE).write_text(json.dumps(active) + "\n", encoding="utf-8")
-    assert active == (casebook.expected_active(case) or full)
+        (cases.FOLDER / case / cases.ACTIVE).write_text(json.dumps(active) + "\n", encoding="utf-8")
+    assert active == (cases.expected_active_ids(case) or full)
 
 
 @pytest.mark.parametrize("view", ["full", "active"])
 @every_case
 def test_every_session_is_valid_and_survives_its_json_form(case: str, view: View, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
+    folder = cases.copy_case(case, tmp_path)
     validator = Draft202012Validator(schemas()["session"])
     try:
-        found = list(casebook.sessions(case, folder, view))
+        found = list(cases.case_sessions(case, folder, view))
     except NotASession as refusal:
         Draft202012Validator(schemas()["problem"]).validate(
             {name: getattr(refusal.problem, name) for name in refusal.problem.__struct_fields__}
@@ -73,8 +73,8 @@ def test_every_session_is_valid_and_survives_its_json_form(case: str, view: View
 
 def test_every_problem_code_has_a_case_or_a_test_on_disk() -> None:
     codes = set(TESTED_ON_DISK)
-    for case in casebook.NAMES:
-        match casebook.expected(case):
+    for case in cases.NAMES:
+        match cases.expected_sessions(case):
             case dict(refusal):
                 codes.add(refusal["refused"])
             case sessions:

@@ -16,7 +16,7 @@ from retold.agents.registry import AGENTS
 from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
 from retold.model.problem import CODES
-from synced import synced
+from support.synced_archive import sync_archive
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -141,7 +141,7 @@ def test_examples_are_true(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     env = {"HOME": str(HOME), "RETOLD_HOME": str(tmp_path)}
     for name, value in env.items():  # nobody's own archive
         monkeypatch.setenv(name, value)
-    synced(tmp_path, env)
+    sync_archive(tmp_path, env)
     runner = doctest.DocTestRunner(verbose=False)
     tests = [
         *examples(text_of(ROOT / "README.md"), "README.md"),

@@ -14,7 +14,7 @@ import retold
 from retold.export.transcript import Wanted, transcript
 from retold.model.wire import decode_session, session_json
 from retold.projects.paths import named_paths, recorded_folder
-from synced import conversations
+from support.synced_archive import sync_conversations
 
 META = {
     "sessionId": "7c1e5a90-3b2d-4f68-9a01-5d2e8c4b6f13",
@@ -35,7 +35,7 @@ def only(file: Path) -> retold.Session:
     """The session of a file; where the file lies in a home, an archive tells the same."""
     (session,) = retold.read(file)
     if file.parent.name == "chats":
-        (kept,) = conversations(file.parents[4], agent="gemini")
+        (kept,) = sync_conversations(file.parents[4], agent="gemini")
         assert kept.timeline == session.timeline
     return session
 

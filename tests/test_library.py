@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import retold
-from made_talks import FORMS, ROOT, claude, claude_key, codex_key, gemini_key, turns
-from persons import FOREIGN, Person
 from retold.archive.database import Damaged, Newer, Stopped
 from retold.archive.record import Record
 from retold.model.wire import decode_summary
+from support.conversation_files import FORMS, ROOT, claude, claude_key, codex_key, gemini_key, turns
+from support.person import CLEARED_VARIABLES, Person
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_a_damaged_archive_is_told(person: Person) -> None:
 def test_the_archive_of_the_user_is_the_one_that_is_opened(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [name for name in os.environ if name.startswith(FOREIGN)]:
+    for name in [name for name in os.environ if name.startswith(CLEARED_VARIABLES)]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(person.folder))
     monkeypatch.setenv("RETOLD_HOME", str(person.archive))

@@ -9,9 +9,9 @@ import sys
 import pytest
 
 import retold
-from made_home import MadeHome, gemini, user
 from retold.cli.main import COMMANDS
-from synced import synced
+from support.gemini_home import GeminiHome, gemini, user
+from support.synced_archive import sync_archive
 
 # What a start would notice: each of these costs a good part of a start of Python, some of them several.
 COUNTED = {"argparse", "dataclasses", "importlib.metadata", "inspect", "msgspec", "pathlib", "rich", "typing"}
@@ -48,12 +48,12 @@ assert not code, code
 @pytest.fixture(scope="module")
 def archived(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """An environment with an archive in which everything is that there is."""
-    made = MadeHome(tmp_path_factory.mktemp("public") / "ann")
+    made = GeminiHome(tmp_path_factory.mktemp("public") / "ann")
     made.json("almanac", 1, 1, [user("u1", 1, "How high is the tide?"), gemini("g1", 2, "Two feet.")])
     for path in (made.folder, *made.folder.rglob("*")):
         os.utime(path, (1_772_355_900, 1_772_355_900))  # what has just been written may change unseen
     env = {"HOME": str(made.folder), "RETOLD_HOME": str(made.folder.with_name("retold"))}
-    synced(env["RETOLD_HOME"], env)
+    sync_archive(env["RETOLD_HOME"], env)
     return env
 
 

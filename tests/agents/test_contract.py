@@ -14,9 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import casebook
-from casebook import every_case
-from made_disks import MemoryDisk, RecordingDisk, watched
 from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.lake.remote import RemoteDisk
@@ -24,6 +21,9 @@ from retold.model.problem import Problem
 from retold.model.session import Session
 from retold.model.wire import as_builtins
 from retold.reading.disk import DISK, Disk
+from support import cases
+from support.cases import every_case
+from support.disks import MemoryDisk, RecordingDisk, watch_paths
 
 every_agent = pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
 slow_to_draw = settings(
@@ -45,7 +45,7 @@ WRITTEN_OTHERWISE = frozenset(
 )  # fmt: skip
 """Keys whose values the model tells in its own words, counts by itself, or leaves out by design (colours)."""
 
-MATERIAL = [casebook.FOLDER / case / file for case in casebook.NAMES for file in casebook.material(case)]
+MATERIAL = [cases.FOLDER / case / file for case in cases.NAMES for file in cases.input_files(case)]
 CONTENTS = [file.read_bytes() for file in MATERIAL]
 
 
@@ -74,7 +74,7 @@ def grow(file: Path, data: bytes) -> None:
     """Append what the file lacks; its time stays, so that only its content can make a difference."""
     with file.open("ab") as end:
         end.write(data[end.tell() :])
-    os.utime(file, (casebook.MODIFIED_AT, casebook.MODIFIED_AT))
+    os.utime(file, (cases.MODIFIED_AT, cases.MODIFIED_AT))
 
 
 @every_agent
@@ -95,8 +95,8 @@ def test_damaged_files_never_raise_and_stay_tellable(agent: Agent, data: bytes, 
 @every_agent
 @every_case
 def test_the_same_bytes_give_the_same_session(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    for file in casebook.material(case):
+    folder = cases.copy_case(case, tmp_path)
+    for file in cases.input_files(case):
         source = Source(folder / file)
         first, second = agent.read(source), agent.read(source)
         assert joined(agent, first) == joined(agent, second)
@@ -107,8 +107,8 @@ def test_the_same_bytes_give_the_same_session(agent: Agent, case: str, tmp_path:
 @every_agent
 @every_case
 def test_a_file_cut_anywhere_is_read_or_refused(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    for file in casebook.material(case):
+    folder = cases.copy_case(case, tmp_path)
+    for file in cases.input_files(case):
         whole = agent.read(Source(folder / file))
         told = whole_problems(agent, whole)
         is_lines = not isinstance(whole, Problem) and whole[0].format in LINES
@@ -142,8 +142,8 @@ def whole_problems(agent: Agent, found: Sequence[Reading] | Problem) -> set[tupl
 @every_agent
 @every_case
 def test_a_file_read_in_two_steps_is_the_file_read_at_once(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    for file in casebook.material(case):
+    folder = cases.copy_case(case, tmp_path)
+    for file in cases.input_files(case):
         data = (folder / file).read_bytes()
         source = Source(folder / file)
         at_once = joined(agent, agent.read(source))
@@ -158,8 +158,8 @@ def test_a_file_read_in_two_steps_is_the_file_read_at_once(agent: Agent, case: s
 @every_agent
 @every_case
 def test_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    for file in casebook.material(case):
+    folder = cases.copy_case(case, tmp_path)
+    for file in cases.input_files(case):
         data = (folder / file).read_bytes()
         whole = agent.read(Source(folder / file))
         if isinstance(whole, Problem) or whole[0].format not in LINES:
@@ -181,7 +181,7 @@ def all_told(agent: Agent, case: str, folder: Path, disk: Disk) -> list[Any]:
         for known in (home, *homes)
         for one in agent.find(known)
     ]
-    sources = [Source(folder / file, home) for file in casebook.material(case)]
+    sources = [Source(folder / file, home) for file in cases.input_files(case)]
     sessions = [joined(agent, agent.read(source)) for source in sources]
     return [home.path, home.sessions, found, list(agent.clues(home)), sessions]
 
@@ -191,11 +191,11 @@ def all_told(agent: Agent, case: str, folder: Path, disk: Disk) -> list[Any]:
 def test_files_that_are_kept_elsewhere_are_read_as_those_on_the_disk(
     agent: Agent, case: str, tmp_path: Path
 ) -> None:
-    folder = casebook.laid_out(case, tmp_path)
+    folder = cases.copy_case(case, tmp_path)
     expected = all_told(agent, case, folder, DISK)
     memory = MemoryDisk.of(folder)
     shutil.rmtree(folder)
-    with watched(folder) as touched:
+    with watch_paths(folder) as touched:
         assert all_told(agent, case, folder, memory) == expected
     assert touched == set()
 
@@ -205,7 +205,7 @@ def test_files_that_are_kept_elsewhere_are_read_as_those_on_the_disk(
 def test_files_that_are_reached_by_an_address_are_read_as_those_on_the_disk(
     agent: Agent, case: str, tmp_path: Path
 ) -> None:
-    folder = casebook.laid_out(case, tmp_path)
+    folder = cases.copy_case(case, tmp_path)
     expected = repr(all_told(agent, case, folder, DISK))
     found = all_told(agent, case, Path(f"file:{folder}"), RemoteDisk(f"file://{folder}"))
     assert repr(found).replace(f"file:{folder}", str(folder)) == expected
@@ -214,20 +214,20 @@ def test_files_that_are_reached_by_an_address_are_read_as_those_on_the_disk(
 @every_agent
 @every_case
 def test_a_disk_is_asked_about_every_path(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
+    folder = cases.copy_case(case, tmp_path)
     disk = RecordingDisk(DISK)
-    with watched(folder) as touched:
+    with watch_paths(folder) as touched:
         all_told(agent, case, folder, disk)
     assert touched == disk.paths
-    assert {("open", str(folder / file)) for file in casebook.material(case)} <= disk.asked
+    assert {("open", str(folder / file)) for file in cases.input_files(case)} <= disk.asked
 
 
 @every_agent
 @every_case
 def test_sessions_that_are_related_stay_in_their_places(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
+    folder = cases.copy_case(case, tmp_path)
     groups: dict[str | None, list[Reading]] = defaultdict(list)
-    for file in casebook.material(case):
+    for file in cases.input_files(case):
         found = agent.read(Source(folder / file))
         for reading in () if isinstance(found, Problem) else found:
             groups[agent.group(reading)].append(reading)
@@ -249,8 +249,8 @@ def cuts(data: bytes) -> list[int]:
 @every_agent
 @every_case
 def test_an_unknown_record_is_kept_or_told(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    for file in casebook.material(case):
+    folder = cases.copy_case(case, tmp_path)
+    for file in cases.input_files(case):
         data = (folder / file).read_bytes()
         found = agent.read(Source(folder / file))
         if isinstance(found, Problem) or found[0].format not in LINES:
@@ -268,8 +268,8 @@ def test_an_unknown_record_is_kept_or_told(agent: Agent, case: str, tmp_path: Pa
 @every_agent
 @every_case
 def test_every_value_of_a_file_is_in_the_full_view(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    for file in casebook.material(case):
+    folder = cases.copy_case(case, tmp_path)
+    for file in cases.input_files(case):
         found = agent.read(Source(folder / file))
         if isinstance(found, Problem):
             continue

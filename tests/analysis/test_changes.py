@@ -1,10 +1,10 @@
 """Files that were changed, how often, and by how much."""
 
-from made_dialogues import assistant, call, user
 from retold.analysis.changes import FileChange, changes
 from retold.model.display import DiffDisplay
 from retold.model.entries import Entry
 from retold.model.parts import ToolCall
+from support.dialogue_sessions import assistant, call, user
 
 PATCH = """*** Begin Patch
 *** Update File: tides.py

@@ -2,10 +2,10 @@
 
 import pytest
 
-from made_dialogues import assistant, call, user
 from retold.analysis.decisions import Decision, decisions
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Context, Text
+from support.dialogue_sessions import assistant, call, user
 
 
 def texts(*entries: Entry) -> list[str]:

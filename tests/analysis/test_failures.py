@@ -2,11 +2,11 @@
 
 import pytest
 
-from made_dialogues import assistant, call, user
 from retold.analysis.commands import makes_good, runs
 from retold.analysis.failures import Failure, failures
 from retold.model.entries import Entry, Event
 from retold.model.parts import Text, ToolCall
+from support.dialogue_sessions import assistant, call, user
 
 
 def shell(command: object, code: int | None = None, output: str = "", **more: object) -> ToolCall:

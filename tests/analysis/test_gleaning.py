@@ -7,9 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import made_talks
-from hostile_texts import TEXTS as HOSTILE
-from made_dialogues import TIMELINES, assistant, call, user
 from retold.analysis.gleaning import Gleaned, gleaned
 from retold.analysis.places import placed
 from retold.archive.record import Record
@@ -20,7 +17,10 @@ from retold.model.entries import Entry, Event
 from retold.model.parts import Text
 from retold.model.tools import CATEGORIES
 from retold.query.wanted import Wanted
-from synced import synced
+from support import conversation_files
+from support.dialogue_sessions import TIMELINES, assistant, call, user
+from support.hostile_texts import TEXTS as HOSTILE
+from support.synced_archive import sync_archive
 
 ANYTHING = st.recursive(
     st.none()
@@ -90,15 +90,19 @@ def test_of_many_entries_what_is_told_is_bounded() -> None:
     assert found.decisions
 
 
-@pytest.mark.parametrize("agent", made_talks.FORMS)
+@pytest.mark.parametrize("agent", conversation_files.FORMS)
 def test_every_agent_is_gleaned_from_its_archive(agent: str, tmp_path: Path) -> None:
     said = [
-        made_talks.Turn("Why is the tide late?", "a table", "I would store the zone with each height."),
-        made_talks.Turn("Yes. And from now on heights are in centimetres.", "done", "Shall I push it?"),
+        conversation_files.Turn(
+            "Why is the tide late?", "a table", "I would store the zone with each height."
+        ),
+        conversation_files.Turn(
+            "Yes. And from now on heights are in centimetres.", "done", "Shall I push it?"
+        ),
     ]
-    form = made_talks.FORMS[agent]
+    form = conversation_files.FORMS[agent]
     form.write(tmp_path / "home", 7, said)
-    with Record(synced(tmp_path / "retold", {"HOME": str(tmp_path / "home")}).folder) as record:
+    with Record(sync_archive(tmp_path / "retold", {"HOME": str(tmp_path / "home")}).folder) as record:
         key = form.key(7)
         (found,) = gleanings(record, Wanted())
         assert found == gleaning(record, key)

@@ -2,12 +2,12 @@
 
 import pytest
 
-from made_dialogues import assistant, call, user
 from retold.analysis.failures import failures
 from retold.analysis.open_ends import OpenEnd, open_ends
 from retold.model.display import Todo, TodosDisplay
 from retold.model.entries import Entry, Event
 from retold.model.parts import Text, ToolCall
+from support.dialogue_sessions import assistant, call, user
 
 
 def only(*entries: Entry) -> OpenEnd:

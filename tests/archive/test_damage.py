@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from made_talks import FORMS, dice, turns
-from persons import Done, Person, contents, differences
 from retold.archive.schema import STEPS
+from support.conversation_files import FORMS, dice, turns
+from support.person import CommandResult, Person, archive_contents, table_differences
 
 PAGE = 4096
 
@@ -62,7 +62,7 @@ HARMS: dict[str, Callable[[Path], object]] = {
 }
 
 
-def told_once(done: Done) -> bool:
+def told_once(done: CommandResult) -> bool:
     """Tell whether a person is told on one line that the index is made anew."""
     told = [line for line in done.err.splitlines() if "anew" in line]
     return len(told) == 1 and told[0].startswith("retold: ")
@@ -72,7 +72,7 @@ def told_once(done: Done) -> bool:
 @pytest.mark.parametrize("harm", HARMS)
 @pytest.mark.parametrize("command", ["search", "search --substring", "sync"])
 def test_a_damaged_index_is_made_anew(person: Person, command: str, harm: str, number: int) -> None:
-    expected = contents(person.archive)
+    expected = archive_contents(person.archive)
     HARMS[harm](files(person)[number])
     if command == "sync":
         done = person.run("sync")
@@ -85,7 +85,7 @@ def test_a_damaged_index_is_made_anew(person: Person, command: str, harm: str, n
         if command != "sync":
             assert [found["key"] for found in done.objects] == [list(FORMS.values())[place % 4].key(place)]
             assert place == 0 or done.err == ""
-    assert not differences(contents(person.archive), expected)
+    assert not table_differences(archive_contents(person.archive), expected)
 
 
 def test_an_index_of_another_version_is_made_anew(person: Person) -> None:

@@ -12,11 +12,11 @@ from typing import BinaryIO
 import pytest
 import zstandard
 
-from made_talks import FORMS, turns
-from persons import Done, Person
 from retold.archive.foreign_file import sweep
 from retold.archive.originals import digest
 from retold.archive.schema import STEPS
+from support.conversation_files import FORMS, turns
+from support.person import CommandResult, Person
 
 Harm = Callable[[sqlite3.Connection], object]
 ZEROS = bytes(1 << 20)
@@ -63,7 +63,7 @@ def is_empty(person: Person) -> bool:
     return person.run("list", "--json", "--all").out == ""
 
 
-def refused(ann: Person, path: Path, code: int) -> Done:
+def refused(ann: Person, path: Path, code: int) -> CommandResult:
     before = held(path.parent) if path.parent.is_dir() else {}
     done = ann.run("import", str(path))
     assert (done.code, done.out) == (code, "")

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from made_home import MadeHome, call, gemini, user
-from persons import Json, Person
 from retold.archive.record import Record
 from retold.demo.home import make_home
 from retold.model.report import FIGURES
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Json, Person
 
 QUARTER = 900 * 10**6
 AWAY = 300 * 10**6
@@ -136,7 +136,7 @@ def test_on_weeks_of_made_up_work_sums_are_the_ledger(tmp_path: Path) -> None:
 
 
 def test_what_another_session_holds_moves_with_its_owner(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     shared = [user("a-long-id-of-a-prompt-1", 1, "Hello"), gemini("a-long-id-of-an-answer", 2, "Hi.")]
     later = home.lines("den", 2, 20, [*shared, gemini("another-long-answer-id", 25, "Later.")], kind="main")
     person = Person(home.folder)
@@ -152,7 +152,7 @@ def test_what_another_session_holds_moves_with_its_owner(tmp_path: Path) -> None
 
 
 def test_a_retry_is_a_call_of_a_tool_that_had_failed(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
 
     def told(number: int, tool: str, status: str) -> Json:
         return {**call(tool, {}, 2), "id": f"{tool}-{number}", "status": status}
@@ -172,7 +172,7 @@ def test_a_retry_is_a_call_of_a_tool_that_had_failed(tmp_path: Path) -> None:
 
 
 def test_a_pause_is_no_work(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     minutes = (1, 2, 7, 13, 14)  # a minute, five, six, a minute
     home.lines("den", 1, 1, [user(f"u{minute}", minute, "Hello") for minute in minutes], kind="main")
     person = Person(home.folder)
@@ -182,7 +182,7 @@ def test_a_pause_is_no_work(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("tokens", [10**30, 2**63 - 1, 2**62, 10**13])
 def test_figures_that_nobody_believes_stop_nothing(tmp_path: Path, tokens: int) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     counted = {"input": tokens, "output": tokens, "cached": 0, "thoughts": 0, "tool": 0, "total": tokens}
     answers = [{**gemini(f"g{number}", 2, "Hi."), "tokens": counted} for number in range(20)]
     home.lines("den", 1, 1, [user("u1", 1, "Hello"), *answers], kind="main")
@@ -192,7 +192,7 @@ def test_figures_that_nobody_believes_stop_nothing(tmp_path: Path, tokens: int) 
 
 
 def test_without_times_work_counts_when_the_session_began(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     timeless = {name: value for name, value in gemini("g1", 2, "Hi.").items() if name != "timestamp"}
     home.lines("den", 1, 31, [timeless], kind="main")
     person = Person(home.folder)
@@ -203,7 +203,7 @@ def test_without_times_work_counts_when_the_session_began(tmp_path: Path) -> Non
 
 
 def test_an_archive_of_an_earlier_version_gets_its_sums_by_a_sync(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     home.lines("den", 1, 1, [user("u1", 1, "Hello"), gemini("g1", 2, "Hi.")], kind="main")
     person = Person(home.folder)
     person.sync()

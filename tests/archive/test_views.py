@@ -16,10 +16,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from demo_person import DemoPerson
-from made_home import MadeHome, call, gemini, user
-from made_talks import FORMS, turns
-from persons import Person
 from retold.archive import views
 from retold.archive.answer import Answer, Clock
 from retold.archive.database import Stopped
@@ -31,7 +27,11 @@ from retold.model.report import FIGURES
 from retold.model.session import COPIES
 from retold.model.tables import FILES, STRINGS, TABLES, Column
 from retold.model.wire import time_text
-from synced import Synced, synced
+from support.conversation_files import FORMS, turns
+from support.demo_person import DemoPerson
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Person
+from support.synced_archive import SyncedArchive, sync_archive
 
 Rows = list[tuple[Any, ...]]
 
@@ -42,12 +42,12 @@ def answer(folder: Path | str, query: str, values: Mapping[str, int] | None = No
 
 
 @pytest.fixture(scope="module")
-def mixed(tmp_path_factory: pytest.TempPathFactory) -> Synced:
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> SyncedArchive:
     """Two homes, one with a label: all forms, a checkpoint, a refused file, problems, tokens beyond all bounds."""
     folder = tmp_path_factory.mktemp("mixed")
     for number, form in enumerate(FORMS.values()):
         form.write(folder / "ann", number, turns("heron", "otter"))
-    home = MadeHome(folder / "bob")
+    home = GeminiHome(folder / "bob")
     edit = call("replace", {"file_path": "/home/bob/dev/tide/neap.py", "old_string": "a"}, 3, status="error")
     counted = gemini(
         "g1", 3, "done", [edit, call("read_file", {"file_path": "/home/bob/dev/tide/neap.py"}, 3)]
@@ -61,12 +61,12 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Synced:
     home.write("tmp/tide/checkpoint-before.json", json.dumps([{"role": "user", "parts": [{"text": "again"}]},
                {"role": "model", "parts": [{"text": "and again"}]}]))  # fmt: skip
     env = {"HOME": str(folder / "ann")}
-    return synced(folder / "retold", env, [("barge", folder / "bob")])
+    return sync_archive(folder / "retold", env, [("barge", folder / "bob")])
 
 
 @pytest.fixture(scope="module", params=["mixed", "demo"])
-def home(request: pytest.FixtureRequest, mixed: Synced, demo_env: dict[str, str]) -> Synced:
-    return mixed if request.param == "mixed" else synced(demo_env["RETOLD_HOME"], demo_env)
+def home(request: pytest.FixtureRequest, mixed: SyncedArchive, demo_env: dict[str, str]) -> SyncedArchive:
+    return mixed if request.param == "mixed" else sync_archive(demo_env["RETOLD_HOME"], demo_env)
 
 
 # What there is -----------------------------------------------------------------------------------------------------
@@ -78,7 +78,7 @@ def test_there_is_a_view_for_each_table_but_that_of_events() -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_view_has_the_columns_of_its_table_in_their_order_but_for_those_it_says_it_lacks(
-    view: str, mixed: Synced
+    view: str, mixed: SyncedArchive
 ) -> None:
     query = f"SELECT * FROM {view}"  # noqa: S608 - ours
     with Record(mixed.folder) as record, Answer(record, query, {}, Clock(9)) as found:
@@ -115,7 +115,7 @@ def test_what_is_lacking_is_no_more_than_this() -> None:
 # The same rows -----------------------------------------------------------------------------------------------------
 
 
-def tables_of(home: Synced, name: str) -> Iterator[dict[str, Any]]:
+def tables_of(home: SyncedArchive, name: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as sessions make them, in the words of the views."""
     columns = {column.name: column for column in TABLES[name].columns}
     with Record(home.folder) as record:
@@ -145,13 +145,13 @@ def in_sql(value: object, column: Column) -> object:
 
 
 @pytest.mark.parametrize("view", [view for view in VIEWS if view not in ("requests", "files_touched")])
-def test_a_view_holds_what_its_table_does(view: str, home: Synced) -> None:
+def test_a_view_holds_what_its_table_does(view: str, home: SyncedArchive) -> None:
     names = [column.name for column in columns_of(view)]
     expected = Counter(tuple(row[name] for name in names) for row in tables_of(home, view))
     assert Counter(answer(home.folder, f"SELECT * FROM {view}")) == expected  # noqa: S608 - ours
 
 
-def test_requests_are_those_of_the_table_and_copies_have_none(home: Synced) -> None:
+def test_requests_are_those_of_the_table_and_copies_have_none(home: SyncedArchive) -> None:
     names = [column.name for column in columns_of("requests") if column.name != "cost_usd"]
     copies = {session.key for session in home.sessions() if session.kind in COPIES}
     rows = list(tables_of(home, "requests"))
@@ -161,7 +161,7 @@ def test_requests_are_those_of_the_table_and_copies_have_none(home: Synced) -> N
     assert not copies & {row["session"] for row in rows}
 
 
-def test_files_are_counted_by_session(mixed: Synced) -> None:
+def test_files_are_counted_by_session(mixed: SyncedArchive) -> None:
     named: Counter[tuple[str, str]] = Counter()
     for row in tables_of(mixed, "files_touched"):
         named[row["session"], row["path"]] += row["is_change"]
@@ -170,7 +170,7 @@ def test_files_are_counted_by_session(mixed: Synced) -> None:
     assert 1 in named.values()
 
 
-def test_the_made_home_shows_what_is_hard(mixed: Synced) -> None:
+def test_the_made_home_shows_what_is_hard(mixed: SyncedArchive) -> None:
     """What the comparisons above rest on is there: labels, refusals, problems, sums that are too large."""
     assert answer(mixed.folder, "SELECT DISTINCT home FROM messages ORDER BY 1") == [(None,), ("barge",)]
     assert answer(mixed.folder, "SELECT homes FROM sessions WHERE home IS NOT NULL LIMIT 1") == [
@@ -257,7 +257,7 @@ def test_sums_of_a_home_with_known_totals_are_those_of_stats(tmp_path: Path, sha
     ],
 )
 def test_a_session_is_unpacked_only_where_that_is_asked_for(
-    query: str, unpacked: int | str, mixed: Synced, monkeypatch: pytest.MonkeyPatch
+    query: str, unpacked: int | str, mixed: SyncedArchive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (count,) = answer(mixed.folder, "SELECT count(*) FROM sessions")[0]
     calls: list[bytes] = []
@@ -272,7 +272,7 @@ def test_a_session_is_unpacked_only_where_that_is_asked_for(
 
 
 @pytest.mark.parametrize("view", [view for view in VIEWS if view != "problems"])
-def test_a_session_is_found_by_its_key_without_a_look_at_all(view: str, mixed: Synced) -> None:
+def test_a_session_is_found_by_its_key_without_a_look_at_all(view: str, mixed: SyncedArchive) -> None:
     rows = answer(mixed.folder, f"EXPLAIN QUERY PLAN SELECT * FROM {view} WHERE session = 'x'")  # noqa: S608 - ours
     assert not [told for *_, told in rows if told.startswith("SCAN") and "json_each" not in told]
 
@@ -298,7 +298,7 @@ def test_time_counts_only_while_a_query_is_at_work(monkeypatch: pytest.MonkeyPat
     assert not clock.is_over(grace=1)
 
 
-def test_many_small_steps_are_bounded_as_one_large_one(mixed: Synced) -> None:
+def test_many_small_steps_are_bounded_as_one_large_one(mixed: SyncedArchive) -> None:
     query = (
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3000000) SELECT x FROM n"
     )
@@ -308,7 +308,7 @@ def test_many_small_steps_are_bounded_as_one_large_one(mixed: Synced) -> None:
             list(found.rows())
 
 
-def test_a_connection_that_cannot_write_at_all_has_the_views_too(mixed: Synced) -> None:
+def test_a_connection_that_cannot_write_at_all_has_the_views_too(mixed: SyncedArchive) -> None:
     with Record(mixed.folder) as record:
         record.connection.close()
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
@@ -317,7 +317,7 @@ def test_a_connection_that_cannot_write_at_all_has_the_views_too(mixed: Synced) 
             assert list(found.rows()) > [(1,)]
 
 
-def test_the_bound_of_memory_is_that_of_one_query(mixed: Synced) -> None:
+def test_the_bound_of_memory_is_that_of_one_query(mixed: SyncedArchive) -> None:
     before = apsw.hard_heap_limit(0)
     try:
         assert answer(mixed.folder, "SELECT 1")

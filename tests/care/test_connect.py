@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from keepers import Keeper, tree
-from made_home import MadeHome, gemini, user
-from persons import is_root
+from support.gemini_home import GeminiHome, gemini, user
+from support.installed_script import InstalledPerson, file_tree
+from support.person import is_root
 
 AGENTS = ("gemini", "claude", "codex")
 FILES = {
@@ -52,9 +52,9 @@ BROKEN = {
 
 
 @pytest.fixture
-def ann(tmp_path: Path) -> Keeper:
-    person = Keeper(tmp_path / "ann lee")
-    made = MadeHome(person.folder)
+def ann(tmp_path: Path) -> InstalledPerson:
+    person = InstalledPerson(tmp_path / "ann lee")
+    made = GeminiHome(person.folder)
     made.lines("den", 1, 1, [user("u1", 1, "Where does the heron nest?"), gemini("g1", 2, "In the reeds.")])
     for name, text in ((".claude/settings.json", SETTINGS), (".codex/config.toml", CONFIG)):
         (person.folder / name).parent.mkdir()
@@ -63,21 +63,21 @@ def ann(tmp_path: Path) -> Keeper:
     return person
 
 
-def settings(person: Keeper, agent: str) -> Path:
+def settings(person: InstalledPerson, agent: str) -> Path:
     return person.folder / {"claude": ".claude/settings.json", "codex": ".codex/config.toml"}[agent]
 
 
-def homes(person: Keeper) -> dict[str, object]:
+def homes(person: InstalledPerson) -> dict[str, object]:
     """Return all that is not retold's own."""
-    return {path: held for path, held in tree(person.folder).items() if not path.startswith("retold")}
+    return {path: held for path, held in file_tree(person.folder).items() if not path.startswith("retold")}
 
 
-def written(person: Keeper, path: str) -> str:
+def written(person: InstalledPerson, path: str) -> str:
     return (person.folder / path).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_every_change_is_shown_made_and_told(ann: Keeper, agent: str) -> None:
+def test_every_change_is_shown_made_and_told(ann: InstalledPerson, agent: str) -> None:
     before = homes(ann)
     done = ann.run("connect", agent, "--yes")
     assert done.code == 0, done
@@ -95,7 +95,7 @@ def test_every_change_is_shown_made_and_told(ann: Keeper, agent: str) -> None:
     assert not any(path.stat().st_mode & 0o077 for path in (ann.archive, notes))
 
 
-def test_without_an_archive_one_is_made(ann: Keeper) -> None:
+def test_without_an_archive_one_is_made(ann: InstalledPerson) -> None:
     done = ann.run("connect", "gemini", "--yes")
     assert "retold: no archive yet: reading what your agents have kept\n1 file found: 1 read" in done.err
     assert len(ann.rows()) == 1
@@ -103,7 +103,7 @@ def test_without_an_archive_one_is_made(ann: Keeper) -> None:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_the_server_is_started_from_anywhere_with_what_it_needs(ann: Keeper, agent: str) -> None:
+def test_the_server_is_started_from_anywhere_with_what_it_needs(ann: InstalledPerson, agent: str) -> None:
     assert ann.call("connect", agent, "--yes").code == 0
     server = {
         "gemini": lambda: json.loads(written(ann, ".gemini/extensions/retold/gemini-extension.json"))[
@@ -123,7 +123,7 @@ def test_the_server_is_started_from_anywhere_with_what_it_needs(ann: Keeper, age
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_second_time_there_is_nothing_to_do(ann: Keeper, agent: str) -> None:
+def test_a_second_time_there_is_nothing_to_do(ann: InstalledPerson, agent: str) -> None:
     ann.run("connect", agent, "--yes")
     before, notes = homes(ann), (ann.archive / f"connect-{agent}.json").read_bytes()
     done = ann.run("connect", agent)
@@ -134,7 +134,7 @@ def test_a_second_time_there_is_nothing_to_do(ann: Keeper, agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_when_it_is_removed_no_trace_is_left(ann: Keeper, agent: str) -> None:
+def test_when_it_is_removed_no_trace_is_left(ann: InstalledPerson, agent: str) -> None:
     before = homes(ann)
     ann.run("connect", agent, "--yes")
     assert homes(ann) != before
@@ -147,7 +147,7 @@ def test_when_it_is_removed_no_trace_is_left(ann: Keeper, agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
-def test_settings_that_were_not_there_are_gone_again(ann: Keeper, agent: str) -> None:
+def test_settings_that_were_not_there_are_gone_again(ann: InstalledPerson, agent: str) -> None:
     settings(ann, agent).unlink()
     before = homes(ann)
     ann.run("connect", agent, "--yes")
@@ -158,7 +158,7 @@ def test_settings_that_were_not_there_are_gone_again(ann: Keeper, agent: str) ->
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_without_the_notes_it_is_removed_all_the_same(ann: Keeper, agent: str) -> None:
+def test_without_the_notes_it_is_removed_all_the_same(ann: InstalledPerson, agent: str) -> None:
     before = homes(ann)
     ann.run("connect", agent, "--yes")
     (ann.archive / f"connect-{agent}.json").write_text("{", encoding="utf-8")
@@ -176,27 +176,27 @@ def test_without_the_notes_it_is_removed_all_the_same(ann: Keeper, agent: str) -
 
 @pytest.mark.parametrize("agent", AGENTS)
 @pytest.mark.parametrize("what", [(), ("--remove",)])
-def test_a_dry_run_shows_and_changes_nothing(ann: Keeper, agent: str, what: tuple[str, ...]) -> None:
+def test_a_dry_run_shows_and_changes_nothing(ann: InstalledPerson, agent: str, what: tuple[str, ...]) -> None:
     if what:
         ann.run("connect", agent, "--yes")
-    before = tree(ann.folder)
+    before = file_tree(ann.folder)
     done = ann.run("connect", agent, *what, "--dry-run")
     assert (done.code, done.err) == (0, "retold: nothing was changed\n")
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
     assert ann.run("connect", agent, *what, "--yes").out == done.out
 
 
-def test_where_nobody_can_be_asked_nothing_is_changed(ann: Keeper) -> None:
-    before = tree(ann.folder)
+def test_where_nobody_can_be_asked_nothing_is_changed(ann: InstalledPerson) -> None:
+    before = file_tree(ann.folder)
     done = ann.run("connect", "gemini")
     assert done.code == 1
     assert "--yes" in done.err
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
 
 
 @pytest.mark.parametrize(("said", "code"), [("y\n", 0), ("Yes\n", 0), ("n\n", 1), ("\n", 1), ("", 1)])
 def test_whoever_can_be_asked_decides(
-    ann: Keeper, monkeypatch: pytest.MonkeyPatch, said: str, code: int
+    ann: InstalledPerson, monkeypatch: pytest.MonkeyPatch, said: str, code: int
 ) -> None:
     class Terminal:
         isatty = staticmethod(lambda: True)
@@ -211,16 +211,16 @@ def test_whoever_can_be_asked_decides(
 
 
 def test_an_agent_that_is_not_there_is_told(tmp_path: Path) -> None:
-    person = Keeper(tmp_path / "bob")
+    person = InstalledPerson(tmp_path / "bob")
     done = person.run("connect", "gemini", "--yes")
     assert (done.code, done.out) == (1, "")
     assert "gemini is not installed" in done.err
-    assert tree(person.folder) == {}
+    assert file_tree(person.folder) == {}
     assert person.run("connect", "nobody").code == 2
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_is_not_ours_is_refused_and_stays(ann: Keeper, agent: str) -> None:
+def test_what_is_not_ours_is_refused_and_stays(ann: InstalledPerson, agent: str) -> None:
     theirs = ann.folder / min(FILES[agent])
     theirs.parent.mkdir(parents=True)
     theirs.write_text("{}", encoding="utf-8")
@@ -234,7 +234,7 @@ def test_what_is_not_ours_is_refused_and_stays(ann: Keeper, agent: str) -> None:
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_somebody_has_changed_in_ours_is_kept_beside(ann: Keeper, agent: str) -> None:
+def test_what_somebody_has_changed_in_ours_is_kept_beside(ann: InstalledPerson, agent: str) -> None:
     before = homes(ann)
     ann.run("connect", agent, "--yes")
     ours = ann.folder / max(FILES[agent])
@@ -247,7 +247,7 @@ def test_what_somebody_has_changed_in_ours_is_kept_beside(ann: Keeper, agent: st
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_what_others_have_put_beside_ours_stays(ann: Keeper, agent: str) -> None:
+def test_what_others_have_put_beside_ours_stays(ann: InstalledPerson, agent: str) -> None:
     ann.run("connect", agent, "--yes")
     theirs = (ann.folder / min(FILES[agent])).with_name("theirs.txt")
     theirs.write_text("theirs", encoding="utf-8")
@@ -257,12 +257,14 @@ def test_what_others_have_put_beside_ours_stays(ann: Keeper, agent: str) -> None
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_call_of_another_retold_is_renewed_and_removed_to_the_byte(ann: Keeper, agent: str) -> None:
+def test_a_call_of_another_retold_is_renewed_and_removed_to_the_byte(
+    ann: InstalledPerson, agent: str
+) -> None:
     before = homes(ann)
     ann.call("connect", agent, "--yes")
     done = ann.run("connect", agent, "--yes")  # from this process, which is not the script
     assert f"-{' ' * 6}" in done.out or "-command" in done.out
-    texts = [held for path, (_, held) in tree(ann.folder).items() if not path.startswith("retold")]
+    texts = [held for path, (_, held) in file_tree(ann.folder).items() if not path.startswith("retold")]
     assert not [held for held in texts if isinstance(held, bytes) and str(ann.retold).encode() in held]
     ann.run("connect", agent, "--remove", "--yes")
     assert homes(ann) == before
@@ -271,31 +273,33 @@ def test_a_call_of_another_retold_is_renewed_and_removed_to_the_byte(ann: Keeper
 @pytest.mark.parametrize(
     ("agent", "data"), [(agent, data) for agent, all_of in BROKEN.items() for data in all_of]
 )
-def test_broken_settings_are_refused_and_nothing_is_changed(ann: Keeper, agent: str, data: bytes) -> None:
+def test_broken_settings_are_refused_and_nothing_is_changed(
+    ann: InstalledPerson, agent: str, data: bytes
+) -> None:
     settings(ann, agent).write_bytes(data)
-    before = tree(ann.folder)
+    before = file_tree(ann.folder)
     done = ann.run("connect", agent, "--yes")
     assert (done.code, done.out) == (4, "")
     assert str(settings(ann, agent)) in done.err
     assert done.err.endswith("nothing was changed\n")
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
-def test_settings_that_broke_afterwards_are_left_with_all_else(ann: Keeper, agent: str) -> None:
+def test_settings_that_broke_afterwards_are_left_with_all_else(ann: InstalledPerson, agent: str) -> None:
     ann.run("connect", agent, "--yes")
     whole = settings(ann, agent).read_bytes()
     settings(ann, agent).write_bytes(whole + b'"')
-    before = tree(ann.folder)
+    before = file_tree(ann.folder)
     assert ann.run("connect", agent, "--remove", "--yes").code == 4
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
     settings(ann, agent).write_bytes(b'"')  # broken, but not with us in it
     assert ann.run("connect", agent, "--remove", "--yes").code == 0
     assert settings(ann, agent).read_bytes() == b'"'
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
-def test_read_only_settings_are_refused(ann: Keeper, agent: str) -> None:
+def test_read_only_settings_are_refused(ann: InstalledPerson, agent: str) -> None:
     settings(ann, agent).chmod(0o444)
     before = homes(ann)
     done = ann.run("connect", agent, "--yes")
@@ -306,7 +310,7 @@ def test_read_only_settings_are_refused(ann: Keeper, agent: str) -> None:
 
 @pytest.mark.skipif(is_root, reason="root may write everywhere")
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_home_that_cannot_be_written_is_refused(ann: Keeper, agent: str) -> None:
+def test_a_home_that_cannot_be_written_is_refused(ann: InstalledPerson, agent: str) -> None:
     before = homes(ann)
     (ann.folder / f".{agent}").chmod(0o500)
     done = ann.run("connect", agent, "--yes")
@@ -316,7 +320,7 @@ def test_a_home_that_cannot_be_written_is_refused(ann: Keeper, agent: str) -> No
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
-def test_a_link_stays_and_what_it_leads_to_is_changed(ann: Keeper, agent: str) -> None:
+def test_a_link_stays_and_what_it_leads_to_is_changed(ann: InstalledPerson, agent: str) -> None:
     dotfiles = ann.folder / "dotfiles"
     dotfiles.mkdir()
     settings(ann, agent).rename(dotfiles / "file")
@@ -330,7 +334,7 @@ def test_a_link_stays_and_what_it_leads_to_is_changed(ann: Keeper, agent: str) -
     assert homes(ann) == before
 
 
-def test_a_folder_of_extensions_that_is_a_link_stays_one(ann: Keeper) -> None:
+def test_a_folder_of_extensions_that_is_a_link_stays_one(ann: InstalledPerson) -> None:
     (ann.folder / "elsewhere").mkdir()
     (ann.folder / ".gemini" / "extensions").symlink_to(ann.folder / "elsewhere")
     before = homes(ann)
@@ -341,7 +345,7 @@ def test_a_folder_of_extensions_that_is_a_link_stays_one(ann: Keeper) -> None:
 
 
 @pytest.mark.parametrize("agent", ["claude", "codex"])
-def test_settings_keep_what_is_theirs(ann: Keeper, agent: str) -> None:
+def test_settings_keep_what_is_theirs(ann: InstalledPerson, agent: str) -> None:
     ann.run("connect", agent, "--yes")
     text = settings(ann, agent).read_text(encoding="utf-8")
     if agent == "claude":
@@ -370,7 +374,7 @@ def test_settings_keep_what_is_theirs(ann: Keeper, agent: str) -> None:
         ("codex", 'model = "x"\r\n\r\n[mcp_servers]\r\n'),
     ],
 )
-def test_settings_of_any_form_are_to_the_byte_as_before(ann: Keeper, agent: str, text: str) -> None:
+def test_settings_of_any_form_are_to_the_byte_as_before(ann: InstalledPerson, agent: str, text: str) -> None:
     settings(ann, agent).write_text(text, encoding="utf-8", newline="")
     before = homes(ann)
     assert ann.run("connect", agent, "--yes").code == 0
@@ -379,8 +383,10 @@ def test_settings_of_any_form_are_to_the_byte_as_before(ann: Keeper, agent: str,
     assert homes(ann) == before
 
 
-def test_another_home_of_an_agent_is_left_alone(ann: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Elsewhere(Keeper):
+def test_another_home_of_an_agent_is_left_alone(
+    ann: InstalledPerson, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(InstalledPerson):
         """The same person, whose Claude Code lives in another place today."""
 
         @property
@@ -407,7 +413,7 @@ def test_another_home_of_an_agent_is_left_alone(ann: Keeper, monkeypatch: pytest
     assert not (ann.archive / "connect-claude.json").exists()
 
 
-def test_two_names_of_one_home_are_one_home(ann: Keeper) -> None:
+def test_two_names_of_one_home_are_one_home(ann: InstalledPerson) -> None:
     (ann.folder / ".config").mkdir()
     (ann.folder / ".config" / "claude").symlink_to(ann.folder / ".claude")
     before = homes(ann)
@@ -416,7 +422,7 @@ def test_two_names_of_one_home_are_one_home(ann: Keeper) -> None:
     assert homes(ann) == before
 
 
-def test_what_somebody_put_in_place_of_a_file_of_ours_is_theirs(ann: Keeper) -> None:
+def test_what_somebody_put_in_place_of_a_file_of_ours_is_theirs(ann: InstalledPerson) -> None:
     policy = ann.folder / ".gemini/policies/retold.toml"
     assert ann.call("connect", "gemini", "--yes").code == 0
     policy.write_text('[[rule]]\nmcpName = "retold"\ndecision = "deny"\n', encoding="utf-8")

@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import real_claude
-import real_codex
 from conftest import available
-from fake_anthropic import RECALLING
-from fake_openai import running_fake
-from keepers import Keeper, tree
-from real_claude import NEWEST, installed_claude, require_isolation
-from real_cli import cache_folder
-from real_codex import installed_codex
+from support import real_claude, real_codex
+from support.fake_anthropic import RECALLING
+from support.fake_openai import run_fake_openai
+from support.installed_script import InstalledPerson, file_tree
+from support.real_claude import NEWEST, install_claude, require_isolation
+from support.real_codex import install_codex
+from support.real_gemini import cache_folder
 
 pytestmark = pytest.mark.real_cli
 CODEX = "0.166.0"
@@ -25,7 +24,7 @@ UNASKED = ("exec", "--skip-git-repo-check")
 """As in any folder, with what Codex allows by itself."""
 
 
-class Owner(Keeper):
+class Owner(InstalledPerson):
     """Somebody whose agents live elsewhere."""
 
     @property
@@ -35,29 +34,29 @@ class Owner(Keeper):
 
 
 @pytest.fixture
-def claude(tmp_path: Path) -> real_claude.Place:
+def claude(tmp_path: Path) -> real_claude.ClaudeHome:
     with available():
         require_isolation()
-        command = installed_claude(cache_folder(os.environ), NEWEST)
-        return real_claude.made_place(command, NEWEST, tmp_path / "ann lee")
+        command = install_claude(cache_folder(os.environ), NEWEST)
+        return real_claude.make_claude_home(command, NEWEST, tmp_path / "ann lee")
 
 
 @pytest.fixture
-def codex(tmp_path: Path) -> Iterator[real_codex.Place]:
+def codex(tmp_path: Path) -> Iterator[real_codex.CodexHome]:
     with available():
-        program = installed_codex(cache_folder(os.environ), CODEX)
-    with running_fake() as fake:
-        yield real_codex.made_place(program, CODEX, tmp_path / "ann lee", fake)
+        program = install_codex(cache_folder(os.environ), CODEX)
+    with run_fake_openai() as fake:
+        yield real_codex.make_codex_home(program, CODEX, tmp_path / "ann lee", fake)
 
 
-def said(place: real_claude.Place, words: str) -> str:
+def said(place: real_claude.ClaudeHome, words: str) -> str:
     """Return the answer to a prompt for which no permission is skipped."""
     done = place.run("--output-format", "json", "-p", words)
     assert done.returncode == 0, done
     return str(json.loads(done.stdout)["result"])
 
 
-def test_claude_code_recalls_and_archives(claude: real_claude.Place) -> None:
+def test_claude_code_recalls_and_archives(claude: real_claude.ClaudeHome) -> None:
     owner = Owner(claude.folder)
     first = claude.ask(SAID)
     done = owner.call("connect", "claude", "--yes")
@@ -71,7 +70,7 @@ def test_claude_code_recalls_and_archives(claude: real_claude.Place) -> None:
     assert [row["first_prompt"] for row in owner.rows().values()].count(ASKED) == 1
 
 
-def test_claude_code_finds_the_plugin_valid(claude: real_claude.Place) -> None:
+def test_claude_code_finds_the_plugin_valid(claude: real_claude.ClaudeHome) -> None:
     assert Owner(claude.folder).call("connect", "claude", "--yes").code == 0
     done = claude.run("plugin", "validate", "--strict", str(claude.config / "skills" / "retold"))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -80,16 +79,16 @@ def test_claude_code_finds_the_plugin_valid(claude: real_claude.Place) -> None:
     assert "Connected" in done.stdout
 
 
-def test_claude_code_forgets_it_when_it_is_removed(claude: real_claude.Place) -> None:
+def test_claude_code_forgets_it_when_it_is_removed(claude: real_claude.ClaudeHome) -> None:
     owner = Owner(claude.folder)
-    before = tree(claude.config)
+    before = file_tree(claude.config)
     assert owner.call("connect", "claude", "--yes").code == 0
     assert owner.call("connect", "claude", "--remove", "--yes").code == 0
-    assert tree(claude.config) == before
+    assert file_tree(claude.config) == before
     assert json.loads(claude.run("plugin", "list", "--json").stdout) == []
 
 
-def test_codex_recalls(codex: real_codex.Place) -> None:
+def test_codex_recalls(codex: real_codex.CodexHome) -> None:
     owner, config = Owner(codex.folder), codex.home / "config.toml"
     lines = config.read_text(encoding="utf-8").splitlines(keepends=True)
     config.write_text(

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from conftest import available
-from keepers import Keeper, tree
-from made_home import MadeHome, session_id, sha
-from persons import Json
-from real_cli import Finished, RealCli
+from support.gemini_home import GeminiHome, session_id, sha
+from support.installed_script import InstalledPerson, file_tree
+from support.person import Json
+from support.real_gemini import Finished, RealCli
 
 pytestmark = [pytest.mark.shared, pytest.mark.real_cli]
 VERSION = "0.61.0"
@@ -39,9 +39,9 @@ class Story:
 
     def __init__(self, folder: Path, real_cli: RealCli) -> None:
         folder.mkdir(parents=True)
-        self.project, self.made = folder / "my den", MadeHome(folder / "ann lee")
+        self.project, self.made = folder / "my den", GeminiHome(folder / "ann lee")
         self.project.mkdir()
-        self.person = Keeper(self.made.folder)
+        self.person = InstalledPerson(self.made.folder)
         self.cli = RealCli(_programs(real_cli, folder), real_cli.cache, _made(folder / "scratch"))
         self.key = f"gemini:{self._write_last_week().stem}"
 
@@ -91,7 +91,7 @@ def _programs(real_cli: RealCli, folder: Path) -> Path:
     (place / "scripts").mkdir(parents=True)
     for name in PROGRAMS:
         shutil.copy(real_cli.shared / "real-cli" / name, place / name)
-    shutil.copy(Path(__file__).parents[1] / "fake_gemini.js", place)
+    shutil.copy(Path(__file__).parents[1] / "support" / "fake_gemini.js", place)
     (place / "scripts" / "recall.txt").write_text(PTY, encoding="utf-8")
     return place.parent
 
@@ -162,10 +162,10 @@ def test_the_cli_finds_the_extension_valid(story: Story) -> None:
 def test_when_it_is_removed_the_cli_knows_nothing_of_it(tmp_path: Path, real_cli: RealCli) -> None:
     story = Story(tmp_path / "here", real_cli)
     story.run("--version")
-    before = tree(story.made.gemini)
+    before = file_tree(story.made.gemini)
     assert story.person.call("connect", "gemini", "--yes").code == 0
     done = story.person.call("connect", "gemini", "--remove", "--yes")
     assert done.code == 0, done
-    assert tree(story.made.gemini) == before
+    assert file_tree(story.made.gemini) == before
     assert story.ask(f"RECALL {ASKED}").returncode == 0
     assert not [name for request in story.requests() for name in declared(request) if "retold" in name]

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from persons import Done, Person, is_root
 from retold.care.doctor.finding import CODES
 from retold.cli.main import COMMANDS
 from retold.reading.disk import LocalDisk, OpenFile
+from support.person import CommandResult, Person, is_root
 
 NOW = datetime.now(UTC)
 KEYS = ["finding", "severity", "home", "session", "when", "text", "fix"]
@@ -522,7 +522,7 @@ def test_lines_fit_a_narrow_terminal(ann: Patient) -> None:
     assert max(map(len, told)) <= 60
 
 
-def narrow(ann: Patient, columns: int) -> Done:
+def narrow(ann: Patient, columns: int) -> CommandResult:
     env = {**ann.env, "COLUMNS": str(columns)}
     return ann.spawn("doctor", env=env)
 

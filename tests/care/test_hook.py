@@ -11,37 +11,39 @@ from typing import cast
 
 import pytest
 
-from keepers import Keeper
-from made_home import MadeHome, gemini, metadata, user
-from persons import states
 from retold.agents.protocol import Agent
 from retold.archive.record import Record
 from retold.care import errand
 from retold.care.calling import as_environment, hook_call, own_command, variables
 from retold.care.ghosts import own_homes, remove_ghosts
 from retold.ingest.lock import is_taken
+from support.gemini_home import GeminiHome, gemini, metadata, user
+from support.installed_script import InstalledPerson
+from support.person import source_states
 
 SAID = [user("u1", 1, "Where does the heron nest?"), gemini("g1", 2, "In the reeds.")]
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MadeHome:
-    home = MadeHome(tmp_path / "ann")
+def made(tmp_path: Path) -> GeminiHome:
+    home = GeminiHome(tmp_path / "ann")
     home.lines("den", 1, 1, SAID, kind="main")
     return home
 
 
 @pytest.fixture
-def ann(made: MadeHome) -> Keeper:
-    return Keeper(made.folder)
+def ann(made: GeminiHome) -> InstalledPerson:
+    return InstalledPerson(made.folder)
 
 
-def ghost(made: MadeHome, minute: int = 9) -> Path:
+def ghost(made: GeminiHome, minute: int = 9) -> Path:
     """Leave what a resume leaves."""
     return made.write(f"{made.name('den', 1, minute)}.jsonl", json.dumps(metadata(1, 1, kind="main")) + "\n")
 
 
-def called(ann: Keeper, event: str = "SessionEnd", told: str = "{}") -> subprocess.CompletedProcess[str]:
+def called(
+    ann: InstalledPerson, event: str = "SessionEnd", told: str = "{}"
+) -> subprocess.CompletedProcess[str]:
     """Do what the CLI does: hand the line to a shell, in an environment of its own, and wait for the pipes."""
     settings = json.loads((ann.folder / ".gemini" / "settings.json").read_text(encoding="utf-8"))
     line = settings["hooks"][event][0]["hooks"][0]["command"]
@@ -51,7 +53,7 @@ def called(ann: Keeper, event: str = "SessionEnd", told: str = "{}") -> subproce
     )
 
 
-def test_a_hook_archives_and_removes_the_ghost(ann: Keeper, made: MadeHome) -> None:
+def test_a_hook_archives_and_removes_the_ghost(ann: InstalledPerson, made: GeminiHome) -> None:
     assert ann.call("keep", "--install").code == 0
     late = ghost(made)
     made.lines("den", 2, 20, SAID, kind="main")
@@ -63,17 +65,19 @@ def test_a_hook_archives_and_removes_the_ghost(ann: Keeper, made: MadeHome) -> N
     rows = ann.rows()
     assert len(rows) == 2
     first = next(row for row in rows.values() if row["native_id"].startswith("00000001"))
-    assert states(first) == ["gone", "present"]
+    assert source_states(first) == ["gone", "present"]
     assert not (ann.archive / "logs").exists()
 
 
-def test_a_ghost_that_is_there_already_goes_when_keep_is_installed(ann: Keeper, made: MadeHome) -> None:
+def test_a_ghost_that_is_there_already_goes_when_keep_is_installed(
+    ann: InstalledPerson, made: GeminiHome
+) -> None:
     late = ghost(made)
     assert ann.call("keep", "--install").code == 0
     assert not late.exists()
 
 
-def test_a_hook_does_not_wait_for_the_work(ann: Keeper) -> None:
+def test_a_hook_does_not_wait_for_the_work(ann: InstalledPerson) -> None:
     ann.call("keep", "--install")
     with (ann.archive / "sync.lock").open("r+b") as lock:
         assert is_taken(lock.fileno())
@@ -87,7 +91,7 @@ def test_a_hook_does_not_wait_for_the_work(ann: Keeper) -> None:
     assert ann.rows()
 
 
-def workers(ann: Keeper) -> list[int]:
+def workers(ann: InstalledPerson) -> list[int]:
     """Return the processes that this person's hooks have started; none where there is no /proc to look into."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -101,7 +105,7 @@ def workers(ann: Keeper) -> list[int]:
 
 
 def test_who_finds_somebody_at_work_leaves_a_mark_and_goes(
-    ann: Keeper, monkeypatch: pytest.MonkeyPatch
+    ann: InstalledPerson, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann.sync()
     monkeypatch.setattr(errand, "_start", lambda *_: pytest.fail("somebody is at work already"))
@@ -112,7 +116,9 @@ def test_who_finds_somebody_at_work_leaves_a_mark_and_goes(
     assert (ann.archive / errand.MARK).exists()
 
 
-def test_what_is_asked_for_meanwhile_is_done_once_more(ann: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_asked_for_meanwhile_is_done_once_more(
+    ann: InstalledPerson, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = []
 
     def do(folder: str, env: object) -> None:
@@ -127,7 +133,7 @@ def test_what_is_asked_for_meanwhile_is_done_once_more(ann: Keeper, monkeypatch:
     assert not (ann.archive / errand.MARK).exists()
 
 
-def test_who_says_nothing_is_not_waited_for(ann: Keeper) -> None:
+def test_who_says_nothing_is_not_waited_for(ann: InstalledPerson) -> None:
     ann.call("keep", "--install")
     began = time.monotonic()
     process = subprocess.Popen(
@@ -141,7 +147,7 @@ def test_who_says_nothing_is_not_waited_for(ann: Keeper) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="no terminals that hang up")
-def test_a_hook_outlasts_its_terminal(ann: Keeper) -> None:
+def test_a_hook_outlasts_its_terminal(ann: InstalledPerson) -> None:
     with subprocess.Popen([str(ann.retold), "keep", "--hook"], env=ann.env, stdin=subprocess.PIPE) as hook:
         ends = time.monotonic() + 60
         while not (ann.archive / "keep.asked").exists() and time.monotonic() < ends:
@@ -153,7 +159,7 @@ def test_a_hook_outlasts_its_terminal(ann: Keeper) -> None:
 
 
 @pytest.mark.parametrize("damage", ["archive", "config", "home"])
-def test_a_hook_never_fails(ann: Keeper, damage: str) -> None:
+def test_a_hook_never_fails(ann: InstalledPerson, damage: str) -> None:
     ann.call("keep", "--install")
     if damage == "archive":
         (ann.archive / "archive.db").write_bytes(b"no database" * 1000)
@@ -177,7 +183,7 @@ def test_a_hook_never_fails(ann: Keeper, damage: str) -> None:
     assert not log.stat().st_mode & 0o077
 
 
-def test_a_hook_of_a_retold_that_is_gone_fails_nobody(ann: Keeper) -> None:
+def test_a_hook_of_a_retold_that_is_gone_fails_nobody(ann: InstalledPerson) -> None:
     ann.call("keep", "--install")
     ann.retold.unlink()
     done = called(ann)
@@ -193,7 +199,7 @@ def test_the_log_does_not_grow_for_ever(tmp_path: Path) -> None:
     assert all(line.endswith("x and more") for line in text.splitlines())
 
 
-def test_a_timer_does_the_same_itself(ann: Keeper, made: MadeHome) -> None:
+def test_a_timer_does_the_same_itself(ann: InstalledPerson, made: GeminiHome) -> None:
     late = ghost(made)
     done = ann.run("keep", "--now", "--with", "RETOLD_HOME=/not/used/as/it/is/set")
     assert (done.code, done.out, done.err) == (0, "", "")
@@ -201,12 +207,12 @@ def test_a_timer_does_the_same_itself(ann: Keeper, made: MadeHome) -> None:
     assert len(ann.rows()) == 1
 
 
-def removed(ann: Keeper) -> list[str]:
+def removed(ann: InstalledPerson) -> list[str]:
     with Record(str(ann.archive)) as record:
         return [ghost.source.path.name for ghost in remove_ghosts(record, own_homes(ann.env))]
 
 
-def test_a_ghost_that_is_archived_is_removed_and_told(ann: Keeper, made: MadeHome) -> None:
+def test_a_ghost_that_is_archived_is_removed_and_told(ann: InstalledPerson, made: GeminiHome) -> None:
     late = ghost(made)
     ann.sync()
     assert removed(ann) == [late.name]
@@ -214,7 +220,7 @@ def test_a_ghost_that_is_archived_is_removed_and_told(ann: Keeper, made: MadeHom
     assert not late.exists()
 
 
-def test_a_ghost_that_is_not_archived_stays(ann: Keeper, made: MadeHome) -> None:
+def test_a_ghost_that_is_not_archived_stays(ann: InstalledPerson, made: GeminiHome) -> None:
     ann.sync()
     late = ghost(made)
     assert removed(ann) == []
@@ -222,7 +228,7 @@ def test_a_ghost_that_is_not_archived_stays(ann: Keeper, made: MadeHome) -> None
 
 
 @pytest.mark.parametrize("how", ["time", "grown", "content"])
-def test_a_ghost_that_was_touched_since_stays(ann: Keeper, made: MadeHome, how: str) -> None:
+def test_a_ghost_that_was_touched_since_stays(ann: InstalledPerson, made: GeminiHome, how: str) -> None:
     late = ghost(made)
     ann.sync()
     before = late.stat()
@@ -240,7 +246,7 @@ def test_a_ghost_that_was_touched_since_stays(ann: Keeper, made: MadeHome, how: 
     assert late.exists()
 
 
-def test_without_the_real_file_nothing_is_removed(ann: Keeper, made: MadeHome) -> None:
+def test_without_the_real_file_nothing_is_removed(ann: InstalledPerson, made: GeminiHome) -> None:
     late = ghost(made)
     ann.sync()
     (made.gemini / f"{made.name('den', 1, 1)}.jsonl").unlink()
@@ -248,7 +254,9 @@ def test_without_the_real_file_nothing_is_removed(ann: Keeper, made: MadeHome) -
     assert late.exists()
 
 
-def test_a_real_file_that_goes_at_the_last_moment_saves_the_ghost(ann: Keeper, made: MadeHome) -> None:
+def test_a_real_file_that_goes_at_the_last_moment_saves_the_ghost(
+    ann: InstalledPerson, made: GeminiHome
+) -> None:
     late = ghost(made)
     ann.sync()
     ((agent, home),) = own_homes(ann.env)
@@ -261,8 +269,10 @@ def test_a_real_file_that_goes_at_the_last_moment_saves_the_ghost(ann: Keeper, m
     assert late.exists()
 
 
-def test_a_ghost_in_another_machines_home_is_none_of_our_business(ann: Keeper, tmp_path: Path) -> None:
-    other = MadeHome(tmp_path / "backup")
+def test_a_ghost_in_another_machines_home_is_none_of_our_business(
+    ann: InstalledPerson, tmp_path: Path
+) -> None:
+    other = GeminiHome(tmp_path / "backup")
     other.lines("den", 1, 1, SAID, kind="main")
     late = ghost(other)
     ann.sync("--home", f"laptop={other.folder}")

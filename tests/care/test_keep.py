@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from keepers import Keeper, tree
-from persons import is_root
 from retold.archive.database import Stopped
 from retold.care.changes import Change, carry_out
+from support.installed_script import InstalledPerson, file_tree
+from support.person import is_root
 
 SETTINGS = '{\n  // mine\n  "ui": {"theme": "dark"},\n}\n'
 BROKEN = {
@@ -25,8 +25,8 @@ BROKEN = {
 
 
 @pytest.fixture
-def ann(tmp_path: Path) -> Keeper:
-    person = Keeper(tmp_path / "ann")
+def ann(tmp_path: Path) -> InstalledPerson:
+    person = InstalledPerson(tmp_path / "ann")
     for name in (".gemini", ".claude", ".codex"):
         (person.folder / name).mkdir()
     gemini(person).write_text(SETTINGS, encoding="utf-8")
@@ -34,21 +34,21 @@ def ann(tmp_path: Path) -> Keeper:
     return person
 
 
-def gemini(person: Keeper) -> Path:
+def gemini(person: InstalledPerson) -> Path:
     return person.folder / ".gemini" / "settings.json"
 
 
-def claude(person: Keeper) -> Path:
+def claude(person: InstalledPerson) -> Path:
     return person.folder / ".claude" / "settings.json"
 
 
-def homes(person: Keeper) -> dict[str, object]:
+def homes(person: InstalledPerson) -> dict[str, object]:
     """Return all that is not retold's own."""
-    return {path: held for path, held in tree(person.folder).items() if not path.startswith("retold")}
+    return {path: held for path, held in file_tree(person.folder).items() if not path.startswith("retold")}
 
 
-def test_what_is_installed_is_told_and_nothing_is_touched(ann: Keeper) -> None:
-    before = tree(ann.folder)
+def test_what_is_installed_is_told_and_nothing_is_touched(ann: InstalledPerson) -> None:
+    before = file_tree(ann.folder)
     done = ann.run("keep")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
@@ -57,11 +57,11 @@ def test_what_is_installed_is_told_and_nothing_is_touched(ann: Keeper) -> None:
         f"gemini  hook: no  ({ann.folder}/.gemini)",
         "timer   no  (this machine has neither systemd for users, launchd, cron nor scheduled tasks)",
     ]
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
 
 
 def test_an_agent_that_is_not_there_is_skipped_and_told(tmp_path: Path) -> None:
-    person = Keeper(tmp_path / "bob")
+    person = InstalledPerson(tmp_path / "bob")
     assert person.run("keep").out.splitlines()[:3] == [
         f"{name:8}not installed" for name in ("claude", "codex", "gemini")
     ]
@@ -69,10 +69,10 @@ def test_an_agent_that_is_not_there_is_skipped_and_told(tmp_path: Path) -> None:
     assert done.code == 0
     assert "retold: gemini is not installed: skipped\n" in done.err
     assert done.err.endswith("retold: nothing to do: all is installed\n")
-    assert tree(person.folder) == {}
+    assert file_tree(person.folder) == {}
 
 
-def test_every_change_is_shown_then_made_and_kept_as_it_was(ann: Keeper) -> None:
+def test_every_change_is_shown_then_made_and_kept_as_it_was(ann: InstalledPerson) -> None:
     done = ann.run("keep", "--install")
     assert done.code == 0, done
     assert f"--- {gemini(ann)}\n+++ {gemini(ann)}\n" in done.out
@@ -93,7 +93,7 @@ def test_every_change_is_shown_then_made_and_kept_as_it_was(ann: Keeper) -> None
     ]  # fmt: skip
 
 
-def test_each_agent_gets_what_it_understands(ann: Keeper) -> None:
+def test_each_agent_gets_what_it_understands(ann: InstalledPerson) -> None:
     ann.run("keep", "--install")
     hooks = json.loads(claude(ann).read_text(encoding="utf-8"))["hooks"]
     assert list(hooks) == ["SessionEnd", "Stop"]
@@ -108,28 +108,28 @@ def test_each_agent_gets_what_it_understands(ann: Keeper) -> None:
         assert (hook["name"], hook["type"], hook["timeout"]) == ("retold", "command", 30_000)
 
 
-def test_a_second_time_there_is_nothing_to_do(ann: Keeper) -> None:
+def test_a_second_time_there_is_nothing_to_do(ann: InstalledPerson) -> None:
     ann.run("keep", "--install")
-    before = tree(ann.folder)
+    before = file_tree(ann.folder)
     done = ann.run("keep", "--install")
     assert (done.code, done.out) == (0, "")
     assert done.err.endswith("retold: nothing to do: all is installed\n")
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
 
 
 @pytest.mark.parametrize("what", ["--install", "--remove"])
-def test_a_dry_run_shows_and_changes_nothing(ann: Keeper, what: str) -> None:
+def test_a_dry_run_shows_and_changes_nothing(ann: InstalledPerson, what: str) -> None:
     if what == "--remove":
         ann.run("keep", "--install")
-    before = tree(ann.folder)
+    before = file_tree(ann.folder)
     done = ann.run("keep", what, "--dry-run")
     assert done.code == 0
     assert "keep --hook" in done.out
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
     assert ann.run("keep", what).out == done.out
 
 
-def test_a_dry_run_of_nothing_is_a_wrong_call(ann: Keeper) -> None:
+def test_a_dry_run_of_nothing_is_a_wrong_call(ann: InstalledPerson) -> None:
     assert ann.run("keep", "--dry-run").code == 2
     assert ann.run("keep", "--install", "--remove").code == 2
 
@@ -141,7 +141,7 @@ def test_a_dry_run_of_nothing_is_a_wrong_call(ann: Keeper) -> None:
         '{"hooks": {"SessionEnd": [ /* none */ ], "AfterAgent": [{"hooks": []}]}}', "\ufeff{}\r\n", "// nothing\n{}", None,
     ],
 )  # fmt: skip
-def test_when_it_is_removed_no_trace_is_left(ann: Keeper, text: str | None) -> None:
+def test_when_it_is_removed_no_trace_is_left(ann: InstalledPerson, text: str | None) -> None:
     if text is None:
         gemini(ann).unlink()
     else:
@@ -157,7 +157,7 @@ def test_when_it_is_removed_no_trace_is_left(ann: Keeper, text: str | None) -> N
     assert (done.code, done.out, done.err) == (0, "", "retold: nothing to do: nothing is installed\n")
 
 
-def test_what_others_have_changed_meanwhile_stays(ann: Keeper) -> None:
+def test_what_others_have_changed_meanwhile_stays(ann: InstalledPerson) -> None:
     ann.run("keep", "--install")
     gemini(ann).write_text(gemini(ann).read_text(encoding="utf-8").replace("dark", "light"), encoding="utf-8")
     claude(ann).write_text(
@@ -169,14 +169,14 @@ def test_what_others_have_changed_meanwhile_stays(ann: Keeper) -> None:
     assert json.loads(claude(ann).read_text(encoding="utf-8")) == {"model": "x"}
 
 
-def test_a_file_of_ours_that_was_written_anew_goes_too(ann: Keeper) -> None:
+def test_a_file_of_ours_that_was_written_anew_goes_too(ann: InstalledPerson) -> None:
     ann.run("keep", "--install")
     claude(ann).write_text(json.dumps(json.loads(claude(ann).read_text(encoding="utf-8"))), encoding="utf-8")
     ann.run("keep", "--remove")
     assert not claude(ann).exists()
 
 
-def test_without_the_notes_it_is_removed_all_the_same(ann: Keeper) -> None:
+def test_without_the_notes_it_is_removed_all_the_same(ann: InstalledPerson) -> None:
     ann.run("keep", "--install")
     (ann.archive / "keep.json").write_text("{", encoding="utf-8")
     ann.run("keep", "--remove")
@@ -184,7 +184,7 @@ def test_without_the_notes_it_is_removed_all_the_same(ann: Keeper) -> None:
     assert json.loads(claude(ann).read_text(encoding="utf-8")) == {}
 
 
-def test_a_call_of_another_retold_is_renewed_and_removed_to_the_byte(ann: Keeper) -> None:
+def test_a_call_of_another_retold_is_renewed_and_removed_to_the_byte(ann: InstalledPerson) -> None:
     ann.call("keep", "--install")
     assert str(ann.retold) in gemini(ann).read_text(encoding="utf-8")
     assert "hook: yes, but it calls another retold" in ann.run("keep").out
@@ -197,29 +197,29 @@ def test_a_call_of_another_retold_is_renewed_and_removed_to_the_byte(ann: Keeper
 
 
 @pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
-def test_broken_settings_are_refused_and_nothing_is_changed(ann: Keeper, data: bytes) -> None:
+def test_broken_settings_are_refused_and_nothing_is_changed(ann: InstalledPerson, data: bytes) -> None:
     gemini(ann).write_bytes(data)
-    before = tree(ann.folder)
+    before = file_tree(ann.folder)
     done = ann.run("keep", "--install")
     assert (done.code, done.out) == (4, "")
     assert str(gemini(ann)) in done.err
     assert done.err.endswith("nothing was changed\n")
     assert len([line for line in done.err.splitlines() if "nothing was changed" in line]) == 1
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
     told = ann.run("keep")
     assert told.code == 0
     assert ("gemini  hook: not known: " in told.out) == (b"SessionEnd" not in data)
 
 
-def test_settings_that_broke_after_they_were_changed_are_left(ann: Keeper) -> None:
+def test_settings_that_broke_after_they_were_changed_are_left(ann: InstalledPerson) -> None:
     ann.run("keep", "--install")
     gemini(ann).write_bytes(gemini(ann).read_bytes()[:-5])
-    before = tree(ann.folder)
+    before = file_tree(ann.folder)
     assert ann.run("keep", "--remove").code == 4
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
 
 
-def test_broken_settings_without_us_do_not_stop_the_removal(ann: Keeper) -> None:
+def test_broken_settings_without_us_do_not_stop_the_removal(ann: InstalledPerson) -> None:
     ann.run("keep", "--install")
     gemini(ann).write_bytes(b"{")
     assert ann.run("keep", "--remove").code == 0
@@ -227,7 +227,7 @@ def test_broken_settings_without_us_do_not_stop_the_removal(ann: Keeper) -> None
     assert gemini(ann).read_bytes() == b"{"
 
 
-def test_read_only_settings_are_refused(ann: Keeper) -> None:
+def test_read_only_settings_are_refused(ann: InstalledPerson) -> None:
     gemini(ann).chmod(0o444)
     before = homes(ann)
     done = ann.run("keep", "--install")
@@ -237,7 +237,7 @@ def test_read_only_settings_are_refused(ann: Keeper) -> None:
 
 
 @pytest.mark.skipif(is_root, reason="root may write everywhere")
-def test_a_folder_that_cannot_be_written_is_refused(ann: Keeper) -> None:
+def test_a_folder_that_cannot_be_written_is_refused(ann: InstalledPerson) -> None:
     before = homes(ann)
     (ann.folder / ".claude").chmod(0o500)
     done = ann.run("keep", "--install")
@@ -246,16 +246,16 @@ def test_a_folder_that_cannot_be_written_is_refused(ann: Keeper) -> None:
     assert homes(ann) == before
 
 
-def test_without_a_folder_of_our_own_nothing_is_changed(ann: Keeper) -> None:
+def test_without_a_folder_of_our_own_nothing_is_changed(ann: InstalledPerson) -> None:
     ann.archive.write_text("a file", encoding="utf-8")
-    before = tree(ann.folder)
+    before = file_tree(ann.folder)
     done = ann.run("keep", "--install")
     assert done.code == 4
     assert done.err.endswith("nothing was changed\n")
-    assert tree(ann.folder) == before
+    assert file_tree(ann.folder) == before
 
 
-def test_settings_that_are_a_folder_are_refused(ann: Keeper) -> None:
+def test_settings_that_are_a_folder_are_refused(ann: InstalledPerson) -> None:
     claude(ann).mkdir()
     before = homes(ann)
     assert ann.run("keep", "--install").code == 4
@@ -263,14 +263,16 @@ def test_settings_that_are_a_folder_are_refused(ann: Keeper) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
-def test_settings_that_are_a_pipe_are_not_waited_for(ann: Keeper) -> None:
+def test_settings_that_are_a_pipe_are_not_waited_for(ann: InstalledPerson) -> None:
     os.mkfifo(claude(ann))
     before = homes(ann)
     assert "is no file" in ann.run("keep", "--install").err
     assert homes(ann) == before
 
 
-def test_a_full_disk_leaves_everything_as_it_was(ann: Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_everything_as_it_was(
+    ann: InstalledPerson, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def full(descriptor: int) -> None:  # after the first file has been written
         sync_calls.append(descriptor)
         if len(sync_calls) == 2:
@@ -285,7 +287,7 @@ def test_a_full_disk_leaves_everything_as_it_was(ann: Keeper, monkeypatch: pytes
     assert homes(ann) == before
 
 
-def test_a_link_stays_and_what_it_leads_to_is_changed(ann: Keeper) -> None:
+def test_a_link_stays_and_what_it_leads_to_is_changed(ann: InstalledPerson) -> None:
     dotfiles = ann.folder / "dotfiles"
     dotfiles.mkdir()
     gemini(ann).rename(dotfiles / "gemini.json")
@@ -299,7 +301,7 @@ def test_a_link_stays_and_what_it_leads_to_is_changed(ann: Keeper) -> None:
     assert homes(ann) == before
 
 
-def test_links_in_a_circle_are_refused(ann: Keeper) -> None:
+def test_links_in_a_circle_are_refused(ann: InstalledPerson) -> None:
     gemini(ann).unlink()
     gemini(ann).symlink_to("settings.json")
     before = homes(ann)
@@ -312,7 +314,7 @@ def test_all_changes_are_made_or_none(tmp_path: Path) -> None:
     first.write_bytes(b"1")
     last = tmp_path / "last"
     last.write_bytes(b"theirs")
-    before = tree(tmp_path)
+    before = file_tree(tmp_path)
     changes = [
         Change(str(first), b"1", b"one"),
         Change(str(second), None, b"2"),
@@ -320,7 +322,7 @@ def test_all_changes_are_made_or_none(tmp_path: Path) -> None:
     ]
     with pytest.raises(Stopped, match="something else meanwhile; nothing was changed"):
         carry_out(changes)
-    assert tree(tmp_path) == before
+    assert file_tree(tmp_path) == before
 
 
 def test_what_changed_since_it_was_read_is_not_overwritten(tmp_path: Path) -> None:

@@ -6,16 +6,16 @@ from pathlib import Path
 import pytest
 
 from conftest import available
-from keepers import Keeper
-from persons import texts
-from real_claude import NEWEST, installed_claude, made_place, require_isolation
-from real_cli import cache_folder
+from support.installed_script import InstalledPerson
+from support.person import session_text
+from support.real_claude import NEWEST, install_claude, make_claude_home, require_isolation
+from support.real_gemini import cache_folder
 
 pytestmark = pytest.mark.real_cli
 ASKED = "where does the bittern hide?"
 
 
-class Owner(Keeper):
+class Owner(InstalledPerson):
     """Somebody whose Claude Code lives elsewhere."""
 
     @property
@@ -26,12 +26,12 @@ class Owner(Keeper):
 def test_claude_code_has_everything_archived(tmp_path: Path) -> None:
     with available():
         require_isolation()
-        place = made_place(installed_claude(cache_folder(os.environ), NEWEST), NEWEST, tmp_path / "ann")
+        place = make_claude_home(install_claude(cache_folder(os.environ), NEWEST), NEWEST, tmp_path / "ann")
     owner = Owner(place.folder)
     assert owner.call("keep", "--install").code == 0
     native_id = place.ask(ASKED)
     owner.settle()
-    assert ASKED in texts(owner.show(f"claude:{native_id}"))
+    assert ASKED in session_text(owner.show(f"claude:{native_id}"))
     before = place.file(native_id).read_bytes()
     assert owner.call("keep", "--remove").code == 0
     assert place.file(native_id).read_bytes() == before

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from keepers import Keeper
-from made_home import session_id
-from persons import Json
-from real_cli import Driver, Gemini, RealCli
+from support.gemini_home import session_id
+from support.installed_script import InstalledPerson
+from support.person import Json
+from support.real_gemini import Driver, Gemini, RealCli
 
 pytestmark = [pytest.mark.shared, pytest.mark.real_cli]
 VERSION = "0.61.0"
@@ -24,7 +24,7 @@ class Story:
     """A home in which the CLI is run, started and resumed."""
 
     def __init__(self, folder: Path, gemini: Gemini) -> None:
-        self.person, self._gemini = Keeper(folder / "ann"), gemini
+        self.person, self._gemini = InstalledPerson(folder / "ann"), gemini
         self.project = folder / "den"
         self.settings = self.person.folder / ".gemini" / "settings.json"
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from made_talks import FORMS, turns
-from persons import Person
 from retold.agents.gemini.raw import RESULTS_SUFFIX
 from retold.agents.gemini.resumable import is_wellformed
 from retold.demo.home import make_home
+from support.conversation_files import FORMS, turns
+from support.person import Person
 
 Json = dict[str, Any]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from persons import Person
-from real_cli import RealCli, free_port
-from requests_sent import last_conversation, misfits, parts
 from retold.agents.gemini import ghosts, home_in
 from retold.agents.gemini.slugs import hash_of
+from support.gemini_requests import last_conversation, parts, unpaired_calls
+from support.person import Person
+from support.real_gemini import RealCli, free_port
 
 NEW = "0.61.0"
 MODEL = ("-m", "gemini-2.5-flash", "--yolo")
@@ -107,7 +107,7 @@ def test_a_deleted_session_is_listed_and_resumed_again_and_again(gemini: Gemini)
     assert calls_of(session)
     for number in range(1, 4):
         turns = gemini.resumed(found, f"what about the quokka, number {number}?")
-        assert misfits(turns) == []
+        assert unpaired_calls(turns) == []
         assert ids(turns, "functionCall") == calls_of(session)
         assert ids(turns, "functionResponse") == calls_of(session)
         assert "please look at @main.py and fix it" in said(turns)
@@ -199,7 +199,7 @@ def goes_on(gemini: Gemini, key: str, view: str | None) -> list[dict[str, Any]]:
     options = ("--view", view) if view else ()
     found = restored_id(gemini.person, key, "--project", str(gemini.project), *options)
     turns = gemini.resumed(found, "and where is the quokka?")
-    assert misfits(turns) == [], json.dumps(turns)[:3000]
+    assert unpaired_calls(turns) == [], json.dumps(turns)[:3000]
     for entry in gemini.person.show(key)["timeline"]:
         is_told = view == "full" or entry["fate"] == "live"
         if is_told and entry.get("prompt") and not entry["prompt"].startswith(("/", "?", "!")):
@@ -244,7 +244,7 @@ def test_resume_runs_the_agent_on_a_history_it_resumes_well(
     done = person.run("resume", key, "--run")
     assert done.code == 0, done
     turns = last_conversation(gemini.real.scratch / "log" / NEW)
-    assert misfits(turns) == []
+    assert unpaired_calls(turns) == []
     assert ids(turns, "functionCall") == calls_of(session)
     assert "and where is the quokka?" in said(turns)
     after = person.rows()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from persons import Person
+from support.person import Person
 
 HEAD = {"projectHash": "", "startTime": "2026-03-01T10:00:00.000Z", "lastUpdated": "2026-03-01T10:00:02.000Z"}
 ASKED = {

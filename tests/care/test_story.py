@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from persons import Person
-from real_cli import RealCli, free_port
+from support.person import Person
+from support.real_gemini import RealCli, free_port
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 VERSION, ID = "0.61.0", "3f6c21aa-1111-4222-8333-944445555666"

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from keepers import Keeper, tree
 from retold.archive.database import Stopped
 from retold.care.timers import TIMERS, cron, launchd, schtasks, systemd, usable_timer
 from retold.care.timers.machine import Machine
+from support.installed_script import InstalledPerson, file_tree
 
 WORDS = ["/opt/re told/retold", "keep", "--now", "--with", "RETOLD_HOME=/a%b $c"]
 CRONTAB = """
@@ -52,16 +52,16 @@ sys.exit({code})
 
 
 @pytest.fixture
-def ann(tmp_path: Path) -> Keeper:
-    return Keeper(tmp_path / "ann")
+def ann(tmp_path: Path) -> InstalledPerson:
+    return InstalledPerson(tmp_path / "ann")
 
 
-def machine(person: Keeper, platform: str = "linux") -> Machine:
+def machine(person: InstalledPerson, platform: str = "linux") -> Machine:
     return Machine(person.env, platform)
 
 
-def homes(person: Keeper) -> dict[str, object]:
-    return {path: held for path, held in tree(person.folder).items() if not path.startswith("retold")}
+def homes(person: InstalledPerson) -> dict[str, object]:
+    return {path: held for path, held in file_tree(person.folder).items() if not path.startswith("retold")}
 
 
 linux = pytest.mark.skipif("sys.platform != 'linux'", reason="these programs are of Linux")
@@ -94,7 +94,7 @@ def test_a_mark_without_its_end_is_left() -> None:
 
 
 @linux
-def test_cron_is_used_where_there_is_nothing_else(ann: Keeper) -> None:
+def test_cron_is_used_where_there_is_nothing_else(ann: InstalledPerson) -> None:
     ann.program("crontab", CRONTAB)
     (ann.programs / "table").write_text("0 5 * * * backup\n", encoding="utf-8")
     assert ann.run("keep").out.splitlines()[-1] == "timer   no  (cron)"
@@ -109,7 +109,7 @@ def test_cron_is_used_where_there_is_nothing_else(ann: Keeper) -> None:
 
 
 @linux
-def test_a_crontab_of_ours_alone_is_removed(ann: Keeper) -> None:
+def test_a_crontab_of_ours_alone_is_removed(ann: InstalledPerson) -> None:
     ann.program("crontab", CRONTAB)
     ann.run("keep", "--install")
     assert (ann.programs / "table").exists()
@@ -118,7 +118,7 @@ def test_a_crontab_of_ours_alone_is_removed(ann: Keeper) -> None:
 
 
 @linux
-def test_a_crontab_that_refuses_is_told_and_the_hooks_are_there(ann: Keeper) -> None:
+def test_a_crontab_that_refuses_is_told_and_the_hooks_are_there(ann: InstalledPerson) -> None:
     (ann.folder / ".gemini").mkdir()
     ann.program("crontab", CRONTAB)
     (ann.programs / "refuses").touch()
@@ -129,7 +129,7 @@ def test_a_crontab_that_refuses_is_told_and_the_hooks_are_there(ann: Keeper) -> 
 
 
 @linux
-def test_a_crontab_that_refuses_to_be_cleaned_is_told(ann: Keeper) -> None:
+def test_a_crontab_that_refuses_to_be_cleaned_is_told(ann: InstalledPerson) -> None:
     ann.program("crontab", CRONTAB)
     (ann.programs / "table").write_text("0 5 * * * backup\n", encoding="utf-8")
     ann.run("keep", "--install")
@@ -141,7 +141,7 @@ def test_a_crontab_that_refuses_to_be_cleaned_is_told(ann: Keeper) -> None:
 
 
 @linux
-def test_systemd_comes_first_and_goes_without_a_trace(ann: Keeper) -> None:
+def test_systemd_comes_first_and_goes_without_a_trace(ann: InstalledPerson) -> None:
     ann.program("systemctl", SYSTEMCTL)
     ann.program("crontab", CRONTAB)
     assert ann.run("keep").out.splitlines()[-1] == "timer   no  (systemd user timer)"
@@ -161,7 +161,7 @@ def test_systemd_comes_first_and_goes_without_a_trace(ann: Keeper) -> None:
 
 
 @linux
-def test_a_systemd_that_fails_leaves_nothing_behind(ann: Keeper) -> None:
+def test_a_systemd_that_fails_leaves_nothing_behind(ann: InstalledPerson) -> None:
     ann.program("systemctl", SYSTEMCTL)
     (ann.programs / "broken").touch()
     before = homes(ann)
@@ -172,7 +172,7 @@ def test_a_systemd_that_fails_leaves_nothing_behind(ann: Keeper) -> None:
 
 
 @linux
-def test_a_timer_is_removed_though_systemd_does_not_answer_any_more(ann: Keeper) -> None:
+def test_a_timer_is_removed_though_systemd_does_not_answer_any_more(ann: InstalledPerson) -> None:
     ann.program("systemctl", SYSTEMCTL)
     before = homes(ann)
     ann.run("keep", "--install")
@@ -182,13 +182,13 @@ def test_a_timer_is_removed_though_systemd_does_not_answer_any_more(ann: Keeper)
 
 
 @linux
-def test_the_real_systemctl_without_a_session_is_not_used(ann: Keeper) -> None:
+def test_the_real_systemctl_without_a_session_is_not_used(ann: InstalledPerson) -> None:
     env = {"HOME": str(ann.folder), "PATH": "/usr/bin:/bin"}
     assert not systemd.is_usable(Machine(env, "linux"))
     assert not systemd.is_there(Machine(env, "linux"))
 
 
-def test_systemd_reads_every_word_as_it_is_meant(ann: Keeper) -> None:
+def test_systemd_reads_every_word_as_it_is_meant(ann: InstalledPerson) -> None:
     service, timer = systemd.changes(machine(ann), [*WORDS, 'a"b\\c'])
     assert service.after is not None
     line = next(line for line in service.after.decode().splitlines() if line.startswith("ExecStart="))
@@ -199,7 +199,7 @@ def test_systemd_reads_every_word_as_it_is_meant(ann: Keeper) -> None:
     assert b"OnCalendar=*:0/15\n" in timer.after
 
 
-def test_launchd_gets_a_file_and_is_told(ann: Keeper) -> None:
+def test_launchd_gets_a_file_and_is_told(ann: InstalledPerson) -> None:
     ann.program("launchctl", CALLED.format(code=0))
     mac = machine(ann, "darwin")
     assert usable_timer(mac) is launchd
@@ -215,15 +215,15 @@ def test_launchd_gets_a_file_and_is_told(ann: Keeper) -> None:
     assert not path.exists()
 
 
-def test_a_launchd_that_refuses_leaves_nothing_behind(ann: Keeper) -> None:
+def test_a_launchd_that_refuses_leaves_nothing_behind(ann: InstalledPerson) -> None:
     ann.program("launchctl", CALLED.format(code=5))
     mac = machine(ann, "darwin")
     with pytest.raises(Stopped, match="launchctl: failed"):
         launchd.install(mac, launchd.changes(mac, WORDS))
-    assert tree(ann.folder) == {}
+    assert file_tree(ann.folder) == {}
 
 
-def test_a_scheduled_task_is_made_and_removed(ann: Keeper) -> None:
+def test_a_scheduled_task_is_made_and_removed(ann: InstalledPerson) -> None:
     ann.program("schtasks", CALLED.format(code="'/Query' in sys.argv"))
     windows = machine(ann, "win32")
     assert usable_timer(windows) is schtasks
@@ -239,7 +239,7 @@ def test_a_scheduled_task_is_made_and_removed(ann: Keeper) -> None:
     ]
 
 
-def test_a_scheduled_task_that_is_there_is_known_again(ann: Keeper) -> None:
+def test_a_scheduled_task_that_is_there_is_known_again(ann: InstalledPerson) -> None:
     ann.program("schtasks", f"print({' '.join(WORDS)!r})")
     windows = machine(ann, "win32")
     assert not any(change.is_any for change in schtasks.changes(windows, WORDS))
@@ -247,7 +247,7 @@ def test_a_scheduled_task_that_is_there_is_known_again(ann: Keeper) -> None:
     assert schtasks.is_on(windows)
 
 
-def test_a_scheduled_task_that_is_refused_is_told(ann: Keeper) -> None:
+def test_a_scheduled_task_that_is_refused_is_told(ann: InstalledPerson) -> None:
     ann.program("schtasks", "sys.exit('ERROR: Access is denied.')")
     windows = machine(ann, "win32")
     for act in (schtasks.install, schtasks.remove):
@@ -257,11 +257,13 @@ def test_a_scheduled_task_that_is_refused_is_told(ann: Keeper) -> None:
 
 @pytest.mark.parametrize("timer", TIMERS, ids=lambda timer: timer.NAME)
 @pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
-def test_where_the_program_is_missing_a_timer_is_not_used(ann: Keeper, timer: object, platform: str) -> None:
+def test_where_the_program_is_missing_a_timer_is_not_used(
+    ann: InstalledPerson, timer: object, platform: str
+) -> None:
     assert not timer.is_usable(machine(ann, platform))  # type: ignore[attr-defined]
 
 
-def test_a_program_that_cannot_be_run_is_a_program_that_failed(ann: Keeper) -> None:
+def test_a_program_that_cannot_be_run_is_a_program_that_failed(ann: InstalledPerson) -> None:
     (ann.programs / "crontab").write_bytes(b"\x7fELF no program")
     (ann.programs / "crontab").chmod(0o755)
     assert not cron.is_usable(machine(ann))

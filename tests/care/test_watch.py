@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from made_home import MadeHome, call, gemini, user
-from made_talks import (
+from retold.ingest.lock import Lock
+from support.conversation_files import (
     FORMS,
     ROOT,
     Form,
@@ -26,11 +26,11 @@ from made_talks import (
     gemini_lines,
     gemini_records,
     turns,
-    written,
+    write_file,
 )
-from persons import Json, Person, contents, differences
-from retold.ingest.lock import Lock
-from watching import said, watching
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Json, Person, archive_contents, table_differences
+from support.watch_process import event_texts, start_watch
 
 SMALL_FILES = """
 import atexit, os, resource, threading, time
@@ -67,13 +67,13 @@ def grown(file: Path, records: list[Json]) -> None:
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_only_what_is_new_is_told(person: Person, form: Form) -> None:
     form.write(person.folder, 1, turns("ebb"))
-    with watching(person, "--json") as watch:
+    with start_watch(person, "--json") as watch:
         assert "1 file found: 1 read" in watch.err[0]
         form.write(person.folder, 1, turns("ebb", "flood"))
         watch.wait_for_words("answered flood")
         watch.settle()
-        assert said(watch.events, "user_prompt") == ["asked flood"]
-        assert said(watch.events, "assistant_text") == ["answered flood"]
+        assert event_texts(watch.events, "user_prompt") == ["asked flood"]
+        assert event_texts(watch.events, "assistant_text") == ["answered flood"]
         (used,), (result,) = watch.told("tool_use"), watch.told("tool_result")
         assert (used["tool"]["name"], result["result"]) == (form.tool, "given flood")
         assert used["call_id"] == result["call_id"]
@@ -85,7 +85,7 @@ def test_only_what_is_new_is_told(person: Person, form: Form) -> None:
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_a_new_session_is_told_from_its_start(person: Person, form: Form) -> None:
     """Its home is not there when the watch begins."""
-    with watching(person, "--json") as watch:
+    with start_watch(person, "--json") as watch:
         assert "watching 0 folders" in watch.err[-1]
         form.write(person.folder, 1, turns("ebb"))
         watch.wait_for_words("session_start", "asked ebb", "answered ebb", "given ebb")
@@ -98,7 +98,7 @@ def test_a_new_session_is_told_from_its_start(person: Person, form: Form) -> Non
 def test_a_line_is_told_when_it_is_whole(person: Person) -> None:
     file = gemini_lines(person.folder, 1, turns("ebb"))
     line = as_lines(gemini_records(1, turns("ebb", "flood"))[2:3])
-    with watching(person, "--json") as watch:
+    with start_watch(person, "--json") as watch:
         for piece in (line[:20], line[20:-2]):
             with file.open("a", encoding="utf-8") as open_file:
                 open_file.write(piece)
@@ -112,10 +112,10 @@ def test_a_line_is_told_when_it_is_whole(person: Person) -> None:
 
 
 def test_a_result_that_comes_later_is_told_by_itself(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     open_call = call("read_file", {"file_path": "tides.py"}, 2, status="executing", result=[])
     file = made.lines("almanac", 1, 1, [user("u1", 1, "Look."), gemini("g1", 2, "I will.", [open_call])])
-    with watching(person) as watch:
+    with start_watch(person) as watch:
         grown(file, [gemini("g2", 3, "I look elsewhere.", [{**open_call, "id": "read_file-2"}])])
         watch.wait_for_words("elsewhere")
         assert watch.out[-1].endswith("… read_file  tides.py")
@@ -136,7 +136,7 @@ def test_a_history_that_is_recorded_again_tells_only_what_is_new(person: Person)
     file = gemini_lines(person.folder, 1, turns("ebb"))
     again = [copied(record, place) for place, record in enumerate(gemini_records(1, turns("ebb", "flood")))]
     again[0]["content"] = [{"text": "<session_context>\nToday\n</session_context>"}, *again[0]["content"]]
-    with watching(person, "--json") as watch:
+    with start_watch(person, "--json") as watch:
         grown(file, gemini_records(1, turns("ebb", "flood"))[2:])
         watch.wait_for_words("answered flood")
         grown(file, again)
@@ -147,8 +147,8 @@ def test_a_history_that_is_recorded_again_tells_only_what_is_new(person: Person)
         grown(file, gemini_records(1, turns("ebb", "flood", "spring"))[4:])
         watch.wait_for_words("answered spring")
         watch.settle()
-        assert said(watch.events, "user_prompt") == ["asked flood", "asked spring"]
-        assert said(watch.events, "assistant_text") == ["answered flood", "answered spring"]
+        assert event_texts(watch.events, "user_prompt") == ["asked flood", "asked spring"]
+        assert event_texts(watch.events, "assistant_text") == ["answered flood", "answered spring"]
         assert len(watch.out) == 8
 
 
@@ -163,7 +163,7 @@ def copied(record: Json, place: int) -> Json:
 
 
 def test_sessions_of_several_agents_at_once(person: Person) -> None:
-    with watching(person) as watch:
+    with start_watch(person) as watch:
         files = [form(person.folder, 7, []) for form in (gemini_lines, claude, codex)]
         records = [
             gemini_records(7, turns("ebb", "flood")),
@@ -183,17 +183,17 @@ def test_sessions_of_several_agents_at_once(person: Person) -> None:
 
 
 def test_only_the_agents_that_are_asked_for_are_followed(person: Person) -> None:
-    with watching(person, "--json", "--agent", "codex", "--agent", "claude") as watch:
+    with start_watch(person, "--json", "--agent", "codex", "--agent", "claude") as watch:
         for form in FORMS.values():
             form.write(person.folder, 1, turns("ebb"))
-        watch.wait(lambda: len(said(watch.events, "assistant_text")) == 2)
+        watch.wait(lambda: len(event_texts(watch.events, "assistant_text")) == 2)
         watch.settle()
         assert {event["session"].partition(":")[0] for event in watch.events} == {"claude", "codex"}
 
 
 def test_a_home_that_is_named_is_followed_when_it_appears(person: Person, tmp_path: Path) -> None:
     other = tmp_path / "laptop"
-    with watching(person, "--json", "--home", f"laptop={other}") as watch:
+    with start_watch(person, "--json", "--home", f"laptop={other}") as watch:
         assert f"{other}: no such folder" in watch.err[0]
         gemini_lines(other, 3, turns("ebb"))
         watch.wait_for_words("answered ebb")
@@ -203,14 +203,14 @@ def test_a_home_that_is_named_is_followed_when_it_appears(person: Person, tmp_pa
         gemini_lines(other, 3, turns("ebb", "spring"))
         watch.wait_for_words("answered spring")
         watch.settle()
-        assert len(said(watch.events, "user_prompt")) == 3
+        assert len(event_texts(watch.events, "user_prompt")) == 3
 
 
 def test_what_a_transcript_says_does_not_steer_the_terminal(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     evil = "\x1b]0;owned\x07\x1b[2J\r\x9b1m\u202e red"
     named = call(evil, {"file_path": evil}, 2, status="error", error=evil)
-    with watching(person, "--thoughts") as watch:
+    with start_watch(person, "--thoughts") as watch:
         thought = {"subject": evil, "description": evil, "timestamp": "2026-03-01T09:02:00.000Z"}
         made.lines(
             "almanac",
@@ -223,17 +223,17 @@ def test_what_a_transcript_says_does_not_steer_the_terminal(person: Person) -> N
         told = "\n".join(watch.out)
     assert not set(told) & {*map(chr, range(0x20)), "\x7f", "\x9b", "\u202e"} - {"\n"}
     assert "~ " in told
-    with watching(person, "--json", "--thoughts") as watch:
+    with start_watch(person, "--json", "--thoughts") as watch:
         made.lines("almanac", 2, 3, [user("u2", 3, evil)])
         watch.wait_for_words("user_prompt")
-        assert said(watch.events, "user_prompt") == [evil]
+        assert event_texts(watch.events, "user_prompt") == [evil]
         assert not set("".join(watch.out)) & {*map(chr, range(0x20)), "\x7f", "\x9b", "\u202e"}
 
 
 def test_thoughts_are_told_when_asked_for(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     thought = {"subject": "Moon", "description": "It is full.", "timestamp": "2026-03-01T09:02:00.000Z"}
-    with watching(person, "--json", "--thoughts") as watch:
+    with start_watch(person, "--json", "--thoughts") as watch:
         made.lines(
             "almanac", 1, 1, [user("u1", 1, "Tide?"), {**gemini("g1", 2, "High."), "thoughts": [thought]}]
         )
@@ -243,12 +243,12 @@ def test_thoughts_are_told_when_asked_for(person: Person) -> None:
 
 
 def test_a_subagent_is_named_and_indented(person: Person) -> None:
-    made = MadeHome(person.folder)
-    with watching(person) as watch:
+    made = GeminiHome(person.folder)
+    with start_watch(person) as watch:
         made.lines("almanac", 1, 1, [user("u1", 1, "Ask somebody."), gemini("g1", 2, "I will.")])
         folder = made.gemini / "tmp/almanac/chats" / "00000001-3b2d-4f68-9a01-5d2e8c4b6f13"
         head = {**gemini_head(1, ()), "sessionId": "k3x9qa", "kind": "subagent"}
-        written(folder / "k3x9qa.jsonl", as_lines([head, gemini("s1", 3, "I was asked.")]))
+        write_file(folder / "k3x9qa.jsonl", as_lines([head, gemini("s1", 3, "I was asked.")]))
         watch.wait_for_words("I was asked.", "I will.")
         watch.settle()
     parent = "gemini:session-2026-03-01T09-01-00000001"
@@ -259,7 +259,7 @@ def test_a_subagent_is_named_and_indented(person: Person) -> None:
 
 def test_where_nothing_can_be_watched_it_is_looked_now_and_then(person: Person) -> None:
     gemini_lines(person.folder, 1, turns("ebb"))
-    with watching(person, "--json", code=FAINT + BLIND) as watch:
+    with start_watch(person, "--json", code=FAINT + BLIND) as watch:
         watch.wait(
             lambda: any("looking every other second: OS file watch" in line for line in list(watch.err))
         )
@@ -270,14 +270,14 @@ def test_where_nothing_can_be_watched_it_is_looked_now_and_then(person: Person) 
 def test_what_no_event_tells_of_is_found_in_the_end(person: Person) -> None:
     file = gemini_lines(person.folder, 1, turns("ebb"))
     silent = "import watchfiles\nwatchfiles.watch = lambda *paths, **options: iter(lambda: (time.sleep(0.1), set())[1], 0)\n"
-    with watching(person, "--json", code="import time\n" + FAINT + silent) as watch:
+    with start_watch(person, "--json", code="import time\n" + FAINT + silent) as watch:
         grown(file, gemini_records(1, turns("ebb", "flood"))[2:])
         watch.wait_for_words("answered flood")
 
 
 def test_it_waits_for_another_sync_and_goes_on(person: Person) -> None:
     file = gemini_lines(person.folder, 1, turns("ebb"))
-    with watching(person, "--json") as watch:
+    with start_watch(person, "--json") as watch:
         with Lock(str(person.archive), lambda: None):
             grown(file, gemini_records(1, turns("ebb", "flood"))[2:])
             watch.wait(lambda: any("another retold" in line for line in list(watch.err)))
@@ -287,9 +287,9 @@ def test_it_waits_for_another_sync_and_goes_on(person: Person) -> None:
 
 def test_what_another_sync_archived_first_is_told_by_its_time(person: Person) -> None:
     """It cannot be known what the session said before; what was said since the watch began is new."""
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     file = made.lines("almanac", 1, 1, [user("u1", 1, "Long ago.")])
-    with watching(person, "--json") as watch:
+    with start_watch(person, "--json") as watch:
         with Lock(str(person.archive), lambda: None):
             pass
         os.kill(watch.process.pid, signal.SIGSTOP)
@@ -299,7 +299,7 @@ def test_what_another_sync_archived_first_is_told_by_its_time(person: Person) ->
         os.kill(watch.process.pid, signal.SIGCONT)
         watch.wait_for_words("Now.")
         watch.settle()
-        assert said(watch.events, "user_prompt") == ["Now."]
+        assert event_texts(watch.events, "user_prompt") == ["Now."]
 
 
 def test_a_full_disk_is_told_in_one_line(
@@ -307,7 +307,7 @@ def test_a_full_disk_is_told_in_one_line(
 ) -> None:
     monkeypatch.setenv("GO", str(tmp_path / "go"))
     gemini_lines(person.folder, 1, turns("ebb"))
-    with watching(person, "--json", code=SMALL_FILES) as watch:
+    with start_watch(person, "--json", code=SMALL_FILES) as watch:
         (tmp_path / "go").touch()
         time.sleep(0.3)
         gemini_lines(person.folder, 2, turns(*map(str, range(200))))
@@ -318,7 +318,7 @@ def test_a_full_disk_is_told_in_one_line(
 
 
 def test_ctrl_c_leaves_the_archive_as_a_sync_would(person: Person, tmp_path: Path) -> None:
-    with watching(person) as watch:
+    with start_watch(person) as watch:
         for number in range(4):
             for form in FORMS.values():
                 form.write(person.folder, 10 * number + len(form.tool), turns(*map(str, range(number + 1))))
@@ -329,7 +329,7 @@ def test_ctrl_c_leaves_the_archive_as_a_sync_would(person: Person, tmp_path: Pat
     person.sync()
     other = Person(person.folder, tmp_path / "other")
     other.sync()
-    assert not differences(contents(person.archive), contents(other.archive))
+    assert not table_differences(archive_contents(person.archive), archive_contents(other.archive))
 
 
 def test_a_closed_pipe_ends_it_quietly(person: Person) -> None:
@@ -346,7 +346,7 @@ def test_a_closed_pipe_ends_it_quietly(person: Person) -> None:
 
 
 def test_a_session_that_was_only_in_the_log_gets_its_own_name_when_its_file_comes(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.mark("almanac", ROOT)
     made.logs("almanac", [(1, "How high is the tide?")])
     person.sync()
@@ -358,13 +358,13 @@ def test_a_session_that_was_only_in_the_log_gets_its_own_name_when_its_file_come
 
 
 def test_events_of_a_subagent_are_found_by_its_key(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.lines("almanac", 1, 1, [user("u1", 1, "Ask somebody.")])
     folder = made.gemini / "tmp/almanac/chats" / "00000001-3b2d-4f68-9a01-5d2e8c4b6f13"
     head = {**gemini_head(1, ()), "sessionId": "k3x9qa", "kind": "subagent"}
-    written(folder / "k3x9qa.jsonl", as_lines([head, gemini("s1", 3, "I was asked.")]))
+    write_file(folder / "k3x9qa.jsonl", as_lines([head, gemini("s1", 3, "I was asked.")]))
     person.sync()
     (key,) = (key for key in person.rows() if "/" in key)
     done = person.run("events", "--text", "--json", key)
-    assert (done.code, said(done.objects, "assistant_text")) == (0, ["I was asked."])
+    assert (done.code, event_texts(done.objects, "assistant_text")) == (0, ["I was asked."])
     assert json.loads(done.out.splitlines()[0])["session"] == key

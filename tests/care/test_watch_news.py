@@ -8,19 +8,6 @@ from random import Random
 
 import pytest
 
-from made_home import MadeHome, call, gemini, user
-from made_talks import (
-    FORMS,
-    Form,
-    as_lines,
-    claude_records,
-    codex_records,
-    dice,
-    gemini_head,
-    gemini_records,
-    turns,
-    written,
-)
 from retold.archive.record import Record
 from retold.care.news import Told
 from retold.care.watch import SECOND_HAND, Ear, News, Watch
@@ -37,7 +24,20 @@ from retold.model.steps import (
     UserPrompt,
     sourced_steps,
 )
-from synced import synced
+from support.conversation_files import (
+    FORMS,
+    Form,
+    as_lines,
+    claude_records,
+    codex_records,
+    dice,
+    gemini_head,
+    gemini_records,
+    turns,
+    write_file,
+)
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.synced_archive import sync_archive
 
 WORDS = ("ebb", "flood", "flood", "spring", "neap", "neap", "slack")
 """Some are said twice: both times count."""
@@ -147,20 +147,20 @@ def test_a_file_written_anew_tells_only_what_was_added(follower: Follower, form:
 
 
 def test_a_session_that_was_there_before_and_vanishes_is_no_news(follower: Follower) -> None:
-    made = MadeHome(follower.home)
+    made = GeminiHome(follower.home)
     file = made.json("almanac", 1, 1, [user("u1", 1, "Tide?"), gemini("g1", 2, "High.")])
     follower.begin()
     file.unlink()
     assert follower.look() == []
     shutil.rmtree(follower.home)
     assert follower.look() == []
-    MadeHome(follower.home).json("almanac", 1, 1, [user("u1", 1, "Tide?"), gemini("g1", 2, "Low.")])
+    GeminiHome(follower.home).json("almanac", 1, 1, [user("u1", 1, "Tide?"), gemini("g1", 2, "Low.")])
     follower.look()
     assert [said(step) for _, step in follower.told] == [("AssistantText", "Low.")]
 
 
 def test_a_file_that_shrinks_is_no_news(follower: Follower) -> None:
-    made = MadeHome(follower.home)
+    made = GeminiHome(follower.home)
     messages = [user("u1", 1, "Tide?"), gemini("g1", 2, "High."), user("u2", 3, "And now?")]
     made.json("almanac", 1, 1, messages)
     follower.begin()
@@ -173,7 +173,7 @@ def test_a_file_that_shrinks_is_no_news(follower: Follower) -> None:
 
 def test_a_torn_document_is_told_when_it_is_whole(follower: Follower) -> None:
     """Whoever writes a whole file anew may be seen in the middle of it."""
-    made = MadeHome(follower.home)
+    made = GeminiHome(follower.home)
     follower.begin()
     file = made.json("almanac", 1, 1, [user("u1", 1, "Tide?"), gemini("g1", 2, "It is high. " * 20)])
     data = file.read_bytes()
@@ -188,7 +188,7 @@ def test_a_torn_document_is_told_when_it_is_whole(follower: Follower) -> None:
 
 
 def test_a_log_of_prompts_and_a_checkpoint_are_not_told(follower: Follower) -> None:
-    made = MadeHome(follower.home)
+    made = GeminiHome(follower.home)
     follower.begin()
     made.mark("almanac", "/home/ann/dev/almanac")
     made.logs("almanac", [(1, "Tide?"), (1, "/chat save spring")])
@@ -205,7 +205,7 @@ def test_a_log_of_prompts_and_a_checkpoint_are_not_told(follower: Follower) -> N
 def test_what_stands_in_the_way_is_told_once(follower: Follower) -> None:
     follower.begin()
     for count in range(3):
-        written(follower.home / ".codex/history.jsonl", "\n" * count)
+        write_file(follower.home / ".codex/history.jsonl", "\n" * count)
         if count == 0:
             (follower.home / ".codex/sessions").symlink_to("sessions")  # round and round
         follower.look()
@@ -257,8 +257,8 @@ def copied(path: Path, root: Path, follower: Follower, data: bytes | None = None
 
 def session(folder: Path, records: Sequence[dict[str, object]]) -> Session:
     shutil.rmtree(folder, ignore_errors=True)
-    MadeHome(folder / "ann").lines("almanac", 1, 1, records)
-    (found,) = synced(folder / "retold", {"HOME": str(folder / "ann")}, agents=("gemini",)).sessions()
+    GeminiHome(folder / "ann").lines("almanac", 1, 1, records)
+    (found,) = sync_archive(folder / "retold", {"HOME": str(folder / "ann")}, agents=("gemini",)).sessions()
     return found
 
 

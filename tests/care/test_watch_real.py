@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from persons import Json, Person
-from real_cli import Driver, Finished, Gemini
-from watching import Watching, said, watching
+from support.person import Json, Person
+from support.real_gemini import Driver, Finished, Gemini
+from support.watch_process import WatchProcess, event_texts, start_watch
 
 pytestmark = [pytest.mark.shared, pytest.mark.real_cli]
 
@@ -45,7 +45,7 @@ def assert_ended_well(run: Finished) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def assert_told_once(watch: Watching, person: Person) -> None:
+def assert_told_once(watch: WatchProcess, person: Person) -> None:
     """What was told is what the archive has: all of it, each once."""
     told = Counter(map(identity, watch.events))
     kept: Counter[tuple[str, ...]] = Counter()
@@ -70,11 +70,11 @@ def test_each_turn_of_a_running_session_appears_once(
 ) -> None:
     script = tmp_path / "turns.txt"
     script.write_text(SCRIPT)
-    with watching(person, "--json", "--agent", "gemini") as watch:
+    with start_watch(person, "--json", "--agent", "gemini") as watch:
         assert_ended_well(driven_gemini("0.61.0", person.folder, tmp_path / "project", str(script)))
         watch.settle()
         events = watch.events
-        assert [text for text in said(events, "user_prompt") if text in TYPED] == TYPED
+        assert [text for text in event_texts(events, "user_prompt") if text in TYPED] == TYPED
         used = [event["call_id"] for event in watch.told("tool_use")]
         assert len(used) > 8
         assert len(used) == len(set(used))
@@ -89,20 +89,20 @@ def test_each_turn_of_a_running_session_appears_once(
         assert_ended_well(run)
         watch.settle()
         later = watch.events[len(events) :]
-        *resumed, last = said(later, "user_prompt")
+        *resumed, last = event_texts(later, "user_prompt")
         assert resumed == ["interactive resumed question", "second interactive question"]
         assert last.endswith("after rewind question")
-        assert len(said(later, "assistant_text")) == 3
+        assert len(event_texts(later, "assistant_text")) == 3
         assert_told_once(watch, person)
         assert watch.stop().code == 130
 
 
 def test_a_cancelled_turn_is_told_once(driven_gemini: Driver, person: Person, tmp_path: Path) -> None:
     """Esc makes the CLI write its history down under new ids."""
-    with watching(person, "--json") as watch:
+    with start_watch(person, "--json") as watch:
         assert_ended_well(driven_gemini("0.61.0", person.folder, tmp_path / "project", "cancel.txt"))
         watch.settle()
-        assert said(watch.events, "user_prompt") == ["SCENARIO:full cancel test", "plain after cancel"]
+        assert event_texts(watch.events, "user_prompt") == ["SCENARIO:full cancel test", "plain after cancel"]
         assert_told_once(watch, person)
 
 
@@ -111,7 +111,7 @@ def test_a_file_that_is_written_anew_with_each_turn_is_told_once(
 ) -> None:
     """0.38 writes its session as one JSON document."""
     options = ("-m", "gemini-2.5-flash", "--yolo", "-p", "SCENARIO:full please look at @main.py and fix it")
-    with watching(person, "--json") as watch:
+    with start_watch(person, "--json") as watch:
         real_gemini("0.38.2", person.folder, tmp_path / "project", *options)
         watch.settle()
         used = [event["call_id"] for event in watch.told("tool_use")]

@@ -14,8 +14,7 @@ import pytest
 import zstandard
 
 import retold
-from made_home import MadeHome, gemini, session_id, user
-from made_talks import (
+from support.conversation_files import (
     FORMS,
     Form,
     as_lines,
@@ -30,9 +29,10 @@ from made_talks import (
     thread,
     turns,
     uuid,
-    written,
+    write_file,
 )
-from persons import Person, contents, tables, texts
+from support.gemini_home import GeminiHome, gemini, session_id, user
+from support.person import Person, archive_contents, archive_tables, session_text
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_a_session_whose_files_are_gone_is_forgotten(person: Person, form: Form)
 
 
 def test_what_lists_of_many_sessions_say_of_it_is_struck_out(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.mark("almanac", "/home/ann/dev/almanac")
     made.logs("almanac", [(1, "xyloidal prompt"), (2, "zeugmatic prompt"), (3, "prompt of another")])
     made.json("almanac", 1, 1, [user("u1", 1, "xyloidal prompt"), gemini("g1", 2, "Fine.")])
@@ -190,7 +190,7 @@ def test_what_lists_of_many_sessions_say_of_it_is_struck_out(person: Person) -> 
         {"session_id": thread(number), "ts": 1_772_355_600 + number, "text": text}
         for number, text in ((1, "xyloidal typed"), (2, "zeugmatic typed"), (3, "typed by another"))
     ]
-    written(person.folder / ".codex/history.jsonl", as_lines(history))
+    write_file(person.folder / ".codex/history.jsonl", as_lines(history))
     codex(person.folder, 1, turns("xyloidal"))
     person.sync()
     lost = f"gemini:lost-{session_id(2)}"
@@ -211,7 +211,7 @@ def test_what_lists_of_many_sessions_say_of_it_is_struck_out(person: Person) -> 
     person.sync()
     assert [*traces(person, "xyloidal"), *traces(person, "zeugmatic")] == []
     assert f"gemini:lost-{session_id(4)}" in person.rows()
-    assert "prompt of another" in texts(person.show(f"gemini:lost-{session_id(3)}"))
+    assert "prompt of another" in session_text(person.show(f"gemini:lost-{session_id(3)}"))
 
 
 @pytest.mark.usefixtures("all_are_long")
@@ -220,8 +220,8 @@ def test_subagents_go_with_their_session(person: Person) -> None:
     lines = [
         {**record, "isSidechain": True, "agentId": "a1"} for record in claude_records(1, turns("xyloidal"))
     ]
-    written(file.with_suffix("") / "subagents/agent-a1.jsonl", as_lines(lines))
-    written(file.with_suffix("") / "tool-results/toolu_1.txt", "xyloidal output")
+    write_file(file.with_suffix("") / "subagents/agent-a1.jsonl", as_lines(lines))
+    write_file(file.with_suffix("") / "tool-results/toolu_1.txt", "xyloidal output")
     person.sync()
     assert f"{claude_key(1)}/a1" in person.rows()
     assert "2 sessions" in person.run("forget", claude_key(1)).err
@@ -258,7 +258,7 @@ def test_a_damaged_index_does_not_keep_a_session_from_being_forgotten(person: Pe
 def test_a_whole_project_is_forgotten(person: Person) -> None:
     claude(person.folder, 1, turns("xyloidal"))
     codex(person.folder, 2, turns("xyloidal"))
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.mark("charts", "/home/ann/dev/charts")
     made.json("charts", 3, 1, [user("u1", 1, "otherwise")], root="/home/ann/dev/charts")
     person.sync()
@@ -272,12 +272,12 @@ def test_a_dry_run_changes_nothing(person: Person) -> None:
     claude(person.folder, 1, turns("tide"))
     person.age()
     person.sync()
-    before = tables(person.archive)
+    before = archive_tables(person.archive)
     for arguments in ([claude_key(1)], ["--project", "almanac"]):
         done = person.run("forget", "--dry-run", *arguments)
         assert done.code == 0
         assert f"would forget {claude_key(1)}" in done.err
-    assert tables(person.archive) == before
+    assert archive_tables(person.archive) == before
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_nothing_is_forgotten_where_there_is_no_archive(person: Person) -> None:
 def test_an_excluded_project_is_kept_out(person: Person) -> None:
     person.archive.mkdir()
     (person.archive / "config.toml").write_text('exclude = ["charts"]\n')
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.mark("charts", "/home/ann/dev/charts")
     made.json("charts", 3, 1, [user("u1", 1, "xyloidal")], root="/home/ann/dev/charts")
     claude(person.folder, 1, turns("tide"))
@@ -316,7 +316,7 @@ def test_an_excluded_project_is_kept_out(person: Person) -> None:
 
 def logged(person: Person, **prompts: str) -> None:
     """Write the logs of prompts: of Gemini CLI, one for each project, and of Codex CLI, one for all."""
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     for number, (project, word) in enumerate(prompts.items()):
         made.mark(project, f"/home/ann/dev/{project}")
         made.logs(project, [(10 * number + 1, f"{word}-one"), (10 * number + 2, f"{word}-two")])
@@ -324,7 +324,7 @@ def logged(person: Person, **prompts: str) -> None:
         {"session_id": thread(number), "ts": number, "text": f"{word}-three"}
         for number, word in enumerate(prompts.values(), start=1)
     ]
-    written(person.folder / ".codex/history.jsonl", as_lines(lines))
+    write_file(person.folder / ".codex/history.jsonl", as_lines(lines))
 
 
 def excluding(person: Person, *projects: str) -> None:
@@ -393,7 +393,7 @@ def test_what_logs_said_before_a_project_was_excluded_stays(person: Person) -> N
 
 
 def test_what_was_kept_of_a_project_stays_when_it_is_excluded(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.mark("charts", "/home/ann/dev/charts")
     made.json("charts", 3, 1, [user("u1", 1, "xyloidal")], root="/home/ann/dev/charts")
     person.sync()
@@ -462,9 +462,9 @@ def test_a_hand_that_reaches_nothing_is_told(person: Person, arguments: list[str
     claude(person.folder, 1, turns("tide"))
     claude(person.folder, 2, turns("tide"))
     person.sync()
-    before = contents(person.archive)
+    before = archive_contents(person.archive)
     assert person.run(*arguments).code == code
-    assert contents(person.archive) == before
+    assert archive_contents(person.archive) == before
 
 
 # What a person sees ------------------------------------------------------------------------------------------------
@@ -570,5 +570,5 @@ def test_a_path_that_is_no_text_is_kept(person: Person) -> None:
     assert person.keys("tide") == [claude_key(1)]
     shutil.rmtree(odd)
     person.sync()
-    assert "asked tide" in texts(person.show(claude_key(1)))
+    assert "asked tide" in session_text(person.show(claude_key(1)))
     assert json.dumps(person.rows())

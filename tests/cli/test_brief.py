@@ -10,14 +10,14 @@ from unittest.mock import patch
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from hostile_texts import SHORT
-from made_home import ROOT, Json, MadeHome, call, gemini, sha, user
-from persons import Person
 from retold.archive.record import Record
 from retold.query.listing import listed_keys
 from retold.query.places import Place
 from retold.query.wanted import Wanted
-from synced import synced
+from support.gemini_home import ROOT, GeminiHome, Json, call, gemini, sha, user
+from support.hostile_texts import SHORT
+from support.person import Person
+from support.synced_archive import sync_archive
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "brief.md"
 TOKEN = "ghp_" + "1aB2cD3eF4gH5iJ6kL7mN8oP9qR0sT1uV2wX"
@@ -38,7 +38,7 @@ def edit(path: str, minute: int) -> Json:
     return call("replace", arguments, minute, id=f"replace-{minute}")
 
 
-def late_tide(home: MadeHome) -> None:
+def late_tide(home: GeminiHome) -> None:
     failed = "Output: E   TypeError: no zone\nExit Code: 1"
     records = [
         user("u1", 1, "Why is high tide an hour late?"),
@@ -54,7 +54,7 @@ def late_tide(home: MadeHome) -> None:
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Person:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     late_tide(home)
     home.lines(
         "almanac-web", 2, 2, [user("w1", 20, "Show the moon"), gemini("w2", 21, "Done.")], root=f"{ROOT}-web"
@@ -123,7 +123,7 @@ def test_what_is_meant_must_be_clear(ann: Person) -> None:
 
 
 def test_a_project_whose_root_nobody_knows_is_meant_by_its_hash(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path)
+    home = GeminiHome(tmp_path)
     home.lines(
         sha("/nowhere"), 3, 3, [user("n1", 1, "Show the moon"), gemini("n2", 2, "Done.")], root="/nowhere"
     )
@@ -171,7 +171,7 @@ def _sections(text: str) -> dict[str, list[str]]:
 
 def told(tmp_path: Path, *texts: str) -> Person:
     """Return somebody in whose sessions texts stand wherever a brief looks."""
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     for number, text in enumerate(texts, 1):
         records = [
             user(f"u{number}", 1, f"Let's use {text}"),
@@ -251,7 +251,7 @@ def test_the_same_sessions_give_the_same_page_to_the_byte(demo_env: dict[str, st
         person = Person(Path(demo_env["HOME"]), tmp_path / f"archive-{seed}")
         env = {**person.env, **demo_env, "RETOLD_HOME": str(person.archive), "PYTHONHASHSEED": seed}
         for agent in order:
-            synced(person.archive, env, agents=(agent,))
+            sync_archive(person.archive, env, agents=(agent,))
         done = [person.spawn("brief", "crumb-orders", *more, env=env) for more in ((), ("--json",))]
         assert [one.code for one in done] == [0, 0]
         pages.append([one.out for one in done])

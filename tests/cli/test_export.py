@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from made_home import MadeHome, call, gemini, user
-from made_pages import PIXEL
-from persons import Json, Person, is_root
 from retold.cli.main import main
 from retold.export.files import to_file
 from retold.export.formats import FORMATS
 from retold.export.naming import file_name
 from retold.model.wire import decode_session
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.html_sessions import PIXEL
+from support.person import Json, Person, is_root
 
 KEY = "AIza" + "Sy" + "B1c2D3e4F5g6H7i8J9k0L1m2N3o4P5q6R"
 """Invented, in the form of a key of Google's."""
@@ -25,8 +25,8 @@ MAIL = "ann.tern@reed-and-heron.net"
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> MadeHome:
-    home = MadeHome(tmp_path / "ann")
+def home(tmp_path: Path) -> GeminiHome:
+    home = GeminiHome(tmp_path / "ann")
     said = [user("u1", 1, f"My key is {KEY}, write to {MAIL}"), gemini("g1", 2, f"I will use {KEY}.")]
     home.lines("den", 1, 1, said, kind="main", root="/home/ann/dev/almanac")
     home.lines(
@@ -36,7 +36,7 @@ def home(tmp_path: Path) -> MadeHome:
 
 
 @pytest.fixture
-def ann(home: MadeHome) -> Person:
+def ann(home: GeminiHome) -> Person:
     person = Person(home.folder)
     person.sync()
     return person
@@ -108,7 +108,7 @@ def test_the_same_secret_is_the_same_everywhere_and_the_report_says_where(
     assert MAIL not in report.read_text(encoding="utf-8")
 
 
-def test_what_only_a_later_conversation_gives_away_is_taken_out_of_an_earlier_one(home: MadeHome) -> None:
+def test_what_only_a_later_conversation_gives_away_is_taken_out_of_an_earlier_one(home: GeminiHome) -> None:
     word = "qV7rTz2LmW9xB4kD8sHn3PyC"
     home.lines("pond", 3, 30, [user("u1", 1, f"It said {word}."), gemini("g1", 2, "B")], kind="main")
     home.lines("pond", 4, 40, [user("u1", 1, f"export API_TOKEN={word}"), gemini("g1", 2, "B")], kind="main")
@@ -120,7 +120,7 @@ def test_what_only_a_later_conversation_gives_away_is_taken_out_of_an_earlier_on
         assert word not in done.out
 
 
-def test_the_users_own_home_is_taken_out_wherever_it_lies(home: MadeHome) -> None:
+def test_the_users_own_home_is_taken_out_wherever_it_lies(home: GeminiHome) -> None:
     inside, beside = home.folder / "dev" / "x.py", f"{home.folder}-other/y.py"
     home.lines(
         "pond", 3, 30, [user("u1", 1, f"Look at {inside}, {beside}"), gemini("g1", 2, "B")], kind="main"
@@ -176,7 +176,7 @@ def test_what_is_unclear_is_told(ann: Person, arguments: tuple[str, ...], told: 
     ("asked", "found"),
     [("2-3", ["g1", "u3"]), ("3-", ["u3", "g3"]), ("1", ["u1"]), ("9-", []), ("4-99", ["g3"])],
 )
-def test_a_range_of_entries(home: MadeHome, asked: str, found: list[str]) -> None:
+def test_a_range_of_entries(home: GeminiHome, asked: str, found: list[str]) -> None:
     said = [user("u1", 1, "A"), gemini("g1", 2, "B"), user("u3", 3, "C"), gemini("g3", 4, "D")]
     home.lines("pond", 3, 30, said, kind="main")
     ann = Person(home.folder)
@@ -235,7 +235,7 @@ def test_what_fails_leaves_nothing_half_written(
         ("...", "2026-03-01-00000003.json"),
     ],
 )
-def test_names_of_files_are_harmless(home: MadeHome, title: str, name: str) -> None:
+def test_names_of_files_are_harmless(home: GeminiHome, title: str, name: str) -> None:
     home.lines("pond", 3, 30, [user("u1", 1, title), gemini("g1", 2, "B")], kind="main")
     ann = Person(home.folder)
     ann.sync()
@@ -244,7 +244,7 @@ def test_names_of_files_are_harmless(home: MadeHome, title: str, name: str) -> N
     assert file_name(session, ".json", {name}) == name.replace(".json", "-2.json")
 
 
-def test_pictures_cannot_be_checked_and_stay_only_if_asked_for(home: MadeHome) -> None:
+def test_pictures_cannot_be_checked_and_stay_only_if_asked_for(home: GeminiHome) -> None:
     parts = [{"text": "Look at this"}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}]
     shown = {**user("u1", 1, ""), "content": parts}
     home.lines("pond", 3, 30, [shown, gemini("g1", 2, "A dot.")], kind="main")
@@ -256,7 +256,7 @@ def test_pictures_cannot_be_checked_and_stay_only_if_asked_for(home: MadeHome) -
         assert ("unchecked" in done.err) == (not is_there), asked
 
 
-def test_subagents_come_with_their_conversation(home: MadeHome) -> None:
+def test_subagents_come_with_their_conversation(home: GeminiHome) -> None:
     child = "k3x9qa"
     started = call("codebase_investigator", {"objective": "find it"}, 2, agentId=child)
     home.lines("pond", 3, 30, [user("u1", 1, "A"), gemini("g1", 2, "B", [started])], kind="main")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from made_home import ROOT, MadeHome, call, gemini, session_id, user
+from support.gemini_home import ROOT, GeminiHome, call, gemini, session_id, user
 
 TALK = [
     user("u1", 1, "How high is the tide?"),
@@ -20,8 +20,8 @@ TALK = [
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MadeHome:
-    made = MadeHome(tmp_path / "ann")
+def made(tmp_path: Path) -> GeminiHome:
+    made = GeminiHome(tmp_path / "ann")
     made.mark("almanac", ROOT)
     made.json("almanac", 1, 1, TALK)
     made.json("charts", 2, 10, [user("u9", 10, "Draw the bay.")], root="/home/ann/dev/charts")
@@ -42,7 +42,7 @@ def objects(finished: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in finished.stdout.splitlines()]
 
 
-def test_list_tells_one_object_per_conversation_newest_first(made: MadeHome) -> None:
+def test_list_tells_one_object_per_conversation_newest_first(made: GeminiHome) -> None:
     assert retold(made.folder, "sync").returncode == 0
     finished = retold(made.folder, "list", "--json")
     rows = objects(finished)
@@ -59,7 +59,7 @@ def test_list_tells_one_object_per_conversation_newest_first(made: MadeHome) -> 
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_the_table_fits_the_terminal(made: MadeHome, columns: int) -> None:
+def test_the_table_fits_the_terminal(made: GeminiHome, columns: int) -> None:
     made.json("almanac", 3, 20, [user("u5", 20, "潮汐表" * 60)])
     lines = retold(made.folder, "list", columns=columns).stdout.splitlines()
     assert len(lines) == 4
@@ -88,7 +88,7 @@ def test_the_table_fits_the_terminal(made: MadeHome, columns: int) -> None:
         (["--limit", "1"], [2]),
     ],
 )
-def test_filters(made: MadeHome, filters: list[str], numbers: list[int]) -> None:
+def test_filters(made: GeminiHome, filters: list[str], numbers: list[int]) -> None:
     finished = retold(made.folder, "list", "--json", *filters)
     assert [row["native_id"] for row in objects(finished)] == [session_id(number) for number in numbers]
     assert finished.returncode == (0 if numbers else 1)
@@ -97,7 +97,7 @@ def test_filters(made: MadeHome, filters: list[str], numbers: list[int]) -> None
 @pytest.mark.parametrize(
     "wrong", [["--limit", "0"], ["--limit", "-1"], ["--since", "nonsense"], ["--status", "odd"]]
 )
-def test_a_filter_that_makes_no_sense_is_wrong_usage(made: MadeHome, wrong: list[str]) -> None:
+def test_a_filter_that_makes_no_sense_is_wrong_usage(made: GeminiHome, wrong: list[str]) -> None:
     assert retold(made.folder, "list", *wrong).returncode == 2
 
 
@@ -200,7 +200,7 @@ def test_a_fork_has_a_row_of_its_own_and_a_subagent_none(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "command", [("list", "--json"), ("show", "--json", "00000001"), ("search", "--json", "tide")]
 )
-def test_without_an_archive_the_homes_are_read_first(made: MadeHome, command: Sequence[str]) -> None:
+def test_without_an_archive_the_homes_are_read_first(made: GeminiHome, command: Sequence[str]) -> None:
     first = retold(made.folder, *command)
     assert "no archive yet" in first.stderr
     assert "2 files found: 2 read" in first.stderr
@@ -209,7 +209,7 @@ def test_without_an_archive_the_homes_are_read_first(made: MadeHome, command: Se
     assert again.stdout == first.stdout != ""
 
 
-def test_only_a_sync_reads_the_homes(made: MadeHome) -> None:
+def test_only_a_sync_reads_the_homes(made: GeminiHome) -> None:
     assert coverage(made.folder)["new_sessions"] == 2
     made.json("almanac", 3, 20, [user("u5", 20, "And at night?")])
     assert len(objects(retold(made.folder, "list", "--json"))) == 2
@@ -227,7 +227,7 @@ def coverage(made: Path, *arguments: str) -> dict[str, Any]:
     return told
 
 
-def test_retold_alone_reads_the_homes_and_lists_the_newest(made: MadeHome) -> None:
+def test_retold_alone_reads_the_homes_and_lists_the_newest(made: GeminiHome) -> None:
     finished = retold(made.folder)
     assert finished.returncode == 0
     assert finished.stdout == retold(made.folder, "list").stdout
@@ -240,8 +240,8 @@ def test_retold_alone_says_what_to_do_where_nothing_is(tmp_path: Path) -> None:
     assert "retold demo" in finished.stderr
 
 
-def test_another_home_is_added_and_listed_by_its_label(made: MadeHome, tmp_path: Path) -> None:
-    other = MadeHome(tmp_path / "bob")
+def test_another_home_is_added_and_listed_by_its_label(made: GeminiHome, tmp_path: Path) -> None:
+    other = GeminiHome(tmp_path / "bob")
     other.json("almanac", 7, 30, TALK)
     assert coverage(made.folder, "--home", f"laptop={other.folder}")["found"] == 3
     assert len(objects(retold(made.folder, "list", "--json"))) == 3
@@ -250,8 +250,8 @@ def test_another_home_is_added_and_listed_by_its_label(made: MadeHome, tmp_path:
     assert [source["home"] for source in only[0]["sources"]] == ["laptop"]
 
 
-def test_another_home_needs_no_label(made: MadeHome, tmp_path: Path) -> None:
-    other = MadeHome(tmp_path / "bob")
+def test_another_home_needs_no_label(made: GeminiHome, tmp_path: Path) -> None:
+    other = GeminiHome(tmp_path / "bob")
     other.json("almanac", 7, 30, TALK)
     assert coverage(made.folder, "--home", str(other.gemini))["found"] == 3
     assert len(objects(retold(made.folder, "list", "--json"))) == 3
@@ -259,8 +259,8 @@ def test_another_home_needs_no_label(made: MadeHome, tmp_path: Path) -> None:
     assert len(objects(retold(made.folder, "list", "--json"))) == 3, "but what was read is kept"
 
 
-def test_a_labelled_home_is_remembered(made: MadeHome, tmp_path: Path) -> None:
-    other = MadeHome(tmp_path / "bob")
+def test_a_labelled_home_is_remembered(made: GeminiHome, tmp_path: Path) -> None:
+    other = GeminiHome(tmp_path / "bob")
     other.json("almanac", 7, 30, TALK)
     config = made.folder / "retold" / "config.toml"
     config.parent.mkdir()
@@ -281,7 +281,7 @@ def test_a_labelled_home_is_remembered(made: MadeHome, tmp_path: Path) -> None:
     assert len(objects(retold(made.folder, "list", "--json"))) == 4
 
 
-def test_a_damaged_configuration_is_told_and_costs_nothing_that_is_kept(made: MadeHome) -> None:
+def test_a_damaged_configuration_is_told_and_costs_nothing_that_is_kept(made: GeminiHome) -> None:
     retold(made.folder, "sync")
     (made.folder / "retold" / "config.toml").write_text("[homes")
     refused = retold(made.folder, "sync")
@@ -291,7 +291,7 @@ def test_a_damaged_configuration_is_told_and_costs_nothing_that_is_kept(made: Ma
     assert (finished.stderr, len(objects(finished))) == ("", 2)
 
 
-def test_a_folder_that_cannot_be_written_is_told(made: MadeHome) -> None:
+def test_a_folder_that_cannot_be_written_is_told(made: GeminiHome) -> None:
     (made.folder / "retold").write_text("a file where the folder should be")
     for command in ("sync", "list"):
         finished = retold(made.folder, command)
@@ -304,9 +304,9 @@ def test_a_folder_that_cannot_be_written_is_told(made: MadeHome) -> None:
 
 @pytest.mark.parametrize("place", ["backup/../laptop", "link"])
 def test_a_home_is_the_same_however_it_was_named(
-    made: MadeHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+    made: GeminiHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
 ) -> None:
-    MadeHome(tmp_path / "laptop").lines("tides", 5, 1, [user("u1", 1, "Low?"), gemini("g1", 2, "At six.")])
+    GeminiHome(tmp_path / "laptop").lines("tides", 5, 1, [user("u1", 1, "Low?"), gemini("g1", 2, "At six.")])
     (tmp_path / "backup").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "laptop")
     monkeypatch.chdir(tmp_path)
@@ -320,7 +320,7 @@ def test_a_home_is_the_same_however_it_was_named(
 
 
 @pytest.mark.parametrize(("place", "told"), [("nowhere", "no such folder"), ("empty", "no agent's home")])
-def test_a_folder_that_is_no_home_is_told(made: MadeHome, tmp_path: Path, place: str, told: str) -> None:
+def test_a_folder_that_is_no_home_is_told(made: GeminiHome, tmp_path: Path, place: str, told: str) -> None:
     (tmp_path / "empty").mkdir()
     finished = retold(made.folder, "sync", "--home", f"x={tmp_path / place}")
     assert finished.stderr.startswith(f"retold: {tmp_path / place}: {told}\n")
@@ -328,7 +328,7 @@ def test_a_folder_that_is_no_home_is_told(made: MadeHome, tmp_path: Path, place:
     assert len(objects(retold(made.folder, "list", "--json"))) == 2
 
 
-def test_show_finds_a_session_by_the_start_of_its_id(made: MadeHome) -> None:
+def test_show_finds_a_session_by_the_start_of_its_id(made: GeminiHome) -> None:
     finished = retold(made.folder, "show", session_id(1)[:8])
     assert finished.returncode == 0
     assert "How high is the tide?" in finished.stdout
@@ -336,14 +336,14 @@ def test_show_finds_a_session_by_the_start_of_its_id(made: MadeHome) -> None:
     assert objects(by_key)[0]["native_id"] == session_id(1)
 
 
-def test_show_says_what_it_cannot_tell_apart(made: MadeHome) -> None:
+def test_show_says_what_it_cannot_tell_apart(made: GeminiHome) -> None:
     finished = retold(made.folder, "show", "0000")
     assert finished.returncode == 2
     assert finished.stderr.count("gemini:session-") == 2
     assert retold(made.folder, "show", "feed").returncode == 1
 
 
-def test_projects_are_found_by_a_part_of_their_name(made: MadeHome) -> None:
+def test_projects_are_found_by_a_part_of_their_name(made: GeminiHome) -> None:
     (place,) = objects(retold(made.folder, "projects", "alm", "--json"))
     assert {key: place[key] for key in ("root", "native_keys", "evidence", "sessions", "last_at")} == {
         "root": ROOT,
@@ -356,7 +356,7 @@ def test_projects_are_found_by_a_part_of_their_name(made: MadeHome) -> None:
     assert retold(made.folder, "projects", "zzz").returncode == 1
 
 
-def test_a_scan_finds_a_root_and_keeps_it(made: MadeHome) -> None:
+def test_a_scan_finds_a_root_and_keeps_it(made: GeminiHome) -> None:
     root = made.folder / "dev" / "tides"
     root.mkdir(parents=True)
     made.json("x", 4, 40, [user("u1", 40, "Hello.")], root=str(root))
@@ -378,14 +378,14 @@ def test_a_home_that_is_a_file_is_told(tmp_path: Path) -> None:
     assert retold(tmp_path, "list").returncode == 1
 
 
-def test_a_cyclic_link_is_not_followed(made: MadeHome) -> None:
+def test_a_cyclic_link_is_not_followed(made: GeminiHome) -> None:
     (made.gemini / "tmp" / "loop").symlink_to(made.gemini / "tmp")
     (made.gemini / "tmp" / "almanac" / "chats" / "loop").symlink_to(made.gemini)
     assert len(objects(retold(made.folder, "list", "--json"))) == 2
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_may_not_be_read_is_told(made: MadeHome) -> None:
+def test_a_folder_that_may_not_be_read_is_told(made: GeminiHome) -> None:
     chats = made.gemini / "tmp" / "charts" / "chats"
     chats.chmod(0)
     finished = retold(made.folder, "list", "--json")
@@ -394,14 +394,14 @@ def test_a_folder_that_may_not_be_read_is_told(made: MadeHome) -> None:
     assert len(objects(finished)) == 1
 
 
-def test_other_files_in_the_folders_are_counted(made: MadeHome) -> None:
+def test_other_files_in_the_folders_are_counted(made: GeminiHome) -> None:
     made.write("tmp/almanac/chats/notes.json", '{"a": 1}')
     told = {"found": 3, "read": 3, "unchanged": 0, "new_sessions": 2, "problems": 0}
     assert coverage(made.folder) == told
     assert len(objects(retold(made.folder, "list", "--json"))) == 2
 
 
-def test_nothing_but_sessions_is_opened(made: MadeHome) -> None:
+def test_nothing_but_sessions_is_opened(made: GeminiHome) -> None:
     secret = made.write("oauth_creds.json", '{"token": "x"}')
     os.mkfifo(made.gemini / "settings.json")  # opening it would wait for ever
     secret.chmod(0)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from made_talks import FORMS, turns
-from persons import Person
 from retold.cli.console import Console
 from retold.cli.syncing import Progress, run_sync
+from support.conversation_files import FORMS, turns
+from support.person import Person
 
 
 class Terminal(io.StringIO):

@@ -17,15 +17,15 @@ from pathlib import Path
 import apsw
 import pytest
 
-from demo_person import DemoPerson
-from made_home import MadeHome, call, gemini, user
-from made_talks import FORMS, turns
-from persons import Done, Person
 from retold.archive.guard import LONGEST_QUERY
 from retold.archive.views import LACKING, VIEWS
 from retold.cli.console import Console
 from retold.export.answer import table
 from retold.model.tables import TABLES
+from support.conversation_files import FORMS, turns
+from support.demo_person import DemoPerson
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import CommandResult, Person
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sql.md"
 QUERIES = re.findall(r"^```sql\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -40,7 +40,7 @@ BLIND = "instr(printf('%.*c', 7000000, 'a'), printf('%.*c', 3500000, 'a') || 'b'
 def ann(tmp_path_factory: pytest.TempPathFactory) -> Person:
     """Somebody with a conversation in each form, and one that wants to steer terminals."""
     person = Person(tmp_path_factory.mktemp("sql") / "ann")
-    home = MadeHome(person.folder)
+    home = GeminiHome(person.folder)
     for number, form in enumerate(FORMS.values()):
         form.write(person.folder, number, turns("heron", "otter"))
     edit = call("replace", {"file_path": "/home/ann/dev/tide/neap.py", "old_string": "a"}, 3)
@@ -142,7 +142,7 @@ def test_csv_is_what_spreadsheets_read_and_do_not_calculate(ann: Person) -> None
 
 @pytest.mark.parametrize(("form", "out"), [((), "title\n"), (("--csv",), "title\n"), (("--json",), "")])
 def test_no_rows_are_an_answer(ann: Person, form: tuple[str, ...], out: str) -> None:
-    assert ann.run("sql", *form, "SELECT title FROM sessions WHERE 0") == Done(0, out, "")
+    assert ann.run("sql", *form, "SELECT title FROM sessions WHERE 0") == CommandResult(0, out, "")
 
 
 @pytest.mark.parametrize("form", [(), ("--json",), ("--csv",)])
@@ -631,7 +631,7 @@ def test_an_archive_where_nobody_may_write_is_asked_as_well(tmp_path: Path, mode
         listed = person.spawn("list", code=POWERLESS)
     finally:
         person.archive.chmod(0o700)
-    assert asked == Done(0, "n\n4\n", "")
+    assert asked == CommandResult(0, "n\n4\n", "")
     assert (listed.code, listed.err, listed.out.count("\n")) == (0, "", 5)
     assert digests(person) == before
 

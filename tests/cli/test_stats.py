@@ -12,9 +12,9 @@ from unittest.mock import patch
 
 import pytest
 
-from made_home import MadeHome, call, gemini, user
-from persons import Json, Person
 from retold.archive.record import Record
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Json, Person
 
 BY = ("day", "week", "month", "model", "project", "agent", "session")
 PRICE = Decimal("0.000275")
@@ -42,12 +42,12 @@ class Ann(Person):
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> MadeHome:
-    return MadeHome(tmp_path / "ann")
+def home(tmp_path: Path) -> GeminiHome:
+    return GeminiHome(tmp_path / "ann")
 
 
 @pytest.fixture
-def ann(home: MadeHome) -> Iterator[Ann]:
+def ann(home: GeminiHome) -> Iterator[Ann]:
     yield Ann(home.folder)
     time.tzset()  # what a run in another zone has left behind
 
@@ -58,7 +58,7 @@ def answers(*times: str) -> list[Json]:
     return [{**user("u1", 1, "Hello"), "timestamp": times[0]}, *told]
 
 
-def put(home: MadeHome, ann: Ann, messages: Sequence[Json], zone: str = "UTC") -> None:
+def put(home: GeminiHome, ann: Ann, messages: Sequence[Json], zone: str = "UTC") -> None:
     home.lines("den", 1, 1, messages, kind="main")
     ann.zone = zone
     ann.sync()
@@ -77,7 +77,7 @@ needs_zones = pytest.mark.skipif(not hasattr(time, "tzset"), reason="this system
 
 
 @needs_zones
-def test_a_day_is_that_of_the_zone_unless_told_otherwise(home: MadeHome, ann: Ann) -> None:
+def test_a_day_is_that_of_the_zone_unless_told_otherwise(home: GeminiHome, ann: Ann) -> None:
     put(
         home,
         ann,
@@ -92,7 +92,7 @@ def test_a_day_is_that_of_the_zone_unless_told_otherwise(home: MadeHome, ann: An
 
 
 @needs_zones
-def test_the_days_on_which_clocks_change_have_23_and_25_hours(home: MadeHome, ann: Ann) -> None:
+def test_the_days_on_which_clocks_change_have_23_and_25_hours(home: GeminiHome, ann: Ann) -> None:
     short = ("2026-03-28T22:59:00Z", "2026-03-28T23:00:00Z", "2026-03-29T21:59:00Z", "2026-03-29T22:00:00Z")
     long = ("2026-10-24T21:59:00Z", "2026-10-24T22:00:00Z", "2026-10-25T22:59:00Z", "2026-10-25T23:00:00Z")
     put(home, ann, answers(*short, *long), "Europe/Berlin")
@@ -119,13 +119,13 @@ def test_the_days_on_which_clocks_change_have_23_and_25_hours(home: MadeHome, an
         ("Asia/Kolkata", "2026-03-01T18:30:00Z"),
     ],
 )
-def test_days_that_begin_at_a_quarter_past(home: MadeHome, ann: Ann, zone: str, first: str) -> None:
+def test_days_that_begin_at_a_quarter_past(home: GeminiHome, ann: Ann, zone: str, first: str) -> None:
     before = first.replace("15:00Z", "14:59Z").replace("30:00Z", "29:59Z")
     put(home, ann, answers(before, first), zone)
     assert ann.counted("day") == {"2026-03-01": 1, "2026-03-02": 1}
 
 
-def test_a_session_across_months_counts_in_both(home: MadeHome, ann: Ann) -> None:
+def test_a_session_across_months_counts_in_both(home: GeminiHome, ann: Ann) -> None:
     put(home, ann, answers("2026-01-31T23:50:00Z", "2026-02-01T00:10:00Z"))
     lines = ann.stats("--by", "month")
     assert [(line["of"], line["sessions"], line["requests"], line["cost_usd"]) for line in lines] == [
@@ -137,7 +137,7 @@ def test_a_session_across_months_counts_in_both(home: MadeHome, ann: Ann) -> Non
     assert ann.counted("session") == {next(iter(ann.rows())): 2}
 
 
-def test_weeks_are_those_of_the_calendar(home: MadeHome, ann: Ann) -> None:
+def test_weeks_are_those_of_the_calendar(home: GeminiHome, ann: Ann) -> None:
     put(
         home,
         ann,
@@ -148,7 +148,7 @@ def test_weeks_are_those_of_the_calendar(home: MadeHome, ann: Ann) -> None:
     assert ann.counted("week") == {"2024-W52": 1, "2025-W01": 2, "2025-W02": 1}
 
 
-def test_times_at_the_ends_of_the_calendar_stop_nothing(home: MadeHome, ann: Ann) -> None:
+def test_times_at_the_ends_of_the_calendar_stop_nothing(home: GeminiHome, ann: Ann) -> None:
     put(home, ann, answers("0001-01-01T00:00:00Z", "1969-12-31T23:00:00Z", "9999-12-31T23:59:59Z"))
     assert sum(ann.counted("day").values()) == 3
     assert ann.run("stats").code == 0
@@ -158,7 +158,7 @@ def test_times_at_the_ends_of_the_calendar_stop_nothing(home: MadeHome, ann: Ann
 # Totals ----------------------------------------------------------------------------------------------------------
 
 
-def several(home: MadeHome) -> None:
+def several(home: GeminiHome) -> None:
     """Make work of several models, projects and tools: rewound, with errors, guessed, and without a price."""
     shell = [{**call("run_shell_command", {"command": "ls"}, 2), "id": f"s{number}", "status": status}
              for number, status in enumerate(("error", "success", "success"))]  # fmt: skip
@@ -179,7 +179,7 @@ def several(home: MadeHome) -> None:
 
 
 @pytest.mark.parametrize("by", BY)
-def test_by_whatever_it_is_counted_the_sum_is_the_same(home: MadeHome, ann: Ann, by: str) -> None:
+def test_by_whatever_it_is_counted_the_sum_is_the_same(home: GeminiHome, ann: Ann, by: str) -> None:
     several(home)
     ann.sync()
     lines = ann.stats("--by", by)
@@ -197,7 +197,7 @@ def test_by_whatever_it_is_counted_the_sum_is_the_same(home: MadeHome, ann: Ann,
     assert {line["by"] for line in lines} == {by}
 
 
-def test_what_has_no_price_is_never_free(home: MadeHome, ann: Ann) -> None:
+def test_what_has_no_price_is_never_free(home: GeminiHome, ann: Ann) -> None:
     several(home)
     ann.sync()
     (house,) = (line for line in ann.stats("--by", "model") if line["of"] == "house-7b")
@@ -206,7 +206,7 @@ def test_what_has_no_price_is_never_free(home: MadeHome, ann: Ann) -> None:
     assert "no price for 1 request: house-7b (1)" in " ".join(shown.split())
 
 
-def test_tools_have_calls_and_no_tokens(home: MadeHome, ann: Ann) -> None:
+def test_tools_have_calls_and_no_tokens(home: GeminiHome, ann: Ann) -> None:
     several(home)
     ann.sync()
     lines = {line["of"]: line for line in ann.stats("--by", "tool")}
@@ -233,7 +233,7 @@ def test_tools_have_calls_and_no_tokens(home: MadeHome, ann: Ann) -> None:
     ],
 )
 def test_filters_mean_what_they_say(
-    home: MadeHome, ann: Ann, filters: tuple[str, ...], requests: int
+    home: GeminiHome, ann: Ann, filters: tuple[str, ...], requests: int
 ) -> None:
     several(home)
     home.mark("pond", "/home/ann/dev/pond")
@@ -245,14 +245,14 @@ def test_filters_mean_what_they_say(
         assert (done.code, done.err) == (1, "retold: nothing to count\n")
 
 
-def test_a_model_is_asked_for_and_not_the_sessions_that_used_it(home: MadeHome, ann: Ann) -> None:
+def test_a_model_is_asked_for_and_not_the_sessions_that_used_it(home: GeminiHome, ann: Ann) -> None:
     other = {**gemini("g2", 3, "B."), "model": "gemini-2.5-flash"}
     put(home, ann, [user("u1", 1, "One"), gemini("g1", 2, "A."), other])
     assert ann.counted("model", "--model", "flash") == {"gemini-2.5-flash": 1}
     assert [line["requests"] for line in ann.stats("--by", "day", "--model", "flash")] == [1]
 
 
-def test_subagents_count_with_the_conversation_that_called_them(home: MadeHome, ann: Ann) -> None:
+def test_subagents_count_with_the_conversation_that_called_them(home: GeminiHome, ann: Ann) -> None:
     put(home, ann, [user("u1", 1, "One"), gemini("g1", 2, "A.")])
     child = [
         {
@@ -275,7 +275,7 @@ def test_subagents_count_with_the_conversation_that_called_them(home: MadeHome, 
 
 
 @pytest.mark.parametrize("by", BY)
-def test_every_figure_is_explained_by_its_requests(home: MadeHome, ann: Ann, by: str) -> None:
+def test_every_figure_is_explained_by_its_requests(home: GeminiHome, ann: Ann, by: str) -> None:
     several(home)
     ann.sync()
     out = ann.run("stats", "--explain", "--by", by).out
@@ -286,7 +286,7 @@ def test_every_figure_is_explained_by_its_requests(home: MadeHome, ann: Ann, by:
     assert "100 input, 10 output, 5 reasoning: no price" in " ".join(out.split())
 
 
-def test_requests_for_programs(home: MadeHome, ann: Ann) -> None:
+def test_requests_for_programs(home: GeminiHome, ann: Ann) -> None:
     several(home)
     ann.sync()
     requests = ann.stats("--explain", "--by", "model")
@@ -298,7 +298,7 @@ def test_requests_for_programs(home: MadeHome, ann: Ann) -> None:
     assert requests[0]["at"] == "2026-03-01T09:02:00Z"
 
 
-def test_a_prompt_over_the_limit_says_which_price_it_has(home: MadeHome, ann: Ann) -> None:
+def test_a_prompt_over_the_limit_says_which_price_it_has(home: GeminiHome, ann: Ann) -> None:
     tokens = {"input": 300_000, "output": 10, "cached": 0, "thoughts": 0, "tool": 0, "total": 300_010}
     put(home, ann, [user("u1", 1, "One"), {**gemini("g1", 2, "A."), "tokens": tokens}])
     out = " ".join(ann.run("stats", "--explain").out.split())
@@ -318,7 +318,7 @@ def test_what_cannot_be_asked_is_told_in_a_line(ann: Ann, wrong: tuple[str, ...]
 # Forms -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_table_for_spreadsheets(home: MadeHome, ann: Ann) -> None:
+def test_a_table_for_spreadsheets(home: GeminiHome, ann: Ann) -> None:
     several(home)
     ann.sync()
     rows = list(csv.DictReader(io.StringIO(ann.run("stats", "--csv", "--by", "model").out)))
@@ -329,7 +329,7 @@ def test_a_table_for_spreadsheets(home: MadeHome, ann: Ann) -> None:
 
 
 @pytest.mark.parametrize("columns", ["120", "80", "40"])
-def test_the_overview_fits_and_says_what_it_rests_on(home: MadeHome, tmp_path: Path, columns: str) -> None:
+def test_the_overview_fits_and_says_what_it_rests_on(home: GeminiHome, tmp_path: Path, columns: str) -> None:
     several(home)
 
     class Narrow(Ann):
@@ -356,7 +356,7 @@ def test_without_anything_there_is_nothing_to_count(tmp_path: Path) -> None:
         assert done.err.splitlines()[-1] == "retold: nothing to count"
 
 
-def test_without_an_archive_requests_are_counted_and_nothing_is_kept(home: MadeHome, ann: Ann) -> None:
+def test_without_an_archive_requests_are_counted_and_nothing_is_kept(home: GeminiHome, ann: Ann) -> None:
     several(home)
     cold = {by: ann.run("stats", "--json", "--by", by) for by in (*BY, "tool")}
     explained = ann.run("stats", "--explain", "--by", "model")
@@ -378,7 +378,7 @@ def test_without_an_archive_requests_are_counted_and_nothing_is_kept(home: MadeH
     assert explained.out == ann.run("stats", "--explain", "--by", "model").out
 
 
-def test_an_archive_without_sums_gets_them_first(home: MadeHome, ann: Ann) -> None:
+def test_an_archive_without_sums_gets_them_first(home: GeminiHome, ann: Ann) -> None:
     several(home)
     ann.sync()
     with Record(str(ann.archive), can_write=True) as record:
@@ -389,7 +389,7 @@ def test_an_archive_without_sums_gets_them_first(home: MadeHome, ann: Ann) -> No
     assert sum(line["requests"] for line in done.objects) == 4
 
 
-def test_hostile_names_reach_neither_terminal_nor_spreadsheet(home: MadeHome, ann: Ann) -> None:
+def test_hostile_names_reach_neither_terminal_nor_spreadsheet(home: GeminiHome, ann: Ann) -> None:
     hostile = {
         **gemini("g1", 2, "A.", [{**call("=cmd()\x1b[31m", {}, 2)}]),
         "model": "=HYPERLINK(1)\x1b]0;x\x07",

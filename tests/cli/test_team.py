@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from made_talks import FORMS, turns
-from persons import Person
+from support.conversation_files import FORMS, turns
+from support.person import Person
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "team.md"
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -26,7 +26,7 @@ from retold.demo.script import parse_stories
 from retold.model.entries import Event, Message
 from retold.model.parts import Opaque, Text, Thinking, ToolCall
 from retold.model.session import Session
-from synced import Synced, synced
+from support.synced_archive import SyncedArchive, sync_archive
 
 NOW = datetime(2026, 11, 16, 2, 10, tzinfo=UTC)
 LISTED = ("main", "fork", "prompts-only")
@@ -38,13 +38,13 @@ class Demo(NamedTuple):
 
     made: Made
     sessions: list[Session]
-    archive: Synced
+    archive: SyncedArchive
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     made = make_home(tmp_path_factory.mktemp("made") / "demo", NOW)
-    archive = synced(made.variables["RETOLD_HOME"], made.variables)
+    archive = sync_archive(made.variables["RETOLD_HOME"], made.variables)
     return Demo(made, archive.sessions(), archive)
 
 

@@ -12,13 +12,21 @@ from atif import Trajectory
 from hypothesis import HealthCheck, given, settings
 from syrupy.assertion import SnapshotAssertion
 
-import casebook
-import tellings
-from made_dialogues import AT, TIMELINES, assistant, call, made, sample, usage, user
 from retold.export.telling import Choice, Telling
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
-from tellings import EVERYTHING, exported
+from support import cases, export_inputs
+from support.dialogue_sessions import (
+    AT,
+    TIMELINES,
+    assistant,
+    call,
+    export_session,
+    sample_session,
+    usage,
+    user,
+)
+from support.export_inputs import EVERYTHING, export_bytes
 
 Json = dict[str, Any]
 GONE = ("rewound", "superseded")
@@ -26,7 +34,7 @@ GONE = ("rewound", "superseded")
 
 def told(telling: Telling, choice: Choice = EVERYTHING) -> Json:
     """A trajectory, after the format's own library took it without a complaint and without a loss."""
-    (line,) = exported("atif", [telling], choice).splitlines()
+    (line,) = export_bytes("atif", [telling], choice).splitlines()
     trajectory = Trajectory.model_validate_json(line)
     found: Json = json.loads(line)
     assert trajectory.to_json_dict() == json.loads(line, parse_float=float)
@@ -93,7 +101,7 @@ def _words(content: str | list[Json]) -> str:
 
 
 def test_every_conversation_of_the_demo_is_valid(tmp_path: Path) -> None:
-    found = tellings.demo(tmp_path)
+    found = export_inputs.demo_sessions(tmp_path)
     assert sum(len(telling.subagents) for telling in found) == 4
     for telling in found:
         is_whole(telling)
@@ -101,27 +109,27 @@ def test_every_conversation_of_the_demo_is_valid(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 def test_every_conversation_of_the_true_home_is_valid(shared: Path, tmp_path: Path) -> None:
-    found = tellings.true_home(shared, tmp_path)
+    found = export_inputs.generated_sessions(shared, tmp_path)
     assert found
     for telling in found:
         is_whole(telling)
 
 
-@casebook.every_case
+@cases.every_case
 def test_every_case_is_valid(case: str, tmp_path: Path) -> None:
-    for telling in tellings.case(case, tmp_path):
+    for telling in export_inputs.case_sessions(case, tmp_path):
         is_whole(telling)
         told(telling, Choice())
 
 
 def test_the_sample_as_a_trajectory(snapshot: SnapshotAssertion) -> None:
-    found = told(Telling(sample()), Choice(thoughts=True))
+    found = told(Telling(sample_session()), Choice(thoughts=True))
     assert json.dumps(found, indent=1, ensure_ascii=False) == snapshot
 
 
 def test_several_are_a_document_per_line() -> None:
-    two = [made(user("One?"), key="gemini:one"), made(user("Two?"), key="gemini:two")]
-    lines = exported("atif", two).splitlines()
+    two = [export_session(user("One?"), key="gemini:one"), export_session(user("Two?"), key="gemini:two")]
+    lines = export_bytes("atif", two).splitlines()
     assert [Trajectory.model_validate_json(line).trajectory_id for line in lines] == [
         "gemini:one",
         "gemini:two",
@@ -130,7 +138,7 @@ def test_several_are_a_document_per_line() -> None:
 
 def test_who_says_what() -> None:
     steps = told(
-        made(
+        export_session(
             Message("s", "system", AT, "live", None, None, None, (Text("Be brief."),)),
             user("Why?"),
             Message("i", "user", AT, "live", None, None, None, (Context("ide", "open: a.py"),)),
@@ -162,18 +170,18 @@ def test_only_what_was_chosen_is_told() -> None:
         Text("Said."),
         call(result="secret result", arguments={"a": "secret"}),
     )
-    telling = made(
+    telling = export_session(
         user("Go."),
         Message("i", "user", AT, "live", None, None, None, (Context("ide", "secret file"),)),
         assistant(*parts, Opaque({"secret": 1})),
         Event("n", "notice", AT, "live", "secret notice"),
     )
-    names = exported("atif", [telling], Choice(tools="names"))
+    names = export_bytes("atif", [telling], Choice(tools="names"))
     assert b"secret" not in names
     assert b"read_file" in names
-    none = exported("atif", [telling], Choice(tools="none"))
+    none = export_bytes("atif", [telling], Choice(tools="none"))
     assert b"read_file" not in none
-    everything = exported("atif", [telling])
+    everything = export_bytes("atif", [telling])
     assert everything.count(b"secret") == 6
 
 
@@ -182,9 +190,9 @@ def test_a_step_of_the_agent_has_its_calls_results_and_tokens() -> None:
     failed = call(
         id="c2", name="shell", status="error", result=None, error="no such file", exit_code=1, at=later
     )
-    (step,) = told(made(assistant(Thinking("Hm", "see"), Text("So."), call(), failed, usage=usage("r"))))[
-        "steps"
-    ]
+    (step,) = told(
+        export_session(assistant(Thinking("Hm", "see"), Text("So."), call(), failed, usage=usage("r")))
+    )["steps"]
     assert step["reasoning_content"] == "Hm\nsee"
     assert [one["tool_call_id"] for one in step["tool_calls"]] == ["c1", "c2"]
     assert step["tool_calls"][0]["arguments"] == {"path": "a"}
@@ -207,12 +215,12 @@ def test_a_step_of_the_agent_has_its_calls_results_and_tokens() -> None:
 
 
 def test_a_call_that_never_came_back_has_no_result() -> None:
-    (step,) = told(made(assistant(call(status="unknown", result=None))))["steps"]
+    (step,) = told(export_session(assistant(call(status="unknown", result=None))))["steps"]
     assert "observation" not in step
 
 
 def test_calls_that_share_an_id_are_told_apart() -> None:
-    (step,) = told(made(assistant(call(result="one"), call(result="two"))))["steps"]
+    (step,) = told(export_session(assistant(call(result="one"), call(result="two"))))["steps"]
     results = {one["source_call_id"]: one["content"] for one in step["observation"]["results"]}
     assert results == {"c1": "one", "c1~2": "two"}
     assert [one["tool_call_id"] for one in step["tool_calls"]] == list(results)
@@ -220,7 +228,7 @@ def test_calls_that_share_an_id_are_told_apart() -> None:
 
 def test_what_was_taken_back_is_counted_and_not_a_step() -> None:
     found = told(
-        made(
+        export_session(
             user("Wrong.", fate="rewound"),
             assistant(Text("No."), fate="rewound", usage=usage("r1")),
             user("Older.", 2, fate="compacted"),
@@ -239,26 +247,28 @@ def test_what_was_taken_back_is_counted_and_not_a_step() -> None:
         "total_cost_usd": 0.25,
         "total_steps": 3,
     }
-    assert "notes" not in told(made(user("Right.")))
+    assert "notes" not in told(export_session(user("Right.")))
 
 
 def test_a_sum_that_no_step_has_is_told_of_the_whole() -> None:
-    metrics = told(made(assistant(Text("Yes."))))["final_metrics"]
-    assert metrics["total_prompt_tokens"] == sample().usage.input
+    metrics = told(export_session(assistant(Text("Yes."))))["final_metrics"]
+    assert metrics["total_prompt_tokens"] == sample_session().usage.input
 
 
 def test_what_was_copied_is_marked_and_has_no_tokens() -> None:
-    copied, own = told(made(user("Old.", own=False), assistant(Text("New."), usage=usage("r"))))["steps"]
+    copied, own = told(export_session(user("Old.", own=False), assistant(Text("New."), usage=usage("r"))))[
+        "steps"
+    ]
     assert copied["is_copied_context"]
     assert "is_copied_context" not in own
-    (step,) = told(made(assistant(own=False, usage=usage("r"))))["steps"]
+    (step,) = told(export_session(assistant(own=False, usage=usage("r"))))["steps"]
     assert "metrics" not in step
 
 
 def test_a_subagent_is_inside_and_referred_to() -> None:
-    child = made(user("Look."), key="gemini:one/child", kind="subagent").session
+    child = export_session(user("Look."), key="gemini:one/child", kind="subagent").session
     started = call(child=child.key, result=None)
-    parent = made(assistant(started, call(id="c2", child="gemini:one/unknown"))).session
+    parent = export_session(assistant(started, call(id="c2", child="gemini:one/unknown"))).session
     found = told(Telling(parent, {child.key: Telling(child)}))
     one, other = found["steps"][0]["observation"]["results"]
     assert one["subagent_trajectory_ref"] == [{"trajectory_id": "gemini:one/child"}]
@@ -275,7 +285,7 @@ def test_pictures_are_pictures_and_other_files_are_named() -> None:
         Attachment(),
     )
     message = Message("u", "user", AT, "live", "See.", None, None, (Text("See."), *files))
-    (step,) = told(made(message))["steps"]
+    (step,) = told(export_session(message))["steps"]
     assert step["message"] == [
         {"type": "text", "text": "See."},
         {"type": "image", "source": {"media_type": "image/png", "path": "data:image/png;base64,aGk="}},
@@ -291,7 +301,7 @@ def test_deep_arguments_are_valid(depth: int) -> None:
     deep: Any = "x"
     for level in range(depth):
         deep = {"a": deep} if level % 2 else [deep]
-    (step,) = told(made(assistant(call(arguments={"deep": deep}), Opaque(deep))))["steps"]
+    (step,) = told(export_session(assistant(call(arguments={"deep": deep}), Opaque(deep))))["steps"]
     arguments = step["tool_calls"][0]["arguments"]
     assert json.dumps(arguments).count("[") == depth // 2
     assert ("json" in arguments) == (depth > 60)
@@ -300,5 +310,5 @@ def test_deep_arguments_are_valid(depth: int) -> None:
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TIMELINES)
 def test_any_timeline_is_valid(timeline: list[Entry]) -> None:
-    told(made(*timeline))
-    told(made(*timeline), Choice())
+    told(export_session(*timeline))
+    told(export_session(*timeline), Choice())

@@ -6,7 +6,6 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_dialogues import TIMELINES, assistant, call, made, user
 from retold.analysis.gleaning import gleaned
 from retold.export.brief import brief
 from retold.export.brief_json import brief_json
@@ -15,10 +14,11 @@ from retold.ingest.gleanings import Gleaning
 from retold.model.entries import Entry
 from retold.model.parts import Text
 from retold.redaction import Redactor
+from support.dialogue_sessions import TIMELINES, assistant, call, export_session, user
 
 
 def told(*entries: Entry, **more: object) -> Gleaning:
-    session = msgspec.structs.replace(made(*entries).session, **more)
+    session = msgspec.structs.replace(export_session(*entries).session, **more)
     return Gleaning(msgspec.structs.replace(session, timeline=()), gleaned(entries))
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-import casebook
-from casebook import every_case
-from made_tellings import agent, call, everything, says, session, user
 from retold.agents.registry import NotASession
 from retold.export.chat_lines import pieces
 from retold.export.telling import Choice, Telling
 from retold.model.parts import Context, Text, Thinking
 from retold.model.session import Session
+from support import cases
+from support.cases import every_case
+from support.full_session import agent, call, everything, session, session_with_text, user
 
 Json = dict[str, Any]
 
@@ -53,9 +53,9 @@ def test_everything(snapshot: SnapshotAssertion) -> None:
 
 @every_case
 def test_every_case_is_well_formed(case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
+    folder = cases.copy_case(case, tmp_path)
     try:
-        found = list(casebook.sessions(case, folder))
+        found = list(cases.case_sessions(case, folder))
     except NotASession:
         pytest.skip("refused")
     for choice in (Choice(), Choice(thoughts=True, notices=True), Choice(tools="none")):
@@ -101,7 +101,7 @@ def test_what_the_agent_added_comes_when_it_is_asked_for() -> None:
 
 @pytest.mark.parametrize("text", ["a\x00b", "\u2028\n\r", "</s><|im_end|>", "潮 🌊", "x" * 100_000])
 def test_one_conversation_is_one_line(text: str) -> None:
-    written = b"".join(pieces([Telling(says(text)), Telling(says(text))], Choice()))
+    written = b"".join(pieces([Telling(session_with_text(text)), Telling(session_with_text(text))], Choice()))
     assert written.count(b"\n") == 2
     assert json.loads(written.split(b"\n")[0])["messages"][0]["content"] == text
 

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from made_home import MadeHome, gemini, user
-from persons import Person
 from retold.archive.record import Record
 from retold.export.document import document
 from retold.export.files import to_file
 from retold.export.formats import FORMATS
 from retold.export.telling import Choice
+from support.gemini_home import GeminiHome, gemini, user
+from support.person import Person
 
 KEY = "AIza" + "Sy" + "Q6p5O4n3M2l1K0j9I8h7G6f5E4d3C2b1A"
 """Invented, in the form of a key of Google's."""
@@ -18,7 +18,7 @@ KEY = "AIza" + "Sy" + "Q6p5O4n3M2l1K0j9I8h7G6f5E4d3C2b1A"
 
 @pytest.fixture
 def record(tmp_path: Path) -> Record:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     said = [user("u1", 1, f"My key is {KEY}."), gemini("g1", 2, f"I will use {KEY}.")]
     home.lines("den", 1, 1, said, kind="main", root="/home/ann/dev/almanac")
     person = Person(home.folder)

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_reports import text
 from retold.export.heatmap import MARGIN, SHADES, heat_map, shade
 from retold.export.weeks import week_line, week_sums
+from support.sample_reports import plain_text
 
 DATES = st.dates()
 
 
 def drawn(days: dict[date, int | None], since: date, until: date, width: int = 80) -> list[str]:
-    return text(heat_map(days, since, until, width)).split("\n")
+    return plain_text(heat_map(days, since, until, width)).split("\n")
 
 
 def test_weeks_stand_in_columns_and_a_week_begins_on_monday() -> None:
@@ -92,7 +92,7 @@ def test_names_of_months_never_touch() -> None:
 @pytest.mark.parametrize("day", [date.min, date.max])
 def test_the_ends_of_time_are_days_like_others(day: date) -> None:
     assert any("██" in line for line in drawn({day: 3}, day, day))
-    assert "█" in text(week_line({day: 3}, day, day, 80, str))
+    assert "█" in plain_text(week_line({day: 3}, day, day, 80, str))
 
 
 @given(
@@ -107,7 +107,7 @@ def test_no_line_of_a_calendar_is_too_wide(
     since, until = sorted((one, other))
     for line in (
         *drawn(days, since, until, width),
-        *text(week_line(days, since, until, width, str)).split("\n"),
+        *plain_text(week_line(days, since, until, width, str)).split("\n"),
     ):
         assert len(line) <= width
 
@@ -136,5 +136,5 @@ def test_a_week_is_summed_from_monday_to_sunday_and_without_prices_unknown() -> 
     }
     last = (date(2026, 1, 25).toordinal() - 1) // 7
     assert week_sums(days, last, 5) == [1, 5, 0, None, 4]
-    line = text(week_line(days, date(2025, 12, 22), date(2026, 1, 25), 80, str))
+    line = plain_text(week_line(days, date(2025, 12, 22), date(2026, 1, 25), 80, str))
     assert line == "weeks ▂█▁?▇   the last 4 · the most 5"

@@ -13,8 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markupsafe import escape
 
-from hostile_texts import SHORT, TEXTS
-from made_pages import answered, asked, call, filled, telling
 from retold.agents.registry import NotASession, read
 from retold.export.html import index_pieces, pieces
 from retold.export.html.clip import left_out_of
@@ -23,6 +21,8 @@ from retold.export.html.signs import visible
 from retold.export.telling import Choice, Telling
 from retold.model.entries import Message
 from retold.model.parts import Opaque
+from support.hostile_texts import SHORT, TEXTS
+from support.html_sessions import assistant_message, call, export_session, session_with_text, user_message
 
 ALL = Choice(thoughts=True, tokens=True, notices=True)
 VOID = {"br", "hr", "img", "meta"}
@@ -94,7 +94,10 @@ def harmless(text: str) -> str:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_hostile_text_changes_nothing_outside_its_box(text: str) -> None:
-    hostile, quiet = Skeleton(page(filled(text))), Skeleton(page(filled(harmless(text))))
+    hostile, quiet = (
+        Skeleton(page(session_with_text(text))),
+        Skeleton(page(session_with_text(harmless(text)))),
+    )
     assert hostile.wrong == []
     assert hostile.outside == quiet.outside
 
@@ -106,22 +109,22 @@ def test_a_hostile_text_changes_nothing_outside_its_box(text: str) -> None:
     ).map("".join)
 )
 def test_nor_does_any_other(text: str) -> None:
-    shown = Skeleton(page(filled(text)))
+    shown = Skeleton(page(session_with_text(text)))
     assert shown.wrong == []
-    assert shown.outside == Skeleton(page(filled(harmless(text)))).outside
+    assert shown.outside == Skeleton(page(session_with_text(harmless(text)))).outside
 
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_nor_in_an_index(text: str) -> None:
     def index(told: str) -> Skeleton:
-        return Skeleton(b"".join(index_pieces([(told, filled(told).session)], Choice())).decode())
+        return Skeleton(b"".join(index_pieces([(told, session_with_text(told).session)], Choice())).decode())
 
     assert index(text).wrong == []
     assert index(text).outside == index(harmless(text)).outside
 
 
 def test_every_page_forbids_what_it_has_no_use_for() -> None:
-    text = page(filled("x"))
+    text = page(session_with_text("x"))
     (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">', text)
     rules = policy.replace("&#39;", "'").split("; ")
     assert rules[0] == "default-src 'none'"
@@ -133,7 +136,7 @@ def test_every_page_forbids_what_it_has_no_use_for() -> None:
 
 def test_a_style_sheet_cannot_end_itself(tmp_path: Path) -> None:
     (tmp_path / "style.css").write_text("p::after { content: '</style><script>' }")
-    assert Skeleton(page(telling(asked("x")), Choice(templates=tmp_path))).wrong == []
+    assert Skeleton(page(export_session(user_message("x")), Choice(templates=tmp_path))).wrong == []
 
 
 def test_what_hides_is_shown() -> None:
@@ -148,17 +151,17 @@ def test_what_hides_is_shown() -> None:
 
 
 def test_what_hides_is_shown_wherever_it_stands() -> None:
-    text = page(filled("a\u202eb"))
+    text = page(session_with_text("a\u202eb"))
     assert "\u202e" not in text
     assert text.count("⟨U+202E⟩") > 40
 
 
 def test_a_page_can_be_written_whatever_the_text() -> None:
-    assert "\ufffd" in page(filled("\ud800 \udfff"))
+    assert "\ufffd" in page(session_with_text("\ud800 \udfff"))
     deep: Any = "x"
     for _ in range(900):
         deep = [deep]
-    assert "x" in page(telling(answered(Opaque(deep), call("deep", arguments={"a": deep}))))
+    assert "x" in page(export_session(assistant_message(Opaque(deep), call("deep", arguments={"a": deep}))))
 
 
 @pytest.mark.shared

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from hostile_texts import TEXTS
 from retold.export.inline import as_code, as_prose
+from support.hostile_texts import TEXTS
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from syrupy.assertion import SnapshotAssertion
 
-from made_tellings import agent, call, everything, says, session, user
 from retold.agents.registry import read
 from retold.export.formats import FORMATS
 from retold.export.markdown import pieces
 from retold.export.telling import Choice, Telling
 from retold.model.parts import Attachment, Context, Text, Thinking
 from retold.model.project import Project
+from support.full_session import agent, call, everything, session, session_with_text, user
 
 ALL = Choice(thoughts=True, tokens=True, notices=True, is_redacted=False)
 HOSTILE = {
@@ -73,8 +73,8 @@ def test_without_tools_there_is_no_call_and_no_subagent() -> None:
 @pytest.mark.parametrize("choice", [Choice(), ALL, Choice(tools="names", thoughts=True)])
 @pytest.mark.parametrize("name", LOUD)
 def test_what_was_said_changes_nothing_around_it(name: str, choice: Choice) -> None:
-    tame = says("tame")
-    hostile = says(HOSTILE[name])
+    tame = session_with_text("tame")
+    hostile = session_with_text(HOSTILE[name])
     for told, expected in ((hostile, tame), (session(user(1, HOSTILE[name])), session(user(1, "tame")))):
         found = _frame(page(Telling(told), choice))
         assert found == _frame(page(Telling(expected), choice))
@@ -138,7 +138,7 @@ def _named(text: str) -> Telling:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_every_word_is_read_back(name: str, tmp_path: Path) -> None:
-    told = says(HOSTILE[name])
+    told = session_with_text(HOSTILE[name])
     (tmp_path / "page.md").write_text(page(Telling(told), ALL), encoding="utf-8", newline="")
     (found,) = read(tmp_path / "page.md")
     (asked, answered), (user_said, agent_said) = told.timeline, found.timeline

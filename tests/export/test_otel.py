@@ -12,24 +12,33 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from syrupy.assertion import SnapshotAssertion
 
-import casebook
-import tellings
-from made_dialogues import AT, TIMELINES, TIMES, assistant, call, made, sample, usage, user
-from otlp import facts, from_json, from_proto, spans, tree
 from retold.export.formats import FORMATS
 from retold.export.telling import Choice, Telling
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
-from tellings import EVERYTHING, exported
+from support import cases, export_inputs
+from support.dialogue_sessions import (
+    AT,
+    TIMELINES,
+    TIMES,
+    assistant,
+    call,
+    export_session,
+    sample_session,
+    usage,
+    user,
+)
+from support.export_inputs import EVERYTHING, export_bytes
+from support.otlp import decode_json, decode_proto, span_attributes, span_tree, spans
 
 OPERATIONS = {"invoke_agent", "turn", "chat", "execute_tool"}
 
 
 def told(telling: Telling, choice: Choice = EVERYTHING) -> list[Any]:
     """The spans of a telling, after both encodings were found to say the same, and the tree to be one."""
-    proto = from_proto(exported("otel-proto", [telling], choice))
-    (line,) = exported("otel", [telling], choice).splitlines()
-    text = from_json(line)
+    proto = decode_proto(export_bytes("otel-proto", [telling], choice))
+    (line,) = export_bytes("otel", [telling], choice).splitlines()
+    text = decode_json(line)
     assert spans(text) == spans(proto)
     for one, other in zip(text.resource_spans, proto.resource_spans, strict=False):
         assert (one.resource, one.schema_url) == (other.resource, other.schema_url)
@@ -48,15 +57,18 @@ def check(telling: Telling, found: list[Any]) -> None:
     for span in found:
         assert (len(span.trace_id), len(span.span_id)) == (16, 8)
         assert span.start_time_unix_nano <= span.end_time_unix_nano < 2**63
-        assert facts(span)["gen_ai.conversation.id"] == telling.session.key
-        assert facts(span)["gen_ai.operation.name"] in OPERATIONS
-        assert facts(span)["gen_ai.agent.name"]
-        assert bool(span.status.code) == ("error.type" in facts(span))
+        assert span_attributes(span)["gen_ai.conversation.id"] == telling.session.key
+        assert span_attributes(span)["gen_ai.operation.name"] in OPERATIONS
+        assert span_attributes(span)["gen_ai.agent.name"]
+        assert bool(span.status.code) == ("error.type" in span_attributes(span))
         if span.parent_span_id:
             above = by_id[span.parent_span_id]
             assert above.start_time_unix_nano <= span.start_time_unix_nano
             assert span.end_time_unix_nano <= above.end_time_unix_nano
-            assert ABOVE[facts(span)["gen_ai.operation.name"]] == facts(above)["gen_ai.operation.name"]
+            assert (
+                ABOVE[span_attributes(span)["gen_ai.operation.name"]]
+                == span_attributes(above)["gen_ai.operation.name"]
+            )
         for event in span.events:
             assert span.start_time_unix_nano <= event.time_unix_nano <= span.end_time_unix_nano
 
@@ -70,7 +82,7 @@ def billed(telling: Telling) -> int:
 
 
 def sent(found: list[Any]) -> int:
-    return sum(facts(span).get("gen_ai.usage.input_tokens", 0) for span in found)
+    return sum(span_attributes(span).get("gen_ai.usage.input_tokens", 0) for span in found)
 
 
 def called(telling: Telling) -> int:
@@ -92,7 +104,7 @@ def is_whole(telling: Telling) -> None:
 
 
 def test_every_conversation_of_the_demo_is_a_tree(tmp_path: Path) -> None:
-    found = tellings.demo(tmp_path)
+    found = export_inputs.demo_sessions(tmp_path)
     assert sum(len(telling.subagents) for telling in found) == 4
     for telling in found:
         is_whole(telling)
@@ -100,43 +112,49 @@ def test_every_conversation_of_the_demo_is_a_tree(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 def test_every_conversation_of_the_true_home_is_a_tree(shared: Path, tmp_path: Path) -> None:
-    found = tellings.true_home(shared, tmp_path)
+    found = export_inputs.generated_sessions(shared, tmp_path)
     assert found
     for telling in found:
         is_whole(telling)
 
 
-@casebook.every_case
+@cases.every_case
 def test_every_case_is_a_tree(case: str, tmp_path: Path) -> None:
-    for telling in tellings.case(case, tmp_path):
+    for telling in export_inputs.case_sessions(case, tmp_path):
         is_whole(telling)
 
 
 def test_the_sample_as_spans(snapshot: SnapshotAssertion) -> None:
-    content = exported("otel", [Telling(sample())], Choice(thoughts=True))
+    content = export_bytes("otel", [Telling(sample_session())], Choice(thoughts=True))
     about = json.loads(content)
-    assert tree(from_json(content)) == snapshot(name="tree")
+    assert span_tree(decode_json(content)) == snapshot(name="tree")
     assert json.dumps(about, indent=1, ensure_ascii=False) == snapshot(name="json")
 
 
 def test_a_subagent_stands_below_the_call_that_started_it(
     tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
-    (telling,) = [one for one in tellings.demo(tmp_path) if one.subagents and one.session.agent == "gemini"]
-    content = exported("otel-proto", [telling], Choice())
-    assert tree(from_proto(content)) == snapshot
+    (telling,) = [
+        one
+        for one in export_inputs.demo_sessions(tmp_path)
+        if one.subagents and one.session.agent == "gemini"
+    ]
+    content = export_bytes("otel-proto", [telling], Choice())
+    assert span_tree(decode_proto(content)) == snapshot
 
 
 def test_several_conversations_in_one_file_are_one_request_each_or_one_in_all() -> None:
-    two = [made(user("One?"), key="gemini:one"), made(user("Two?"), key="gemini:two")]
-    lines = exported("otel", two).splitlines()
-    assert [len(spans(from_json(line))) for line in lines] == [2, 2]
-    assert len(from_proto(exported("otel-proto", two)).resource_spans) == 2
+    two = [export_session(user("One?"), key="gemini:one"), export_session(user("Two?"), key="gemini:two")]
+    lines = export_bytes("otel", two).splitlines()
+    assert [len(spans(decode_json(line))) for line in lines] == [2, 2]
+    assert len(decode_proto(export_bytes("otel-proto", two)).resource_spans) == 2
 
 
 def test_a_long_conversation_is_written_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("retold.export.otel_proto.BATCH", 100)
-    request = from_proto(exported("otel-proto", [made(user("One?"), assistant(Text("Yes.")))]))
+    request = decode_proto(
+        export_bytes("otel-proto", [export_session(user("One?"), assistant(Text("Yes.")))])
+    )
     assert len(request.resource_spans) == len(spans(request)) == 3
     assert len({str(about.resource) for about in request.resource_spans}) == 1
 
@@ -146,20 +164,22 @@ def test_a_conversation_is_written_before_the_next_is_read(form: str) -> None:
     many = [assistant(call(id=str(place), result="x" * 1000), id=str(place)) for place in range(100)]
 
     def conversations() -> Iterator[Telling]:
-        yield made(*many)
+        yield export_session(*many)
         raise AssertionError("the next one was asked for")
 
     first: list[bytes] = []
     with pytest.raises(AssertionError, match="the next one"):
         deque(map(first.append, FORMATS[form].pieces()(conversations(), Choice())))
-    assert b"".join(first) == exported(form, [made(*many)], Choice())
+    assert b"".join(first) == export_bytes(form, [export_session(*many)], Choice())
     assert form == "otel-proto" or max(map(len, first)) < 10_000 < sum(map(len, first))
 
 
 def test_the_same_conversation_has_the_same_ids_when_it_has_grown() -> None:
-    before = told(made(user("One?"), assistant(call(), Text("Yes."))))
+    before = told(export_session(user("One?"), assistant(call(), Text("Yes."))))
     after = told(
-        made(user("One?"), assistant(call(), Text("Yes.")), user("Two?", 5), assistant(id="b", minute=6))
+        export_session(
+            user("One?"), assistant(call(), Text("Yes.")), user("Two?", 5), assistant(id="b", minute=6)
+        )
     )
     assert {span.span_id for span in before} < {span.span_id for span in after}
     assert {span.trace_id for span in before} == {span.trace_id for span in after}
@@ -167,21 +187,23 @@ def test_the_same_conversation_has_the_same_ids_when_it_has_grown() -> None:
 
 def test_records_that_share_an_id_have_spans_of_their_own() -> None:
     found = told(
-        made(user("Go.", id=None), assistant(call(), call()), user("Go.", 3, id=None), assistant(call()))
+        export_session(
+            user("Go.", id=None), assistant(call(), call()), user("Go.", 3, id=None), assistant(call())
+        )
     )
     assert len(found) == 1 + 2 + 2 + 3
 
 
 def test_what_a_request_tells() -> None:
     found = told(
-        made(
+        export_session(
             user("Why?"),
             assistant(Thinking("Hm", "let me see"), call(), usage=usage("r1"), response="resp-1"),
             assistant(Text("So."), minute=2, id="b", usage=usage("r2")),
             models=("gemini-2.5-pro",),
         )
     )
-    first, second = [facts(span) for span in found if span.name == "chat gemini-2.5-pro"]
+    first, second = [span_attributes(span) for span in found if span.name == "chat gemini-2.5-pro"]
     assert first["gen_ai.provider.name"] == "gcp.gen_ai"
     assert first["gen_ai.request.model"] == first["gen_ai.response.model"] == "gemini-2.5-pro"
     assert first["gen_ai.response.id"] == "resp-1"
@@ -219,21 +241,21 @@ def test_a_request_in_several_pieces_is_one_span_and_counts_once() -> None:
         assistant(call(id=f"c{place}"), id=f"a{place}", response="r", usage=usage("r")) for place in range(3)
     ]
     result = Message("u", "user", AT, "live", None, None, None, (Context("tool_result", None, "c0"),))
-    found = told(made(user("Go."), pieces[0], result, *pieces[1:]))
+    found = told(export_session(user("Go."), pieces[0], result, *pieces[1:]))
     assert [span.name for span in found].count("chat gemini-2.5-pro") == 1
     assert sent(found) == 100
 
 
 def test_a_request_that_several_answers_name_counts_once() -> None:
     twice = [assistant(Text("Yes."), id=name, response=name, usage=usage("r")) for name in ("a", "b")]
-    found = told(made(user("Go."), *twice))
+    found = told(export_session(user("Go."), *twice))
     assert [span.name for span in found].count("chat gemini-2.5-pro") == 2
     assert sent(found) == 100
 
 
 def test_what_was_taken_back_is_told_as_such_and_not_put_to_the_model_again() -> None:
     found = told(
-        made(
+        export_session(
             Event("n", "notice", AT, "live", "psst"),
             user("Wrong.", fate="rewound"),
             assistant(call(), fate="rewound", usage=usage("r1")),
@@ -241,10 +263,12 @@ def test_what_was_taken_back_is_told_as_such_and_not_put_to_the_model_again() ->
             assistant(Text("Yes."), minute=6, id="b", usage=usage("r2")),
         )
     )
-    rewound = [span.name for span in found if facts(span).get("retold.fate") == "rewound"]
+    rewound = [span.name for span in found if span_attributes(span).get("retold.fate") == "rewound"]
     assert sorted(rewound) == ["chat gemini-2.5-pro", "execute_tool read_file", "turn"]
     (last,) = [
-        facts(span) for span in found if span.name.startswith("chat") and "retold.fate" not in facts(span)
+        span_attributes(span)
+        for span in found
+        if span.name.startswith("chat") and "retold.fate" not in span_attributes(span)
     ]
     assert [one["parts"][0]["content"] for one in json.loads(last["gen_ai.input.messages"])] == ["Right."]
     assert sent(found) == 200
@@ -252,7 +276,9 @@ def test_what_was_taken_back_is_told_as_such_and_not_put_to_the_model_again() ->
 
 def test_what_was_copied_from_another_session_is_not_told_again() -> None:
     found = told(
-        made(user("Old.", own=False), assistant(call(), own=False, usage=usage("r")), user("New.", 4))
+        export_session(
+            user("Old.", own=False), assistant(call(), own=False, usage=usage("r")), user("New.", 4)
+        )
     )
     assert [span.name for span in found] == ["turn", "invoke_agent gemini"]
 
@@ -268,20 +294,22 @@ def test_what_was_copied_from_another_session_is_not_told_again() -> None:
     ],
 )
 def test_what_became_of_a_call(more: dict[str, Any], status: str, kind: str | None) -> None:
-    (span,) = [one for one in told(made(assistant(call(**more)))) if one.name == "execute_tool read_file"]
+    (span,) = [
+        one for one in told(export_session(assistant(call(**more)))) if one.name == "execute_tool read_file"
+    ]
     assert (span.status.message, span.status.code) == (status, 2 if kind else 0)
-    assert facts(span).get("error.type") == kind
-    assert facts(span).get("process.exit.code") == more.get("exit_code")
+    assert span_attributes(span).get("error.type") == kind
+    assert span_attributes(span).get("process.exit.code") == more.get("exit_code")
 
 
 def test_what_happened_is_an_event_of_its_turn() -> None:
     happened = Event("e", "compaction", AT + timedelta(minutes=1), "live", "")
     quiet = Event("n", "notice", AT, "live", "psst", Opaque({"odd": 1}))
     empty = Event("i", "info", AT, "live", "")
-    everything = told(made(quiet, user("Go."), happened, empty))[0]
+    everything = told(export_session(quiet, user("Go."), happened, empty))[0]
     assert [event.name for event in everything.events] == ["retold.notice", "retold.compaction"]
-    assert facts(everything.events[0]) == {"retold.text": "psst", "retold.opaque": '{"odd":1}'}
-    usual = told(made(quiet, user("Go."), happened, empty), Choice())[0]
+    assert span_attributes(everything.events[0]) == {"retold.text": "psst", "retold.opaque": '{"odd":1}'}
+    usual = told(export_session(quiet, user("Go."), happened, empty), Choice())[0]
     assert [event.name for event in usual.events] == ["retold.compaction"]
     assert usual.span_id == everything.span_id
 
@@ -292,19 +320,19 @@ def test_only_what_was_chosen_is_told() -> None:
         Text("Said."),
         call(result="secret result", arguments={"a": "secret"}),
     )
-    telling = made(user("Go."), assistant(*parts))
-    names = exported("otel", [telling], Choice(tools="names"))
+    telling = export_session(user("Go."), assistant(*parts))
+    names = export_bytes("otel", [telling], Choice(tools="names"))
     assert b"secret" not in names
     assert b"execute_tool read_file" in names
-    none = exported("otel", [telling], Choice(tools="none"))
+    none = export_bytes("otel", [telling], Choice(tools="none"))
     assert b"read_file" not in none
     assert b"Said." in none
 
 
 def test_a_document_says_whether_secrets_were_taken_out() -> None:
     for is_redacted in (True, False):
-        content = exported("otel-proto", [made()], Choice(is_redacted=is_redacted))
-        (about,) = from_proto(content).resource_spans
+        content = export_bytes("otel-proto", [export_session()], Choice(is_redacted=is_redacted))
+        (about,) = decode_proto(content).resource_spans
         (said,) = [
             pair.value.bool_value for pair in about.resource.attributes if pair.key == "retold.redacted"
         ]
@@ -317,8 +345,8 @@ def test_attachments_and_what_nobody_understands_are_parts() -> None:
     message = Message(
         "u", "user", AT, "live", "See.", None, None, (Text("See."), image, file, Opaque({"x": [1]}))
     )
-    (turn, _root) = told(made(message))
-    (given,) = json.loads(facts(turn)["gen_ai.input.messages"])
+    (turn, _root) = told(export_session(message))
+    (given,) = json.loads(span_attributes(turn)["gen_ai.input.messages"])
     assert given["parts"][1:] == [
         {"type": "blob", "mime_type": "image/png", "modality": "image", "content": "aGk="},
         {"type": "uri", "mime_type": None, "modality": "document", "uri": "notes.txt"},
@@ -344,12 +372,14 @@ def test_attachments_and_what_nobody_understands_are_parts() -> None:
 def test_whatever_the_times_are_children_lie_in_their_parents(
     timeline: tuple[Entry, ...], started_at: datetime | None, ended_at: datetime | None
 ) -> None:
-    told(made(*timeline, started_at=started_at, ended_at=ended_at))
+    told(export_session(*timeline, started_at=started_at, ended_at=ended_at))
 
 
 def test_a_request_lasts_from_what_it_was_asked_with_to_its_answer() -> None:
     later = AT + timedelta(minutes=3)
-    found = told(made(user("Go."), assistant(call(at=later)), assistant(Text("Yes."), minute=4, id="b")))
+    found = told(
+        export_session(user("Go."), assistant(call(at=later)), assistant(Text("Yes."), minute=4, id="b"))
+    )
     lasted = {
         (span.name, (span.start_time_unix_nano - found[-1].start_time_unix_nano) // 60_000_000_000): (
             span.end_time_unix_nano - span.start_time_unix_nano
@@ -368,8 +398,10 @@ def test_a_request_lasts_from_what_it_was_asked_with_to_its_answer() -> None:
 
 @pytest.mark.parametrize("given", [0, 2**63 - 1, 2**63, 10**30, -1, -(2**63) - 1])
 def test_figures_of_any_size_are_told(given: int) -> None:
-    found = told(made(assistant(usage=usage("r", given=given))))
-    assert {str(facts(span).get("gen_ai.usage.input_tokens", given)) for span in found} == {str(given)}
+    found = told(export_session(assistant(usage=usage("r", given=given))))
+    assert {str(span_attributes(span).get("gen_ai.usage.input_tokens", given)) for span in found} == {
+        str(given)
+    }
 
 
 @pytest.mark.parametrize(
@@ -386,27 +418,29 @@ def test_figures_of_any_size_are_told(given: int) -> None:
     ],
 )
 def test_who_makes_a_model(model: str | None, maker: str) -> None:
-    found = told(made(assistant(model=model)))
-    assert facts(found[0])["gen_ai.provider.name"] == maker
+    found = told(export_session(assistant(model=model)))
+    assert span_attributes(found[0])["gen_ai.provider.name"] == maker
     assert found[0].name == (f"chat {model}" if model else "chat")
 
 
 def test_a_sum_that_no_request_has_is_told_of_the_whole() -> None:
-    root = told(made(assistant(Text("Yes."))))[-1]
-    assert facts(root)["gen_ai.usage.input_tokens"] == sample().usage.input
+    root = told(export_session(assistant(Text("Yes."))))[-1]
+    assert span_attributes(root)["gen_ai.usage.input_tokens"] == sample_session().usage.input
 
 
 def test_a_subagent_that_two_calls_name_is_told_once() -> None:
-    child = made(user("Look."), key="gemini:one/child", kind="subagent").session
-    parent = made(assistant(call(child=child.key), call(id="c2", child=child.key))).session
+    child = export_session(user("Look."), key="gemini:one/child", kind="subagent").session
+    parent = export_session(assistant(call(child=child.key), call(id="c2", child=child.key))).session
     found = told(Telling(parent, {child.key: Telling(child)}))
     assert sum(span.name == "invoke_agent gemini" for span in found) == 2
 
 
 def test_what_it_cost_is_told_of_the_whole() -> None:
-    root = told(made(user("Go."), cost_usd=Decimal("0.0123"), extra={"version": ["1.0", "1.1"]}))[-1]
-    assert facts(root)["retold.cost_usd"] == "0.0123"
-    assert facts(root)["gen_ai.agent.version"] == "1.1"
+    root = told(export_session(user("Go."), cost_usd=Decimal("0.0123"), extra={"version": ["1.0", "1.1"]}))[
+        -1
+    ]
+    assert span_attributes(root)["retold.cost_usd"] == "0.0123"
+    assert span_attributes(root)["gen_ai.agent.version"] == "1.1"
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -414,8 +448,8 @@ def test_what_it_cost_is_told_of_the_whole() -> None:
 def test_any_timeline_is_a_tree(
     timeline: list[Entry], started_at: datetime | None, ended_at: datetime | None
 ) -> None:
-    told(made(*timeline, started_at=started_at, ended_at=ended_at))
-    told(made(*timeline, started_at=started_at, ended_at=ended_at), Choice())
+    told(export_session(*timeline, started_at=started_at, ended_at=ended_at))
+    told(export_session(*timeline, started_at=started_at, ended_at=ended_at), Choice())
 
 
 @pytest.fixture
@@ -431,5 +465,5 @@ def deep() -> Callable[[int], Any]:
 
 @pytest.mark.parametrize("depth", [100, 900])
 def test_deep_arguments_are_told(deep: Callable[[int], Any], depth: int) -> None:
-    found = told(made(assistant(call(arguments={"deep": deep(depth)}))))
-    assert facts(found[1])["gen_ai.tool.call.arguments"].count("[") == depth // 2
+    found = told(export_session(assistant(call(arguments={"deep": deep(depth)}))))
+    assert span_attributes(found[1])["gen_ai.tool.call.arguments"].count("[") == depth // 2

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-import tellings
 from conftest import available
-from made_dialogues import assistant, call, made, usage, user
-from otlp import facts, from_proto, spans
-from phoenix import Phoenix, installed_phoenix, running_phoenix
-from real_cli import cache_folder
 from retold.export.telling import Telling
 from retold.model.parts import Text
-from tellings import exported
+from support import export_inputs
+from support.dialogue_sessions import assistant, call, export_session, usage, user
+from support.export_inputs import export_bytes
+from support.otlp import decode_proto, span_attributes, spans
+from support.phoenix import Phoenix, install_phoenix, run_phoenix
+from support.real_gemini import cache_folder
 
-pytestmark = pytest.mark.receiver
+pytestmark = pytest.mark.heavy
 KINDS = {"invoke_agent": "AGENT", "chat": "LLM", "execute_tool": "TOOL", "turn": "UNKNOWN"}
 """What Phoenix takes each operation for."""
 
@@ -26,20 +26,20 @@ KINDS = {"invoke_agent": "AGENT", "chat": "LLM", "execute_tool": "TOOL", "turn":
 @pytest.fixture(scope="module")
 def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phoenix]:
     with available():
-        program = installed_phoenix(cache_folder(os.environ))
-        with running_phoenix(program, tmp_path_factory.mktemp("phoenix")) as receiver:
+        program = install_phoenix(cache_folder(os.environ))
+        with run_phoenix(program, tmp_path_factory.mktemp("phoenix")) as receiver:
             yield receiver
 
 
 def told(tmp_path: Path) -> list[Telling]:
     """Some conversations of each agent, those with subagents among them, and one in which things go wrong."""
-    failing = made(
+    failing = export_session(
         user("Go, then.\0\x1b[31m <script>"),
         assistant(call(status="error", error="no such file"), usage=usage("r1")),
         assistant(Text("It is not there."), minute=2, id="b", fate="rewound", usage=usage("r2")),
         key="gemini:failing",
     )
-    return [failing, *(telling for telling in tellings.demo(tmp_path) if telling.subagents)]
+    return [failing, *(telling for telling in export_inputs.demo_sessions(tmp_path) if telling.subagents)]
 
 
 def total(telling: Telling, figure: str) -> int:
@@ -50,17 +50,17 @@ def total(telling: Telling, figure: str) -> int:
 
 def test_a_real_receiver_takes_them(phoenix: Phoenix, tmp_path: Path) -> None:
     conversations = told(tmp_path)
-    content = exported("otel-proto", conversations)
+    content = export_bytes("otel-proto", conversations)
     phoenix.send(content)
     phoenix.send(content)  # again: the same spans, and no others
-    meant = {span.span_id.hex(): span for span in spans(from_proto(content))}
+    meant = {span.span_id.hex(): span for span in spans(decode_proto(content))}
     found: dict[str, Any] = {}
     for received in phoenix.spans(len(meant)):
         assert received["context"]["span_id"] not in found
         found[received["context"]["span_id"]] = received
     assert set(found) == set(meant)
     for span_id, span in meant.items():
-        one, about = found[span_id], facts(span)
+        one, about = found[span_id], span_attributes(span)
         assert one["name"] == span.name
         assert (one["parent_id"] or "") == span.parent_span_id.hex()
         assert one["context"]["trace_id"] == span.trace_id.hex()

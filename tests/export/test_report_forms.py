@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_reports import HOSTILE, NOTHING, spend, tools
 from retold.cli.console import Console
 from retold.export.report_csv import HEADINGS, csv_lines
 from retold.export.report_json import line_json
 from retold.model.report import Line, Spend
+from support.sample_reports import HOSTILE, NOTHING, spend, tools
 
 WHOLE = Line(
     "2026-01-27",

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_reports import HOSTILE
 from retold.cli.console import harmless
 from retold.export.flow import flowed
 from retold.export.names import clean, end_of, project_names, shortened, width_of
+from support.sample_reports import HOSTILE
 
 
 @pytest.mark.parametrize("name", HOSTILE)

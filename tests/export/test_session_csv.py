@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from made_tellings import agent, call, everything, says, session, user
 from retold.export.session_csv import HEADINGS, LIMIT, pieces
 from retold.export.telling import Choice, Telling
 from retold.model.parts import Text
+from support.full_session import agent, call, everything, session, session_with_text, user
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"]
 
@@ -34,7 +34,7 @@ def test_everything(snapshot: SnapshotAssertion) -> None:
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_no_cell_is_a_formula(formula: str) -> None:
-    found = rows(Telling(says(formula)))
+    found = rows(Telling(session_with_text(formula)))
     cells = [cell for row in found for cell in row.values()]
     assert not [cell for cell in cells if cell.startswith(tuple("=+-@\t\r\n\uff1d"))]
     assert f"'{formula}" in cells
@@ -63,12 +63,12 @@ def test_a_cell_that_just_fits_is_whole() -> None:
 
 
 def test_control_characters_do_not_break_a_row() -> None:
-    (found, *_rest) = rows(Telling(says("a\x00b\x1b\u202e")))
+    (found, *_rest) = rows(Telling(session_with_text("a\x00b\x1b\u202e")))
     assert found["text"] == "a\u2400b\x1b\u202e"
 
 
 def test_many_sessions_have_one_row_of_headings_and_numbers_of_their_own() -> None:
-    found = rows(everything(), Telling(says("x")))
+    found = rows(everything(), Telling(session_with_text("x")))
     assert len({row["session"] for row in found}) == 2
     assert [row["seq"] for row in found].count("0") == 3
 
@@ -81,6 +81,6 @@ def test_tools_as_asked_for() -> None:
 
 
 def test_tokens_are_numbers() -> None:
-    _asked, answer, *_calls = rows(Telling(says("x")))
+    _asked, answer, *_calls = rows(Telling(session_with_text("x")))
     assert (answer["input_tokens"], answer["total_tokens"], answer["estimated"]) == ("1200", "1275", "False")
     assert texts([answer]) == ["x"]

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from made_tellings import agent, at, call, everything, says, session, user
-from real_cli import Driver
 from retold.agents.registry import read
 from retold.export.formats import FORMATS
 from retold.export.telling import Choice, Telling
 from retold.model.entries import Event, Message
 from retold.model.parts import Attachment, Context, Text, ToolCall
 from retold.model.session import Session
+from support.full_session import agent, at, call, everything, session, session_with_text, user
+from support.real_gemini import Driver
 
 FORMS = {"share-md": "out.md", "share-json": "out.json"}
 ENVIRONMENT = "<session_context>"
@@ -89,7 +89,7 @@ def test_both_are_read_as_the_same_words(form: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1\x00", "\u2028\u202e", "```\n---\n", "</details><!--", "潮 🌊", '"\\'])
 def test_json_holds_any_text(text: str) -> None:
-    turns = json.loads(shared_as("share-json", says(text)))
+    turns = json.loads(shared_as("share-json", session_with_text(text)))
     assert turns[0] == {"role": "user", "parts": [{"text": text}]}
     assert turns[2]["parts"][0]["functionResponse"]["response"] == {"output": text}
     assert turns[2]["parts"][1]["functionResponse"]["response"] == {"error": text}

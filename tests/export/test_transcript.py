@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-import casebook
 from retold.agents.registry import read
 from retold.export.log import event_line
 from retold.export.transcript import LINE, Wanted, key_argument_of, transcript
 from retold.model.steps import steps
+from support import cases
 
 SAMPLE = Path(__file__).parents[1] / "fixtures" / "gemini_sample.json"
 EVERYTHING = Wanted(tools="full", thoughts=True, tokens=True, notices=True)
@@ -44,8 +44,8 @@ def test_the_sample_without_tools() -> None:
 @pytest.mark.parametrize("wanted", [Wanted(), EVERYTHING], ids=["conversation", "everything"])
 @pytest.mark.parametrize("case", SHOWN)
 def test_a_case_reads_well(case: str, wanted: Wanted, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    pages = [page(folder / file, wanted) for file in casebook.material(case)]
+    folder = cases.copy_case(case, tmp_path)
+    pages = [page(folder / file, wanted) for file in cases.input_files(case)]
     assert "\n".join(pages) == snapshot
 
 
@@ -56,8 +56,8 @@ def test_the_sample_as_events(snapshot: SnapshotAssertion) -> None:
 
 @pytest.mark.parametrize("case", ["hook-context-around-a-prompt", "content-as-text-as-a-part-as-a-list"])
 def test_a_prompt_of_several_texts_is_shown_once(case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
-    (file,) = casebook.material(case)
+    folder = cases.copy_case(case, tmp_path)
+    (file,) = cases.input_files(case)
     (session,) = read(folder / file)
     _title, *shown = page(folder / file).splitlines()
     for entry in session.timeline:

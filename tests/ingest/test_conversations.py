@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-from made_home import ROOT, Json, MadeHome, call, gemini, session_id, sha, user
 from retold.agents import gemini as agent
 from retold.agents.protocol import Home, Reading, Source
 from retold.model.entries import Message
@@ -21,16 +20,17 @@ from retold.model.parts import ToolCall
 from retold.model.problem import Problem
 from retold.model.session import Session, View
 from retold.model.wire import session_json
-from synced import conversations, synced
+from support.gemini_home import ROOT, GeminiHome, Json, call, gemini, session_id, sha, user
+from support.synced_archive import sync_archive, sync_conversations
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MadeHome:
-    return MadeHome(tmp_path / "ann")
+def made(tmp_path: Path) -> GeminiHome:
+    return GeminiHome(tmp_path / "ann")
 
 
 def everything(*folders: Path, view: View = "full") -> list[Session]:
-    return conversations(*folders, agent="gemini", view=view)
+    return sync_conversations(*folders, agent="gemini", view=view)
 
 
 def prompts(session: Session) -> list[str]:
@@ -43,7 +43,7 @@ TALK = [user("u1", 1, "How high is the tide?"), gemini("g1", 2, "Two metres.")]
 MORE = [user("u2", 3, "And tomorrow?"), gemini("g2", 4, "A little more.")]
 
 
-def test_a_copied_folder_is_one_conversation(made: MadeHome) -> None:
+def test_a_copied_folder_is_one_conversation(made: GeminiHome) -> None:
     made.json(sha(ROOT), 1, 1, TALK)
     made.json("almanac", 1, 1, TALK)
     (session,) = everything(made.folder)
@@ -53,7 +53,7 @@ def test_a_copied_folder_is_one_conversation(made: MadeHome) -> None:
     assert session.project.native_key == "almanac"
 
 
-def test_twins_of_both_forms_are_one_conversation(made: MadeHome) -> None:
+def test_twins_of_both_forms_are_one_conversation(made: GeminiHome) -> None:
     made.json("almanac", 1, 1, TALK)
     made.lines("almanac", 1, 1, [*TALK, *MORE])
     (session,) = everything(made.folder)
@@ -61,7 +61,7 @@ def test_twins_of_both_forms_are_one_conversation(made: MadeHome) -> None:
     assert {entry.fate for entry in session.timeline} == {"live"}
 
 
-def test_what_a_split_left_behind_is_compacted(made: MadeHome) -> None:
+def test_what_a_split_left_behind_is_compacted(made: GeminiHome) -> None:
     made.json("almanac", 1, 1, TALK)
     made.json("almanac", 1, 3, MORE)
     (session,) = everything(made.folder)
@@ -74,14 +74,14 @@ def test_what_a_split_left_behind_is_compacted(made: MadeHome) -> None:
     assert session.key == f"gemini:session-2026-03-01T09-01-{session_id(1)[:8]}"
 
 
-def test_the_active_view_of_a_split_is_what_a_resume_loads(made: MadeHome) -> None:
+def test_the_active_view_of_a_split_is_what_a_resume_loads(made: GeminiHome) -> None:
     made.json("almanac", 1, 1, TALK)
     made.json("almanac", 1, 3, MORE)
     (session,) = everything(made.folder, view="active")
     assert [entry.id for entry in session.timeline] == ["u2", "g2"]
 
 
-def test_a_ghost_adds_nothing(made: MadeHome) -> None:
+def test_a_ghost_adds_nothing(made: GeminiHome) -> None:
     context = {
         "id": "d04923d38bb0f6017037e74183378ef4",
         "type": "user",
@@ -95,14 +95,14 @@ def test_a_ghost_adds_nothing(made: MadeHome) -> None:
     assert len(session.sources) == 2
 
 
-def test_a_scrap_without_an_id_belongs_to_the_file_of_its_name(made: MadeHome) -> None:
+def test_a_scrap_without_an_id_belongs_to_the_file_of_its_name(made: GeminiHome) -> None:
     made.json(sha(ROOT), 1, 1, TALK)
     made.write(f"{made.name('almanac', 1, 1)}.jsonl", '{"$set": {"summary": "Tides"}}\n')
     (session,) = everything(made.folder)
     assert (session.summary, prompts(session)) == ("Tides", ["How high is the tide?"])
 
 
-def test_ids_that_many_sessions_share_are_not_merged(made: MadeHome) -> None:
+def test_ids_that_many_sessions_share_are_not_merged(made: GeminiHome) -> None:
     for number in (1, 2):
         document = {
             "sessionId": "a2a-server",
@@ -115,7 +115,7 @@ def test_ids_that_many_sessions_share_are_not_merged(made: MadeHome) -> None:
     assert sorted(prompts(session)[0] for session in everything(made.folder)) == ["No. 1", "No. 2"]
 
 
-def test_files_of_such_ids_that_share_a_message_are_one(made: MadeHome) -> None:
+def test_files_of_such_ids_that_share_a_message_are_one(made: GeminiHome) -> None:
     for name, messages in (("1", TALK), ("2", [*TALK, *MORE])):
         document = {"sessionId": "a2a-server", "projectHash": sha(ROOT), "messages": messages}
         made.write(
@@ -126,7 +126,7 @@ def test_files_of_such_ids_that_share_a_message_are_one(made: MadeHome) -> None:
 
 
 @pytest.mark.parametrize("layout", ["named by the call", "in the parent's folder", "beside the parent"])
-def test_a_subagent_is_linked_to_the_call_that_started_it(made: MadeHome, layout: str) -> None:
+def test_a_subagent_is_linked_to_the_call_that_started_it(made: GeminiHome, layout: str) -> None:
     started = call("codebase_investigator", {"objective": "tides"}, 3)
     if layout == "named by the call":
         started["agentId"] = "k3x9qa"
@@ -161,7 +161,7 @@ def test_a_subagent_is_linked_to_the_call_that_started_it(made: MadeHome, layout
     assert prompts(child) == []
 
 
-def test_of_a_lost_session_the_prompts_are_left(made: MadeHome) -> None:
+def test_of_a_lost_session_the_prompts_are_left(made: GeminiHome) -> None:
     made.mark("almanac", ROOT)
     made.json("almanac", 1, 1, TALK)
     made.logs("almanac", [(1, "How high is the tide?"), (2, "Where is the old harbour?")])
@@ -175,16 +175,16 @@ def test_of_a_lost_session_the_prompts_are_left(made: MadeHome) -> None:
     assert prompts(lost) == ["Where is the old harbour?"]
 
 
-def test_a_log_in_which_nothing_was_typed_is_no_news(made: MadeHome, tmp_path: Path) -> None:
+def test_a_log_in_which_nothing_was_typed_is_no_news(made: GeminiHome, tmp_path: Path) -> None:
     made.write("tmp/almanac/logs.json", "[]")
     made.json("almanac", 1, 1, TALK)
-    archive = synced(tmp_path / "retold", {"HOME": str(made.folder)})
+    archive = sync_archive(tmp_path / "retold", {"HOME": str(made.folder)})
     assert len(archive.sessions()) == 1
     assert (archive.refusals(), archive.problems, archive.coverage.problems) == ([], (), 0)
 
 
 def test_a_file_that_vanished_is_told_and_the_rest_is_read(
-    made: MadeHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: GeminiHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made.json("almanac", 1, 1, TALK)
     gone = made.json("almanac", 2, 2, TALK)
@@ -195,13 +195,13 @@ def test_a_file_that_vanished_is_told_and_the_rest_is_read(
         return read(source)
 
     monkeypatch.setattr(agent, "read", late)
-    archive = synced(tmp_path / "retold", {"HOME": str(made.folder)})
+    archive = sync_archive(tmp_path / "retold", {"HOME": str(made.folder)})
     assert [session.native_id for session in archive.sessions()] == [session_id(1)]
     assert [problem.code for problem in archive.problems] == ["missing-file"]
     assert archive.coverage.problems == 1
 
 
-def test_a_ghost_and_its_prompts_are_one_lost_session(made: MadeHome) -> None:
+def test_a_ghost_and_its_prompts_are_one_lost_session(made: GeminiHome) -> None:
     made.mark("almanac", ROOT)
     made.lines("almanac", 1, 1, [])
     made.logs("almanac", [(1, "Where is the old harbour?")])
@@ -209,13 +209,13 @@ def test_a_ghost_and_its_prompts_are_one_lost_session(made: MadeHome) -> None:
     assert (lost.kind, prompts(lost), len(lost.sources)) == ("prompts-only", ["Where is the old harbour?"], 2)
 
 
-def test_a_lone_ghost_is_told(made: MadeHome) -> None:
+def test_a_lone_ghost_is_told(made: GeminiHome) -> None:
     made.lines("almanac", 1, 1, [])
     (lost,) = everything(made.folder)
     assert (lost.kind, lost.key) == ("prompts-only", f"gemini:lost-{session_id(1)}")
 
 
-def test_a_saved_history_in_a_copied_folder_is_one(made: MadeHome) -> None:
+def test_a_saved_history_in_a_copied_folder_is_one(made: GeminiHome) -> None:
     made.mark("almanac", ROOT)
     history = json.dumps({"history": [{"role": "user", "parts": [{"text": "Save this."}]}]})
     for project in (sha(ROOT), "almanac"):
@@ -224,17 +224,17 @@ def test_a_saved_history_in_a_copied_folder_is_one(made: MadeHome) -> None:
     assert (session.key, len(session.sources)) == ("gemini:almanac/checkpoint-tides", 2)
 
 
-def test_two_machines_with_the_same_session_are_one_row(made: MadeHome, tmp_path: Path) -> None:
+def test_two_machines_with_the_same_session_are_one_row(made: GeminiHome, tmp_path: Path) -> None:
     made.json("almanac", 1, 1, TALK)
     shutil.copytree(made.folder, tmp_path / "backup")
-    other = MadeHome(tmp_path / "newer")
+    other = GeminiHome(tmp_path / "newer")
     other.json("almanac", 1, 1, [*TALK, *MORE])
     (session,) = everything(made.folder, tmp_path / "backup", other.folder)
     assert len(prompts(session)) == 2
     assert len(session.sources) == 3
 
 
-def test_one_copy_truncated_loses_nothing(made: MadeHome) -> None:
+def test_one_copy_truncated_loses_nothing(made: GeminiHome) -> None:
     whole = made.lines("almanac", 1, 1, [*TALK, *MORE])
     copy = made.lines(sha(ROOT), 1, 1, [*TALK, *MORE])
     copy.write_bytes(whole.read_bytes()[:-40])
@@ -376,7 +376,7 @@ files = some.lists(some.tuples(some.booleans(), some.lists(operations, max_size=
 def test_merging_is_idempotent_independent_of_order_and_loses_no_message(
     tmp_path_factory: pytest.TempPathFactory, contents: list[tuple[bool, list[Json]]], order: random.Random
 ) -> None:
-    made = MadeHome(tmp_path_factory.mktemp("merge") / "ann")
+    made = GeminiHome(tmp_path_factory.mktemp("merge") / "ann")
     ids: set[str] = set()
     paths = []
     for minute, (is_lines, records) in enumerate(contents):
@@ -404,13 +404,13 @@ def _readings(path: Path) -> list[Reading]:
     return list(readings)
 
 
-def test_a_log_that_is_written_anew_takes_no_conversation_away_that_said_the_same(made: MadeHome) -> None:
+def test_a_log_that_is_written_anew_takes_no_conversation_away_that_said_the_same(made: GeminiHome) -> None:
     first, second = 1, 1 << 28
     made.logs("almanac", [(first, "go on"), (second, "go on")])
     folder = made.folder.parent / "archive"
     env = {"HOME": str(made.folder)}
-    before = synced(folder, env).sessions()
+    before = sync_archive(folder, env).sessions()
     made.logs("almanac", [(first, "go on")])
-    after = synced(folder, env).sessions()
+    after = sync_archive(folder, env).sessions()
     assert [one.last_prompt for one in before] == ["go on", "go on"]
     assert [(one.key, len(one.timeline)) for one in after] == [(one.key, 1) for one in before]

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from made_home import MadeHome, gemini, user
-from made_pages import asked, telling
-from made_tellings import KEY
-from persons import Person
 from retold.archive.record import Record
 from retold.ingest.held import Held
 from retold.ingest.retell import retold
 from retold.ingest.slices import told_slice
 from retold.model.session import Session, SourceFile
+from support.full_session import KEY
+from support.gemini_home import GeminiHome, gemini, user
+from support.html_sessions import export_session, user_message
+from support.person import Person
 
 
 class Reader:
@@ -26,7 +26,7 @@ class Reader:
         def read() -> Session:
             self.read.append(name)
             source = SourceFile(None, name, "gemini-jsonl", size)
-            return replace(telling(asked(name)).session, title=name, sources=(source,))
+            return replace(export_session(user_message(name)).session, title=name, sources=(source,))
 
         return read
 
@@ -59,7 +59,7 @@ def test_a_large_one_is_not_held_and_takes_no_room() -> None:
 
 
 def test_a_part_is_of_the_session_as_it_is_now(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     key = "gemini:session-2026-03-01T09-01-00000001"
     records = [user("u1", 1, "Where do herons nest?")]
     person = Person(home.folder)

@@ -6,19 +6,19 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from importing import Machine, imported, sessions_in, tables, told
 
-from made_home import MadeHome, session_id
-from made_talks import FORMS, ROOT, as_lines, claude_records, dice, turns, uuid, written
-from persons import Person
 from retold.archive.foreign import Foreign
 from retold.archive.foreign_file import opened
 from retold.archive.record import Record
 from retold.archive.taking import choose_latest, own_originals, put_original, put_source
 from retold.demo.home import make_home
 from retold.model.entries import Message
-from synced import synced
-from tellings import NOW
+from support.conversation_files import FORMS, ROOT, as_lines, claude_records, dice, turns, uuid, write_file
+from support.export_inputs import NOW
+from support.gemini_home import GeminiHome, session_id
+from support.merged_archives import Machine, import_into, load_everything, load_sessions, load_tables
+from support.person import Person
+from support.synced_archive import sync_archive
 
 FULL = """
 import apsw, retold.archive.taking as taking
@@ -52,10 +52,10 @@ def keys(person: Person, *filters: str) -> set[str]:
 
 
 def test_it_tells_what_was_taken_and_a_trial_tells_the_same(ann: Person, ben: Person) -> None:
-    before = tables(ann.archive)
+    before = load_tables(ann.archive)
     trial = ann.run("import", str(ben.archive), "--home", "ben", "--dry-run")
     assert "sessions: 4 new, 0 with more than before, 0 already here; would be taken: 4 files" in trial.err
-    assert tables(ann.archive) == before
+    assert load_tables(ann.archive) == before
     done = ann.run("import", str(ben.archive / "archive.db"), "--home", "ben", "--json")
     told = done.objects[0]
     assert (told["new_sessions"], told["merged"], told["unchanged"], told["left"]) == (4, 0, 0, 0)
@@ -94,17 +94,17 @@ def test_later_syncs_read_it_without_the_other_file(
     ann: Person, ben: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann.run("import", str(ben.archive))
-    before = told(ann.archive)
+    before = load_everything(ann.archive)
     shutil.rmtree(ben.folder)
     ann.sync()
-    assert told(ann.archive) == before
+    assert load_everything(ann.archive) == before
     ann.sync("--reindex")
-    assert told(ann.archive) == before
+    assert load_everything(ann.archive) == before
     assert FORMS["claude"].key(12) in ann.run("search", "reed2").out
     for place in ("found", "worklist", "reader", "sync", "update"):
         monkeypatch.setattr(f"retold.ingest.{place}.REVISION", 10_000)
     ann.sync()
-    assert told(ann.archive) == before
+    assert load_everything(ann.archive) == before
     with Record(str(ann.archive)) as record:
         asked = "SELECT count(*) FROM sources WHERE revision <> 10000 AND NOT is_beside"
         assert record.row(asked) == (0,)
@@ -116,9 +116,9 @@ def test_a_file_of_ours_goes_on_beside_one_of_the_same_path(tmp_path: Path) -> N
     other.sync(lambda home: write(home, 1, turns("perigee", "elsewhere")))
     other.leave()
     one.sync(lambda home: write(home, 1, turns("perigee")))
-    assert imported(one.archive, other.archive).merged == 1
+    assert import_into(one.archive, other.archive).merged == 1
     one.sync(lambda home: write(home, 1, turns("perigee", "here")))
-    (session,) = sessions_in(one.archive)
+    (session,) = load_sessions(one.archive)
     said = [entry.prompt for entry in session.timeline if isinstance(entry, Message) and entry.prompt]
     assert sorted(said) == ["asked elsewhere", "asked here", "asked perigee"]
     states = {(source.home, source.state) for source in session.sources}
@@ -139,7 +139,7 @@ def test_what_is_forgotten_here_stays_forgotten(ann: Person, ben: Person) -> Non
 
 def test_prompts_of_forgotten_sessions_are_struck_out(tmp_path: Path) -> None:
     ben = Person(tmp_path / "ben")
-    made = MadeHome(ben.folder)
+    made = GeminiHome(ben.folder)
     made.mark("almanac", ROOT)
     made.logs("almanac", [(1, "the secret tide"), (2, "the open tide")])
     ben.sync()
@@ -188,7 +188,7 @@ def test_a_session_that_only_its_place_names_keeps_title_and_grave(tmp_path: Pat
     """An id that is no UUID may name many sessions: then the folder tells them apart, and that is another here."""
     ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
     records = [{**one, "sessionId": "night"} for one in claude_records(1, turns("vellum"))]
-    written(ben.folder / ".claude/projects/-home-ann-dev-almanac/night.jsonl", as_lines(records))
+    write_file(ben.folder / ".claude/projects/-home-ann-dev-almanac/night.jsonl", as_lines(records))
     ben.sync()
     ben.run("name", "claude:night", "Of nights")
     assert ann.run("import", str(ben.archive), "--json").objects[0]["titles"] == 1
@@ -225,14 +225,14 @@ def test_an_import_that_was_killed_is_completed_by_the_next_sync(
     assert ann.spawn("import", str(ben.archive), code=code).code == -signal.SIGKILL
     assert keys(ann).isdisjoint(keys(ben))
     ann.sync()
-    assert told(ann.archive) == told(whole)
+    assert load_everything(ann.archive) == load_everything(whole)
 
 
 def test_a_full_disk_stops_it_and_nothing_is_lost(ann: Person, ben: Person) -> None:
-    before = tables(ann.archive)
+    before = load_tables(ann.archive)
     done = ann.spawn("import", str(ben.archive), code=FULL)
     assert (done.code, "the disk is full" in done.err) == (4, True)
-    assert {name: rows for name, rows in tables(ann.archive).items() if name != "clues"} == {
+    assert {name: rows for name, rows in load_tables(ann.archive).items() if name != "clues"} == {
         name: rows for name, rows in before.items() if name != "clues"
     }
     assert ann.run("import", str(ben.archive), "--json").objects[0]["new_sessions"] == 4
@@ -291,9 +291,9 @@ def test_a_large_original_is_taken_a_piece_at_a_time(tmp_path: Path) -> None:
 
 def test_every_conversation_is_counted_once_whatever_becomes_of_it(tmp_path: Path) -> None:
     make_home(tmp_path / "demo", NOW)
-    other = synced(tmp_path / "other", {"HOME": str(tmp_path / "demo" / "home")})
+    other = sync_archive(tmp_path / "other", {"HOME": str(tmp_path / "demo" / "home")})
     own = tmp_path / "own"
-    done = imported(own, tmp_path / "other", excluded=["crumb-orders"])
+    done = import_into(own, tmp_path / "other", excluded=["crumb-orders"])
     with Record(str(own)) as record:
         kept = record.row("SELECT count(*) FROM sessions")
     assert kept == (done.new_sessions,)
@@ -303,13 +303,13 @@ def test_every_conversation_is_counted_once_whatever_becomes_of_it(tmp_path: Pat
 
 def test_a_log_that_cannot_be_struck_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
-    MadeHome(ben.folder).logs("almanac", [(1, "Where do herons nest?")])
+    GeminiHome(ben.folder).logs("almanac", [(1, "Where do herons nest?")])
     FORMS["codex"].write(ann.folder, 5, turns("vole"))
     for person in (ben, ann):
         person.sync()
     assert ann.run("forget", FORMS["codex"].key(5)).code == 0
     monkeypatch.setattr("retold.ingest.selection.LARGEST", 10)
-    done = imported(ann.archive, ben.archive)
+    done = import_into(ann.archive, ben.archive)
     assert (done.new_sessions, [one.code for one in done.problems]) == (0, ["unreadable-file"])
     assert "left out" in done.problems[0].message
 
@@ -318,7 +318,7 @@ def test_copies_of_a_stopped_import_go_with_the_next(ann: Person, ben: Person) -
     left = ann.archive / "import-abc123"
     left.mkdir()
     (left / "archive.db").write_bytes(b"theirs")
-    imported(ann.archive, ben.archive)
+    import_into(ann.archive, ben.archive)
     assert not left.exists()
 
 

@@ -5,12 +5,22 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from importing import imported
 
-from made_home import MadeHome, session_id, user
-from made_talks import FORMS, ROOT, as_lines, claude_records, codex_records, thread, turns, uuid, written
-from persons import Person, texts
 from retold.archive.record import UNREAD, Record
+from support.conversation_files import (
+    FORMS,
+    ROOT,
+    as_lines,
+    claude_records,
+    codex_records,
+    thread,
+    turns,
+    uuid,
+    write_file,
+)
+from support.gemini_home import GeminiHome, session_id, user
+from support.merged_archives import import_into
+from support.person import Person, session_text
 
 
 @pytest.fixture
@@ -28,18 +38,18 @@ def with_an_output(person: Person, output: str = "every heron of the shore", *wo
     given["message"]["content"][0]["content"] = moved
     given["toolUseResult"] = {"persistedOutputPath": "b1.txt", "stdout": ""}
     path = person.folder / ".claude/projects/-home-ann-dev-almanac" / f"{uuid(1)}.jsonl"
-    written(path, as_lines(records))
+    write_file(path, as_lines(records))
     if output:
-        written(path.with_suffix("") / "tool-results" / "b1.txt", output)
+        write_file(path.with_suffix("") / "tool-results" / "b1.txt", output)
     person.sync()
     return person
 
 
 def test_an_output_that_lies_beside_its_session_comes_along(ann: Person, tmp_path: Path) -> None:
     ben = with_an_output(Person(tmp_path / "ben"))
-    done = imported(ann.archive, ben.archive)
+    done = import_into(ann.archive, ben.archive)
     assert (done.files, done.problems) == (2, [])
-    assert "every heron of the shore" in texts(ann.show(FORMS["claude"].key(1)))
+    assert "every heron of the shore" in session_text(ann.show(FORMS["claude"].key(1)))
     ann.sync("--reindex")
     assert ann.keys("shore") == [FORMS["claude"].key(1)]
 
@@ -47,14 +57,14 @@ def test_an_output_that_lies_beside_its_session_comes_along(ann: Person, tmp_pat
 def test_an_output_that_is_found_later_comes_to_a_session_that_is_here(ann: Person, tmp_path: Path) -> None:
     before = with_an_output(Person(tmp_path / "ben", tmp_path / "before"), "")
     later = with_an_output(Person(tmp_path / "ben", tmp_path / "later"))
-    imported(ann.archive, before.archive)
-    assert "every heron" not in texts(ann.show(FORMS["claude"].key(1)))
-    assert imported(ann.archive, later.archive).files == 1
-    assert "every heron of the shore" in texts(ann.show(FORMS["claude"].key(1)))
+    import_into(ann.archive, before.archive)
+    assert "every heron" not in session_text(ann.show(FORMS["claude"].key(1)))
+    assert import_into(ann.archive, later.archive).files == 1
+    assert "every heron of the shore" in session_text(ann.show(FORMS["claude"].key(1)))
 
 
 def with_prompts(person: Person, *, is_marked: bool) -> Person:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.logs("almanac", [(1, "Where do herons nest?")])
     if is_marked:
         made.mark("almanac", ROOT)
@@ -65,8 +75,8 @@ def with_prompts(person: Person, *, is_marked: bool) -> Person:
 def test_a_marker_that_only_another_has_comes_to_prompts_that_are_here(ann: Person, tmp_path: Path) -> None:
     ben = with_prompts(Person(tmp_path / "ben"), is_marked=False)
     cy = with_prompts(Person(tmp_path / "cy"), is_marked=True)
-    imported(ann.archive, ben.archive)
-    imported(ann.archive, cy.archive)
+    import_into(ann.archive, ben.archive)
+    import_into(ann.archive, cy.archive)
     with Record(str(ann.archive)) as record:
         paths = [path for (path,) in record.rows("SELECT path FROM sources WHERE is_beside")]
     assert [path.rpartition("/")[2] for path in paths] == [".project_root"]
@@ -80,7 +90,7 @@ def test_the_file_that_a_fork_goes_on_from_comes_along_though_its_thread_is_here
     for person in (ann, ben):
         base = FORMS["codex"].write(person.folder, 1, turns("heron"))
         lines = [json.loads(line) for line in base.read_text().splitlines()]
-        written(base, as_lines({**line, "ordinal": place} for place, line in enumerate(lines)))
+        write_file(base, as_lines({**line, "ordinal": place} for place, line in enumerate(lines)))
     first, *rest = codex_records(2, turns("vole"))
     goes_on = {
         "history_mode": "paginated",
@@ -88,22 +98,22 @@ def test_the_file_that_a_fork_goes_on_from_comes_along_though_its_thread_is_here
     }
     first["payload"].update(goes_on)
     fork = [{**line, "ordinal": place} for place, line in enumerate([first, *rest], 8)]
-    written(base.with_name(base.name.replace(thread(1), thread(2))), as_lines(fork))
+    write_file(base.with_name(base.name.replace(thread(1), thread(2))), as_lines(fork))
     for person in (ann, ben):
         person.sync()
-    done = imported(ann.archive, ben.archive)
+    done = import_into(ann.archive, ben.archive)
     assert (done.new_sessions, done.merged, done.unchanged) == (1, 0, 1)
     assert ann.show(FORMS["codex"].key(2))["timeline"] == ben.show(FORMS["codex"].key(2))["timeline"]
-    assert "asked heron" in texts(ann.show(FORMS["codex"].key(2)))
+    assert "asked heron" in session_text(ann.show(FORMS["codex"].key(2)))
 
 
 def test_what_a_home_said_of_its_projects_comes_along(ann: Person, tmp_path: Path) -> None:
     ben = Person(tmp_path / "ben")
-    made = MadeHome(ben.folder)
+    made = GeminiHome(ben.folder)
     made.register({ROOT: "almanac"})
     made.lines("almanac", 1, 0, [user("m1", 0, "Where do herons nest?")])
     ben.sync()
-    imported(ann.archive, ben.archive)
+    import_into(ann.archive, ben.archive)
     for _ in range(2):
         assert [row["project"]["root"] for row in ann.rows().values()] == [ROOT]
         ann.sync("--reindex")

@@ -3,16 +3,15 @@
 import shutil
 from pathlib import Path
 
-from importing import imported
-
-from made_home import MadeHome
-from made_talks import FORMS, ROOT, as_lines, claude_records, turns, uuid, written
-from persons import Person
 from retold.archive.record import Record
 from retold.demo.home import make_home
 from retold.ingest.importing import Imported
-from synced import synced
-from tellings import NOW
+from support.conversation_files import FORMS, ROOT, as_lines, claude_records, turns, uuid, write_file
+from support.export_inputs import NOW
+from support.gemini_home import GeminiHome
+from support.merged_archives import import_into
+from support.person import Person
+from support.synced_archive import sync_archive
 
 
 def with_a_sidechain(person: Person, *words: str, name: str = uuid(1)) -> None:
@@ -22,7 +21,7 @@ def with_a_sidechain(person: Person, *words: str, name: str = uuid(1)) -> None:
     ]
     path = person.folder / ".claude/projects/-home-ann-dev-almanac" / f"{name}.jsonl"
     own = [{**one, "sessionId": name} for one in claude_records(1, turns(*words))]
-    written(path, as_lines([*own, *side]))
+    write_file(path, as_lines([*own, *side]))
 
 
 def counts(done: Imported) -> tuple[int, int, int, int]:
@@ -38,13 +37,13 @@ def test_a_conversation_that_shares_its_file_with_a_forgotten_one_is_not_said_to
     ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
     with_a_sidechain(ben, "heron")
     ben.sync()
-    assert counts(imported(ann.archive, ben.archive)) == (2, 0, 0, 0)
+    assert counts(import_into(ann.archive, ben.archive)) == (2, 0, 0, 0)
     (side,) = [key for key, row in ann.rows().items() if row["kind"] == "subagent"]
     ann.run("forget", side)
     with_a_sidechain(ben, "heron", "vole")
     ben.sync()
     for _ in range(2):
-        done = imported(ann.archive, ben.archive)
+        done = import_into(ann.archive, ben.archive)
         assert (counts(done), done.files) == ((0, 0, 1, 1), 0)
         assert [one.code for one in done.problems] == ["unreadable-file"]
         assert "left out" in done.problems[0].message
@@ -56,13 +55,13 @@ def test_nothing_is_written_by_hand_about_a_conversation_that_is_left_with_a_for
     ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
     with_a_sidechain(ben, "heron")
     ben.sync()
-    imported(ann.archive, ben.archive)
+    import_into(ann.archive, ben.archive)
     ann.run("forget", f"claude:{uuid(1)}")
     ben.run("name", f"claude:{uuid(1)}", "Of herons")
     with Record(str(ann.archive), can_write=True) as record:
         asked = "DELETE FROM forgotten WHERE name = (SELECT max(name) FROM forgotten)"
         record.connection.execute(asked)
-    done = imported(ann.archive, ben.archive)
+    done = import_into(ann.archive, ben.archive)
     assert (counts(done), done.files, done.titles) == ((0, 0, 0, 2), 0, 0)
     assert len(done.problems) == 1
 
@@ -70,7 +69,7 @@ def test_nothing_is_written_by_hand_about_a_conversation_that_is_left_with_a_for
 def test_each_conversation_counts_once_and_all_are_here_the_second_time(tmp_path: Path) -> None:
     make_home(tmp_path / "demo", NOW)
     home, half = tmp_path / "demo" / "home", tmp_path / "half"
-    synced(tmp_path / "other", {"HOME": str(home)})
+    sync_archive(tmp_path / "other", {"HOME": str(home)})
     shutil.copytree(home, half)
     for number, path in enumerate(sorted(half.rglob("*.json*"))):
         if {"chats", "projects", "sessions"} & set(path.parts):
@@ -78,36 +77,36 @@ def test_each_conversation_counts_once_and_all_are_here_the_second_time(tmp_path
             path.write_bytes(b"".join(lines[: len(lines) // (1 + number % 3)]))
             if number % 4 == 0:
                 path.unlink()
-    synced(tmp_path / "own", {"HOME": str(half)})
-    done = imported(tmp_path / "own", tmp_path / "other")
+    sync_archive(tmp_path / "own", {"HOME": str(half)})
+    done = import_into(tmp_path / "own", tmp_path / "other")
     assert sum(counts(done)) == size(tmp_path / "other")
     assert all(counts(done)[:3])
-    again = imported(tmp_path / "own", tmp_path / "other")
+    again = import_into(tmp_path / "own", tmp_path / "other")
     assert counts(again) == (0, 0, size(tmp_path / "other"), 0)
 
 
 def test_what_one_knows_by_prompts_and_the_other_in_full_counts_once(tmp_path: Path) -> None:
     ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
     for number, person in enumerate((ben, ann), 1):
-        made = MadeHome(person.folder)
+        made = GeminiHome(person.folder)
         made.mark("almanac", ROOT)
         made.logs("almanac", [(1, "Where do herons nest?"), (2, "And voles?")])
         FORMS["gemini-lines"].write(person.folder, number, turns("heron"))
         person.sync()
-    assert counts(imported(ann.archive, ben.archive)) == (0, 1, 1, 0)
-    assert counts(imported(ann.archive, ben.archive)) == (0, 0, 2, 0)
+    assert counts(import_into(ann.archive, ben.archive)) == (0, 1, 1, 0)
+    assert counts(import_into(ann.archive, ben.archive)) == (0, 0, 2, 0)
 
 
 def test_conversations_that_only_their_place_names_are_here_the_second_time(tmp_path: Path) -> None:
     ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
     with_a_sidechain(ben, "heron", name="night")
     ben.sync()
-    assert counts(imported(ann.archive, ben.archive)) == (2, 0, 0, 0)
-    assert counts(imported(ann.archive, ben.archive)) == (0, 0, 2, 0)
+    assert counts(import_into(ann.archive, ben.archive)) == (2, 0, 0, 0)
+    assert counts(import_into(ann.archive, ben.archive)) == (0, 0, 2, 0)
 
 
 def with_prompts(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.mark("almanac", ROOT)
     made.logs("almanac", [(1, "Where do herons nest?"), (2, "And voles?")])
     person.sync()
@@ -116,14 +115,14 @@ def with_prompts(person: Person) -> None:
 def test_prompts_that_are_forgotten_count_as_left(tmp_path: Path) -> None:
     ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
     with_prompts(ben)
-    assert counts(imported(ann.archive, ben.archive)) == (2, 0, 0, 0)
+    assert counts(import_into(ann.archive, ben.archive)) == (2, 0, 0, 0)
     ann.run("forget", f"gemini:lost-{uuid(1)}")
     for _ in range(2):
-        assert counts(imported(ann.archive, ben.archive)) == (0, 0, 1, 1)
+        assert counts(import_into(ann.archive, ben.archive)) == (0, 0, 1, 1)
 
 
 def test_prompts_of_excluded_projects_count_as_left_each_time(tmp_path: Path) -> None:
     ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
     with_prompts(ben)
     for _ in range(2):
-        assert counts(imported(ann.archive, ben.archive, excluded=["almanac"])) == (0, 0, 0, 2)
+        assert counts(import_into(ann.archive, ben.archive, excluded=["almanac"])) == (0, 0, 0, 2)

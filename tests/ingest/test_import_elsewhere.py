@@ -5,11 +5,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from importing import imported
 
-from made_talks import FORMS, turns
-from persons import Person
 from retold.ingest.elsewhere import is_label, placed
+from support.conversation_files import FORMS, turns
+from support.merged_archives import import_into
+from support.person import Person
 
 PLACES = {
     "/home/ben/.claude/x.jsonl": "/import:ben/home/ben/.claude/x.jsonl",
@@ -56,7 +56,7 @@ def test_an_archive_of_windows_is_read(tmp_path: Path) -> None:
     connection.commit()
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
-    done = imported(ann.archive, ben.archive, "ben")
+    done = import_into(ann.archive, ben.archive, "ben")
     assert (done.new_sessions, done.problems) == (len(FORMS), [])
     places = {source["path"] for row in ann.rows().values() for source in row["sources"]}
     assert all(place.startswith(f"{os.sep}import:ben{os.sep}C:{os.sep}") for place in places)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from importing import imported
 
-from made_talks import FORMS, turns
-from persons import Person
 from retold.archive.record import Record
 from retold.archive.taking import hand_of
+from support.conversation_files import FORMS, turns
+from support.merged_archives import import_into
+from support.person import Person
 
 KEY = FORMS["claude"].key(1)
 
@@ -41,32 +41,32 @@ def write(person: Person, sql: str, rows: Sequence[tuple[str, ...]]) -> None:
 
 def test_a_title_is_taken_as_one_line(ann: Person, ben: Person) -> None:
     write(ben, "INSERT INTO names VALUES (NAME, ?)", [("Of tides\n  and\tof moons ",)])
-    assert imported(ann.archive, ben.archive).titles == 1
+    assert import_into(ann.archive, ben.archive).titles == 1
     assert ann.rows()[KEY]["title"] == "Of tides and of moons"
-    again = imported(ann.archive, ben.archive)
+    again = import_into(ann.archive, ben.archive)
     assert (again.titles, again.refused_titles) == (0, [])
 
 
 def test_a_title_that_both_have_written_alike_is_not_refused(ann: Person, ben: Person) -> None:
-    imported(ann.archive, ben.archive)
+    import_into(ann.archive, ben.archive)
     for person in (ann, ben):
         write(person, "INSERT INTO names VALUES (NAME, ?)", [("Of  tides",)])
-    assert imported(ann.archive, ben.archive).refused_titles == []
+    assert import_into(ann.archive, ben.archive).refused_titles == []
 
 
 def test_a_title_that_nobody_writes_is_left_out_and_told(ann: Person, ben: Person) -> None:
     write(ben, "INSERT INTO names VALUES (NAME, ?)", [("x" * 1_001,)])
-    done = imported(ann.archive, ben.archive)
+    done = import_into(ann.archive, ben.archive)
     assert (done.titles, [one.message for one in done.problems]) == (
         0,
         ["titles of more than 1,000 characters: 1 left out"],
     )
     ann.run("name", KEY, "Mine")
-    assert imported(ann.archive, ben.archive).refused_titles == []
+    assert import_into(ann.archive, ben.archive).refused_titles == []
 
 
 def test_a_title_that_gives_way_forges_no_lines(ann: Person, ben: Person) -> None:
-    imported(ann.archive, ben.archive)
+    import_into(ann.archive, ben.archive)
     ann.run("name", KEY, "Mine")
     write(ben, "INSERT INTO names VALUES (NAME, ?)", [("Theirs\nretold: all is well " + "x" * 200,)])
     lines = ann.run("import", str(ben.archive)).err.splitlines()
@@ -84,7 +84,7 @@ def test_a_path_that_is_left_out_forges_no_lines(ann: Person, ben: Person) -> No
 def test_tags_that_are_no_words_are_left_out_and_told(ann: Person, ben: Person) -> None:
     tags = ("shore", "two words", "", "\x1b[2J", "y" * 100, "z" * 101)
     write(ben, "INSERT INTO tags VALUES (NAME, ?)", [(tag,) for tag in tags])
-    done = imported(ann.archive, ben.archive)
+    done = import_into(ann.archive, ben.archive)
     assert (done.tags, [one.code for one in done.problems]) == (2, ["unexpected-shape"])
     assert "4 left out" in done.problems[0].message
     assert ann.rows()[KEY]["tags"] == ["shore", "y" * 100]
@@ -102,7 +102,7 @@ def test_a_session_gets_as_many_tags_as_a_person_gives(
     monkeypatch.setattr("retold.ingest.importing.hand_of", counted)
     write(ben, "INSERT INTO tags VALUES (NAME, ?)", [(f"tag{number:05}",) for number in range(3_000)])
     for taken in (1_000, 0):
-        done = imported(ann.archive, ben.archive)
+        done = import_into(ann.archive, ben.archive)
         assert (done.tags, len(done.problems)) == (taken, 1)
         assert "2,000 left out" in done.problems[0].message
     assert len(asked) == 2

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from made_talks import FORMS, turns
-from persons import Person
 from retold.archive.foreign import Foreign
 from retold.archive.taking import put_source
 from retold.ingest.selection import Selector
 from retold.ingest.takings import Selection
+from support.conversation_files import FORMS, turns
+from support.person import Person
 
 Meanwhile = Callable[[sqlite3.Connection], object]
 

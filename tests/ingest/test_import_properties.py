@@ -9,13 +9,20 @@ from typing import Any
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from importing import Machine, imported, merged, sessions_in, tables, told
 
-from made_home import at, session_id
-from made_talks import FORMS, ROOT, turns, written
 from retold.archive.documents import texts_of
 from retold.archive.record import Record
 from retold.ingest.hand import name_session, tag_session
+from support.conversation_files import FORMS, ROOT, turns, write_file
+from support.gemini_home import at, session_id
+from support.merged_archives import (
+    Machine,
+    import_into,
+    load_everything,
+    load_sessions,
+    load_tables,
+    merge_archives,
+)
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """An example takes a dozen syncs: to look for a smaller one would take minutes."""
@@ -38,7 +45,7 @@ hands = st.lists(st.sampled_from(("+night", "+paper", "")), max_size=2)
 
 
 def write(home: Path, step: Sequence[Talk]) -> None:
-    written(home / ".gemini/tmp/almanac/.project_root", ROOT)
+    write_file(home / ".gemini/tmp/almanac/.project_root", ROOT)
     for form, number, words in step:
         path = FORMS[form].write(home, number, turns(*words))
         # As the CLI does: of two copies, the one that was updated last is what it resumes.
@@ -53,7 +60,7 @@ def write(home: Path, step: Sequence[Talk]) -> None:
          "message": f"{words[0]} {number}", "timestamp": at(10 * number + WORDS.index(words[0]))}
         for _, number, words in step
     ]  # fmt: skip
-    written(home / ".gemini/tmp/almanac/logs.json", json.dumps(prompts))
+    write_file(home / ".gemini/tmp/almanac/logs.json", json.dumps(prompts))
 
 
 @contextmanager
@@ -78,14 +85,14 @@ def archives(
 
 
 def said(*places: Path) -> set[str]:
-    return {text for place in places for session in sessions_in(place) for _, text in texts_of(session)}
+    return {text for place in places for session in load_sessions(place) for _, text in texts_of(session)}
 
 
 def outlines(archive: Path) -> list[Any]:
     """Return which conversations there are, and all that is said in each, whatever came first."""
     names = ("key", "native_id", "kind", "parent", "project", "tags", "started_at", "models")
-    texts = {session.key: {text for _, text in texts_of(session)} for session in sessions_in(archive)}
-    return [[{name: one[name] for name in names}, texts[one["key"]]] for one in told(archive)]
+    texts = {session.key: {text for _, text in texts_of(session)} for session in load_sessions(archive)}
+    return [[{name: one[name] for name in names}, texts[one["key"]]] for one in load_everything(archive)]
 
 
 @given(histories(copies), histories(copies), hands)
@@ -94,8 +101,11 @@ def test_two_archives_come_to_the_same_whichever_is_imported(
     ones: list[list[Talk]], others: list[list[Talk]], tags: list[str]
 ) -> None:
     with archives(ones, others, tags=tags) as (folder, (one, other)):
-        first, second = merged(folder / "first", one, other), merged(folder / "second", other, one)
-        assert told(first) == told(second)
+        first, second = (
+            merge_archives(folder / "first", one, other),
+            merge_archives(folder / "second", other, one),
+        )
+        assert load_everything(first) == load_everything(second)
         assert said(first) == said(one, other)
 
 
@@ -105,7 +115,10 @@ def test_talks_that_went_apart_come_to_the_same_but_for_their_order(
     ones: list[list[Talk]], others: list[list[Talk]], tags: list[str]
 ) -> None:
     with archives(ones, others, tags=tags) as (folder, (one, other)):
-        first, second = merged(folder / "first", one, other), merged(folder / "second", other, one)
+        first, second = (
+            merge_archives(folder / "first", one, other),
+            merge_archives(folder / "second", other, one),
+        )
         assert outlines(first) == outlines(second)
         assert said(first) == said(one, other)
 
@@ -114,15 +127,15 @@ def test_talks_that_went_apart_come_to_the_same_but_for_their_order(
 @settings(max_examples=12, phases=PHASES)
 def test_a_second_import_changes_nothing(ones: list[list[Talk]], others: list[list[Talk]]) -> None:
     with archives(ones, others) as (folder, (one, other)):
-        both = merged(folder / "both", one)
-        first, sessions = imported(both, other), len(sessions_in(other))
+        both = merge_archives(folder / "both", one)
+        first, sessions = import_into(both, other), len(load_sessions(other))
         assert first.new_sessions + first.merged + first.unchanged == sessions
-        before = tables(both)
-        again = imported(both, other)
+        before = load_tables(both)
+        again = import_into(both, other)
         assert (again.files, again.new_sessions, again.merged, again.unchanged) == (0, 0, 0, sessions)
-        assert tables(both) == before
-        imported(both, other, "under-another-name")
-        assert tables(both) == before
+        assert load_tables(both) == before
+        import_into(both, other, "under-another-name")
+        assert load_tables(both) == before
 
 
 @given(histories(copies), histories(copies), histories(copies))
@@ -131,10 +144,10 @@ def test_three_archives_come_to_the_same_however_they_are_grouped(
     ones: list[list[Talk]], others: list[list[Talk]], thirds: list[list[Talk]]
 ) -> None:
     with archives(ones, others, thirds) as (folder, (one, other, third)):
-        in_turn = merged(folder / "in-turn", one, other, third, labels=("ben", "cy"))
-        pair = merged(folder / "pair", other, third, labels=("cy",))
-        at_once = merged(folder / "at-once", one, pair, labels=("ben",))
-        assert told(in_turn) == told(at_once)
+        in_turn = merge_archives(folder / "in-turn", one, other, third, labels=("ben", "cy"))
+        pair = merge_archives(folder / "pair", other, third, labels=("cy",))
+        at_once = merge_archives(folder / "at-once", one, pair, labels=("ben",))
+        assert load_everything(in_turn) == load_everything(at_once)
         assert said(in_turn) == said(one, other, third)
 
 
@@ -142,9 +155,9 @@ def test_three_archives_come_to_the_same_however_they_are_grouped(
 @settings(max_examples=10, phases=PHASES)
 def test_an_own_copy_adds_nothing(history: list[list[Talk]]) -> None:
     with archives(history) as (folder, (one,)):
-        again = merged(folder / "again", one, one)
-        assert tables(again) == tables(one)
-        assert told(again) == told(one)
+        again = merge_archives(folder / "again", one, one)
+        assert load_tables(again) == load_tables(one)
+        assert load_everything(again) == load_everything(one)
 
 
 def test_titles_of_both_stay_where_they_were_given() -> None:
@@ -153,10 +166,10 @@ def test_titles_of_both_stay_where_they_were_given() -> None:
         for place, number, title in ((one, 1, "Ours"), (other, 1, "Theirs"), (other, 2, "Only theirs")):
             with Record(str(place), can_write=True) as record:
                 name_session(record, FORMS["claude"].key(number), title)
-        both = merged(folder / "both", one)
-        done = imported(both, other)
+        both = merge_archives(folder / "both", one)
+        done = import_into(both, other)
         assert (done.titles, done.refused_titles) == (1, [("Ours", "Theirs")])
-        assert {one.key: one.title for one in sessions_in(both) if one.kind == "main"} == {
+        assert {one.key: one.title for one in load_sessions(both) if one.kind == "main"} == {
             FORMS["claude"].key(1): "Ours",
             FORMS["claude"].key(2): "Only theirs",
         }

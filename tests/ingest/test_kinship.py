@@ -11,18 +11,18 @@ from typing import Any
 
 import msgspec
 import pytest
-from belonging import settled
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-import made_agent
 from retold.ingest.forgetting import forget
 from retold.model.assemble import Draft, assembled
 from retold.model.entries import Message
 from retold.model.project import Project
 from retold.model.session import Coverage, Kind, Session, SourceFile
 from retold.model.usage import Usage, totals
-from synced import Synced, conversations, synced
+from support import fake_agent
+from support.ownership_rule import resolve_ownership
+from support.synced_archive import SyncedArchive, sync_archive, sync_conversations
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 MICROSECOND = 1e-6 / 60
@@ -31,7 +31,7 @@ MICROSECOND = 1e-6 / 60
 
 @pytest.fixture(autouse=True, scope="module")
 def made() -> Iterator[None]:
-    with made_agent.known():
+    with fake_agent.registered():
         yield
 
 
@@ -53,7 +53,7 @@ def session(
     started_at = START + timedelta(minutes=minute)
     draft = Draft(
         key=key,
-        agent=made_agent.NAME,
+        agent=fake_agent.NAME,
         native_id=key,
         kind=kind,
         project=Project("/home/ann", None, f"hash of {key}", "recorded"),
@@ -77,11 +77,13 @@ class Shelf:
         self.home, self.archive, self._names = folder / "home", folder / "archive", count()
         self.home.mkdir()
 
-    def put(self, *sessions: Session, names: Sequence[str] = ()) -> Synced:
+    def put(self, *sessions: Session, names: Sequence[str] = ()) -> SyncedArchive:
         """Bring the archive up to date with more sessions, or with what became of those in files of these names."""
         for place, one in enumerate(sessions):
-            made_agent.write(self.home, names[place] if names else f"{next(self._names)}", one)
-        return synced(self.archive, {made_agent.PLACE: str(self.home)}, agents=(made_agent.NAME,))
+            fake_agent.write(self.home, names[place] if names else f"{next(self._names)}", one)
+        return sync_archive(
+            self.archive, {fake_agent.HOME_VARIABLE: str(self.home)}, agents=(fake_agent.NAME,)
+        )
 
 
 @pytest.fixture
@@ -89,7 +91,7 @@ def shelf(tmp_path: Path) -> Shelf:
     return Shelf(tmp_path)
 
 
-def by_key(archive: Synced) -> dict[str, Session]:
+def by_key(archive: SyncedArchive) -> dict[str, Session]:
     return {one.key: one for one in archive.sessions()}
 
 
@@ -100,7 +102,7 @@ def told(*sessions: Session) -> dict[str, Session]:
         for one in sessions:
             archive = shelf.put(one)
         found = by_key(archive)
-    assert found == settled(sessions)
+    assert found == resolve_ownership(sessions)
     return found
 
 
@@ -189,7 +191,7 @@ def test_the_archive_comes_to_what_the_rule_says_however_it_got_there(
                 latest[place] = session(f"made:{place}", held, minute, kind, parent)
             archive = shelf.put(*(latest[place] for place in batch), names=list(map(str, batch)))
         found = by_key(archive)
-    expected = settled(list(latest.values()))
+    expected = resolve_ownership(list(latest.values()))
     assert found == expected
     requests = {usage.request for one in latest.values() for usage in own_usages(one)}
     assert sum(one.usage.requests for one in found.values()) == len(requests)
@@ -273,7 +275,7 @@ def test_a_fork_of_claude_code_counts_only_its_own(tmp_path: Path) -> None:
     first, second = "00000000-0000-4000-8000-00000000000a", "00000000-0000-4000-8000-00000000000b"
     (folder / f"{first}.jsonl").write_text(claude_lines(first, [1, 2]))
     (folder / f"{second}.jsonl").write_text(claude_lines(second, [1, 2, 3]))
-    found = {one.key: one for one in conversations(tmp_path, agent="claude")}
+    found = {one.key: one for one in sync_conversations(tmp_path, agent="claude")}
     assert {key: one.usage.output for key, one in found.items()} == {
         f"claude:{first}": 3,
         f"claude:{second}": 3,

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from made_home import MadeHome, gemini, user
-from persons import Person
 from retold.archive.record import Record
 from retold.ingest import known_rates, price_source
 from retold.ingest import prices as prices_module
 from retold.ingest.price_source import priced_by
 from retold.model.rates import rates_text
+from support.gemini_home import GeminiHome, gemini, user
+from support.person import Person
 
 PRICE = 100 * 1_250_000 + 15 * 10_000_000
 """What a request of `made_home.gemini` costs by the library: 100 tokens in, 10 out and 5 thought by gemini-2.5-pro."""
@@ -31,7 +31,7 @@ over = [{ tokens = 50, input = 4 }]
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Person:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     home.lines(
         "den", 1, 1, [user("u1", 1, "Hello"), gemini("g1", 2, "Hi."), gemini("g2", 3, "Again.")], kind="main"
     )
@@ -106,13 +106,15 @@ def test_a_newer_library_prices_anew(ann: Person, monkeypatch: pytest.MonkeyPatc
 def test_what_is_known_is_not_looked_up_again(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     ann.sync()
     monkeypatch.setattr(prices_module, "PriceList", None)
-    MadeHome.lines(_home(ann), "den", 3, 30, [user("u5", 31, "More"), gemini("g5", 32, "Yes.")], kind="main")
+    GeminiHome.lines(
+        _home(ann), "den", 3, 30, [user("u5", 31, "More"), gemini("g5", 32, "Yes.")], kind="main"
+    )
     ann.sync()
     assert ledger(ann)[-1] == ("gemini-2.5-pro", PRICE)
 
 
-def _home(ann: Person) -> MadeHome:
-    home = MadeHome.__new__(MadeHome)
+def _home(ann: Person) -> GeminiHome:
+    home = GeminiHome.__new__(GeminiHome)
     home.folder, home.gemini = ann.folder, ann.folder / ".gemini"
     return home
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from made_home import sha
-from made_talks import FORMS, ROOT, as_lines, at, thread, turns, uuid
-from persons import Json, Person
 from retold.archive.record import Record
 from retold.care.watch import Ear, Watch
 from retold.ingest import sync as syncing
 from retold.ingest.update import Task
 from retold.model.steps import UserPrompt
+from support.conversation_files import FORMS, ROOT, as_lines, at, thread, turns, uuid
+from support.gemini_home import sha
+from support.person import Json, Person
 
 NUMBER = 0x5EED0001
 

@@ -15,23 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
-import casebook
-import made_agent
-from made_talks import (
-    FORMS,
-    Form,
-    as_lines,
-    claude_records,
-    gemini_head,
-    gemini_json,
-    gemini_key,
-    gemini_records,
-    turns,
-    uuid,
-    written,
-)
-from made_tellings import agent, call, user
-from persons import Person
 from retold.agents.registry import NotASession
 from retold.archive.originals import packed
 from retold.archive.record import Record
@@ -50,8 +33,24 @@ from retold.model.packing import ENTRIES, bundled
 from retold.model.parts import Text, ToolCall
 from retold.model.project import Project
 from retold.model.session import Coverage, Session, SourceFile
-from synced import Synced, synced
-from tellings import NOW, true_home
+from support import cases, fake_agent
+from support.conversation_files import (
+    FORMS,
+    Form,
+    as_lines,
+    claude_records,
+    gemini_head,
+    gemini_json,
+    gemini_key,
+    gemini_records,
+    turns,
+    uuid,
+    write_file,
+)
+from support.export_inputs import NOW, generated_sessions
+from support.full_session import agent, call, user
+from support.person import Person
+from support.synced_archive import SyncedArchive, sync_archive
 
 FEW = 4
 """Entries in a stretch here, so that short sessions have several."""
@@ -182,7 +181,7 @@ def index_rows(folder: Path, asked: str) -> list[tuple[object, ...]]:
 
 def test_the_made_up_home(tmp_path: Path) -> None:
     made = make_home(tmp_path / "demo", NOW)
-    archive = synced(made.variables["RETOLD_HOME"], made.variables)
+    archive = sync_archive(made.variables["RETOLD_HOME"], made.variables)
     found = check(archive.folder)
     assert len(found) > 30
     assert any(part.child for one in found for part in calls(one))
@@ -195,34 +194,36 @@ def calls(session: Session) -> Iterator[ToolCall]:
 
 
 def test_the_home_whose_totals_are_known(shared: Path, tmp_path: Path) -> None:
-    true_home(shared, tmp_path)
+    generated_sessions(shared, tmp_path)
     check(tmp_path / "retold")
 
 
 def test_every_case(tmp_path: Path) -> None:
-    found = [one for case in casebook.NAMES for one in case_sessions(case, tmp_path / case)]
-    with made_agent.known():
+    found = [one for case in cases.NAMES for one in case_sessions(case, tmp_path / case)]
+    with fake_agent.registered():
         check(put(tmp_path, found).folder)
 
 
 def case_sessions(case: str, folder: Path) -> Iterable[Session]:
     try:
-        return list(casebook.sessions(case, casebook.laid_out(case, folder)))
+        return list(cases.case_sessions(case, cases.copy_case(case, folder)))
     except NotASession:
         return ()
 
 
-def put(folder: Path, sessions: Iterable[Session]) -> Synced:
+def put(folder: Path, sessions: Iterable[Session]) -> SyncedArchive:
     """Bring sessions into an archive, each from a file of its own."""
     for number, one in enumerate(sessions):
-        made_agent.write(folder / "home", f"{number:04}", msgspec.structs.replace(one, agent=made_agent.NAME))
-    return synced(folder / "retold", {made_agent.PLACE: str(folder / "home")}, agents=(made_agent.NAME,))
+        fake_agent.write(folder / "home", f"{number:04}", msgspec.structs.replace(one, agent=fake_agent.NAME))
+    return sync_archive(
+        folder / "retold", {fake_agent.HOME_VARIABLE: str(folder / "home")}, agents=(fake_agent.NAME,)
+    )
 
 
 def made(key: str, entries: Iterable[Entry]) -> Session:
     timeline = tuple(entries)
     draft = Draft(
-        key=key, agent=made_agent.NAME, native_id=key, kind="main", project=Project(None, None, None, "none"),
+        key=key, agent=fake_agent.NAME, native_id=key, kind="main", project=Project(None, None, None, "none"),
         started_at=NOW, ended_at=NOW, status="success", sources=(SourceFile(None, key, "made", 1),),
         coverage=Coverage(1, 0), problems=(), full=timeline, active=timeline,
     )  # fmt: skip
@@ -242,7 +243,7 @@ done = some.builds(
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(some.lists(said | copied | injected | done, max_size=14))
 def test_any_timeline(tmp_path_factory: pytest.TempPathFactory, timeline: list[Entry]) -> None:
-    with made_agent.known():
+    with fake_agent.registered():
         check(put(tmp_path_factory.mktemp("any"), [made("made:one", timeline)]).folder)
 
 
@@ -252,7 +253,7 @@ def test_what_no_fast_form_can_hold(person: Person) -> None:
     records[3]["toolCalls"][0]["args"] = {"number": 2**90, "deep": [[{}, None, 1.0, True]]}
     document = {**gemini_head(1, turns("one")), "messages": records}
     file = gemini_json(person.folder, 1, ())
-    written(file, json.dumps(document))
+    write_file(file, json.dumps(document))
     person.sync()
     (session,) = check(person.archive)
     assert session.first_prompt == "half \ufffd of a character"
@@ -309,9 +310,9 @@ def test_a_long_session_is_kept(person: Person, monkeypatch: pytest.MonkeyPatch)
 def test_what_belongs_to_another_session_is_marked(person: Person) -> None:
     first, later = claude_records(1, turns("branching", "twice")), claude_records(1, turns("on", "and on"), 2)
     folder = person.folder / ".claude/projects/-home-ann-dev-almanac"
-    written(folder / f"{uuid(1)}.jsonl", as_lines(first))
+    write_file(folder / f"{uuid(1)}.jsonl", as_lines(first))
     fork = [{**record, "sessionId": uuid(2)} for record in (*first, *later)]
-    written(folder / f"{uuid(2)}.jsonl", as_lines(fork))
+    write_file(folder / f"{uuid(2)}.jsonl", as_lines(fork))
     person.sync()
     owned = {one.key: {entry.own for entry in one.timeline} for one in check(person.archive)}
     assert owned == {f"claude:{uuid(1)}": {True}, f"claude:{uuid(2)}": {True, False}}
@@ -320,7 +321,7 @@ def test_what_belongs_to_another_session_is_marked(person: Person) -> None:
 def test_a_subagent_with_another_key_is_named_by_it(tmp_path: Path) -> None:
     parent = made("made:p", [user(1, "go"), agent(2, call("x", child="made:c"))])
     children = [made("made:c", [user(3, text)]) for text in ("this one", "that one")]
-    with made_agent.known():
+    with fake_agent.registered():
         found = check(put(tmp_path, [*children, parent]).folder)
     named = {part.child for one in found for part in calls(one)}
     assert len(named) == 1
@@ -364,7 +365,7 @@ def test_a_session_that_is_written_anew(person: Person, form: Form) -> None:
 
 def test_a_session_of_which_less_is_left(tmp_path: Path) -> None:
     entries = [user(number, f"word{number}") for number in range(20)]
-    with made_agent.known():
+    with fake_agent.registered():
         for count in (20, 7, 8, 1, 0):
             check(put(tmp_path, [made("made:one", entries[:count])]).folder)
             assert len(index_rows(tmp_path / "retold", "SELECT 1 FROM stretches")) == -(-count // FEW)
@@ -455,8 +456,8 @@ def test_nobody_names_a_forgotten_subagent(person: Person) -> None:
     records[1]["message"]["content"][0] |= {"name": "Task", "input": {"prompt": "asked lookout"}}
     side = [{**one, "isSidechain": True, "agentId": "a1"} for one in claude_records(1, turns("lookout"))]
     file = person.folder / f".claude/projects/-home-ann-dev-almanac/{uuid(1)}.jsonl"
-    written(file, as_lines(records))
-    written(file.with_suffix("") / "subagents/agent-a1.jsonl", as_lines(side))
+    write_file(file, as_lines(records))
+    write_file(file.with_suffix("") / "subagents/agent-a1.jsonl", as_lines(side))
     person.sync()
     assert {part.child for one in check(person.archive) for part in calls(one)} == {
         None,
@@ -466,7 +467,7 @@ def test_nobody_names_a_forgotten_subagent(person: Person) -> None:
     for _ in range(2):
         (parent,) = check(person.archive, is_kept=False)
         assert {part.child for part in calls(parent)} == {None}
-        written(
+        write_file(
             file, as_lines([*records, *claude_records(1, turns("three"), 2)])
         )  # with the other still there
         person.sync()

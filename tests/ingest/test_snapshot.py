@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from made_home import MadeHome, gemini, user
-from persons import Person
 from retold.archive import regions
 from retold.ingest import snapshot
+from support.gemini_home import GeminiHome, gemini, user
+from support.person import Person
 
 
 def test_a_large_file_is_kept_and_found_like_a_small_one(
@@ -18,7 +18,7 @@ def test_a_large_file_is_kept_and_found_like_a_small_one(
         monkeypatch.setattr(snapshot, "LARGEST", largest)
         monkeypatch.setattr(regions, "LARGEST", largest)
         person = Person(tmp_path / name)
-        made = MadeHome(person.folder)
+        made = GeminiHome(person.folder)
         made.lines("almanac", 1, 1, [user("u1", 1, "tide table"), gemini("g1", 1, "neap")])
         person.sync()
         (found,) = person.search("neap")

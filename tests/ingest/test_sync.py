@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from made_home import MadeHome, gemini, user
-from made_talks import (
+from retold.archive.originals import SMALL
+from retold.archive.record import Record
+from retold.demo.home import make_home
+from retold.ingest.revision import REVISION
+from support.conversation_files import (
     FORMS,
     Form,
     Turn,
@@ -28,13 +31,18 @@ from made_talks import (
     thread,
     turns,
     uuid,
-    written,
+    write_file,
 )
-from persons import Person, contents, is_root, states, tables, texts, without_states
-from retold.archive.originals import SMALL
-from retold.archive.record import Record
-from retold.demo.home import make_home
-from retold.ingest.revision import REVISION
+from support.gemini_home import GeminiHome, gemini, user
+from support.person import (
+    Person,
+    archive_contents,
+    archive_tables,
+    is_root,
+    session_text,
+    source_states,
+    without_source_states,
+)
 
 HEAVY = {
     "msgspec", "dataclasses", "typing_extensions", "rich", "importlib.metadata", "multiprocessing",
@@ -81,11 +89,11 @@ def form(request: pytest.FixtureRequest) -> Form:
 
 
 def test_a_second_sync_changes_nothing(busy: Person) -> None:
-    before = tables(busy.archive)
+    before = archive_tables(busy.archive)
     again = busy.sync()
     assert (again["read"], again["new_sessions"]) == (0, 0)
     assert again["found"] == again["unchanged"] > 20
-    assert tables(busy.archive) == before
+    assert archive_tables(busy.archive) == before
 
 
 def test_files_that_were_just_written_are_not_read_twice(person: Person, form: Form) -> None:
@@ -152,16 +160,16 @@ def test_when_all_sources_are_deleted_everything_is_still_there(busy: Person) ->
     delete_sources(busy)
     assert busy.sync()["found"] == 0
     after = busy.sessions()
-    assert without_states(after) == without_states(before)
-    assert {state for session in after.values() for state in states(session)} == {"gone"}
+    assert without_source_states(after) == without_source_states(before)
+    assert {state for session in after.values() for state in source_states(session)} == {"gone"}
     assert found_by(busy) == found
 
 
 def test_the_index_is_made_anew_from_the_archive_alone(busy: Person) -> None:
-    found, indexed = found_by(busy), contents(busy.archive)["index"]
+    found, indexed = found_by(busy), archive_contents(busy.archive)["index"]
     delete_sources(busy)
     busy.sync("--reindex")
-    assert contents(busy.archive)["index"] == indexed
+    assert archive_contents(busy.archive)["index"] == indexed
     assert found_by(busy) == found
 
 
@@ -174,7 +182,7 @@ def test_a_newer_reader_reads_everything_from_the_archive_alone(busy: Person) ->
         assert {
             revision for (revision,) in record.rows("SELECT revision FROM sources WHERE NOT is_beside")
         } == {REVISION + 1}
-    assert without_states(busy.sessions()) == without_states(before)
+    assert without_source_states(busy.sessions()) == without_source_states(before)
     assert found_by(busy) == found
 
 
@@ -184,10 +192,10 @@ def test_a_source_that_comes_back_is_present_again(person: Person, form: Form) -
     person.sync()
     file.unlink()
     person.sync()
-    assert states(person.show(form.key(1))) == ["gone"]
+    assert source_states(person.show(form.key(1))) == ["gone"]
     file.write_bytes(data)
     person.sync()
-    assert states(person.show(form.key(1))) == ["present"]
+    assert source_states(person.show(form.key(1))) == ["present"]
 
 
 # Sources that say less ---------------------------------------------------------------------------------------------
@@ -222,11 +230,11 @@ def test_a_source_that_says_less_takes_nothing_away(person: Person, form: Form, 
         after = person.show(form.key(1))
         for word in ("tide", "neap", "spring"):
             for said in turns(word)[0]:
-                assert said in texts(after)
+                assert said in session_text(after)
             assert person.keys(word) == [form.key(1)]
             (found,) = person.search(f'"given {word}"')
             assert [(hit["tool"], hit["snippet"]) for hit in found["hits"]] == [(form.tool, f"given {word}")]
-        assert state in states(after)
+        assert state in source_states(after)
         assert after["counts"]["prompts"] >= before["counts"]["prompts"]
         assert after["started_at"] == before["started_at"]
         assert person.keys("ebb") == ([form.key(1)] if harm == "rewritten with less" else [])
@@ -242,7 +250,7 @@ def test_a_source_that_is_hurt_again_and_again_takes_nothing_away(person: Person
         person.sync()
     file.unlink()
     person.sync()
-    said = texts(person.show(form.key(1)))
+    said = session_text(person.show(form.key(1)))
     assert all(turn in said for word in words for turn in turns(word)[0])
     assert all(person.keys(word) == [form.key(1)] for word in words)
 
@@ -257,22 +265,22 @@ def test_a_rewrite_that_says_all_of_the_earlier_takes_its_place(person: Person) 
             assert len(list(record.rows("SELECT 1 FROM originals"))) == 1
             (kept,) = next(record.rows("SELECT sum(size) FROM chunks"))
             assert kept == file.stat().st_size
-    assert states(person.show(gemini_key(1))) == ["present"]
+    assert source_states(person.show(gemini_key(1))) == ["present"]
     assert person.keys("word0") == person.keys("word19") == [gemini_key(1)]
 
 
 def test_an_answer_that_was_still_being_written_is_one_original(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     for answer in ("The", "The tide", "The tide is high."):
         made.json("almanac", 1, 1, [user("u1", 1, "How high?"), gemini("g1", 2, answer)])
         person.sync()
     (session,) = person.sessions().values()
-    assert states(session) == ["present"]
+    assert source_states(session) == ["present"]
     assert len(session["timeline"]) == 2
 
 
 def test_a_text_is_not_covered_by_another_that_begins_with_it(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     second = [user("u2", 3, "tide tables of the year"), gemini("g2", 4, "Here they are.")]
     made.json("almanac", 1, 1, [user("u1", 1, "tide"), gemini("g1", 2, "Here"), *second])
     person.sync()
@@ -281,7 +289,7 @@ def test_a_text_is_not_covered_by_another_that_begins_with_it(person: Person) ->
     (session,) = person.sessions().values()
     prompts = {entry["prompt"] for entry in session["timeline"]}
     assert prompts >= {"tide", "tide tables of the year"}
-    assert states(session) == ["earlier", "present"]
+    assert source_states(session) == ["earlier", "present"]
 
 
 def test_what_is_written_otherwise_and_says_the_same_is_one_original(person: Person) -> None:
@@ -289,7 +297,7 @@ def test_what_is_written_otherwise_and_says_the_same_is_one_original(person: Per
     person.sync()
     file.write_text(json.dumps(json.loads(file.read_text())))
     person.sync()
-    assert states(person.show(gemini_key(1))) == ["present"]
+    assert source_states(person.show(gemini_key(1))) == ["present"]
     with Record(str(person.archive)) as record:
         (size,) = next(record.rows("SELECT sum(size) FROM chunks"))
     assert size == file.stat().st_size
@@ -331,15 +339,15 @@ def test_a_file_that_is_written_while_it_grows_is_read_from_where_it_was(person:
     lines = as_lines(claude_records(1, turns("tide", "neap", "spring"))).splitlines(keepends=True)
     folder = person.folder / ".claude/projects/-home-ann-dev-almanac"
     for count in range(1, len(lines) + 1):
-        written(folder / f"{uuid(1)}.jsonl", "".join(lines[:count])[: -7 if count % 2 else None])
+        write_file(folder / f"{uuid(1)}.jsonl", "".join(lines[:count])[: -7 if count % 2 else None])
         person.sync()
-    written(folder / f"{uuid(1)}.jsonl", "".join(lines))
+    write_file(folder / f"{uuid(1)}.jsonl", "".join(lines))
     person.age()
     person.sync()
     other = Person(person.folder, person.folder / "other")
     other.sync()
     assert person.sessions() == other.sessions()
-    once, often = contents(other.archive), contents(person.archive)
+    once, often = archive_contents(other.archive), archive_contents(person.archive)
     assert often["index"] == once["index"]
     assert often["messages"] == once["messages"]
     assert often["requests"] == once["requests"]
@@ -355,7 +363,7 @@ def test_a_file_that_another_leads_to_stays_the_source_that_it_is(person: Person
         copied = codex_records(number, turns(words[0]))[1:]
         folder = codex(person.folder, number, turns(*words)).parent
         lines = [{**parent[0], "payload": fork}, *copied, *(own if number == 2 else ())]
-        written(folder / f"rollout-2026-03-01T10-00-00-{thread(number + 10)}.jsonl", as_lines(lines))
+        write_file(folder / f"rollout-2026-03-01T10-00-00-{thread(number + 10)}.jsonl", as_lines(lines))
     person.sync()
     for key in (codex_key(1), codex_key(2)):
         session = person.show(key)
@@ -365,7 +373,7 @@ def test_a_file_that_another_leads_to_stays_the_source_that_it_is(person: Person
 
 
 def test_what_a_home_said_of_its_projects_is_not_forgotten_with_it(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.json("almanac", 1, 1, [user("u1", 1, "How high is the tide?")], root="/somewhere/else")
     made.register({"/home/ann/dev/almanac": "almanac"})
     person.sync()
@@ -382,7 +390,7 @@ def test_what_a_home_said_of_its_projects_is_not_forgotten_with_it(person: Perso
 
 
 def test_a_key_stays_when_an_earlier_file_of_the_conversation_appears(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.json(
         "almanac", 1, 30, [user("u2", 30, "How high is the tide now?"), gemini("g2", 31, "Three metres.")]
     )
@@ -401,7 +409,7 @@ def test_a_key_stays_when_an_earlier_file_of_the_conversation_appears(person: Pe
 
 
 def test_keys_that_collide_are_told_apart_by_the_project(person: Person) -> None:
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     for project in ("almanac", "charts"):
         made.json(
             project, 1 if project == "almanac" else 0x100000001, 1, [user("u1", 1, f"about {project}")],

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import retold
-from made_talks import FORMS, claude_key, codex_key, dice, gemini_json, gemini_key, turns
-from persons import Done, Person, contents, differences, is_root
 from retold.ingest import retell
+from support.conversation_files import FORMS, claude_key, codex_key, dice, gemini_json, gemini_key, turns
+from support.person import CommandResult, Person, archive_contents, is_root, table_differences
 
 PAUSED = """
 import os, time
@@ -86,10 +86,10 @@ class Disturbed:
         self.process = person.start("sync", code=PAUSED.format(workers=workers, then=then), env=env)
         wait_for(reached.exists, self.process.poll)
 
-    def ended(self) -> Done:
+    def ended(self) -> CommandResult:
         self._go.touch()
         out, err = self.process.communicate(timeout=60)
-        return Done(self.process.returncode, out, err)
+        return CommandResult(self.process.returncode, out, err)
 
 
 def wait_for(is_so: Callable[[], object], has_ended: Callable[[], object]) -> None:
@@ -105,10 +105,10 @@ def missed(person: Person) -> dict[str, Any]:
     person.sync()
     other = Person(person.folder, person.folder / "undisturbed")
     other.sync()
-    found, expected = contents(person.archive), contents(other.archive)
+    found, expected = archive_contents(person.archive), archive_contents(other.archive)
     shutil.rmtree(other.archive)
     assert len(found["sessions"]) == MANY
-    return differences(found, expected)
+    return table_differences(found, expected)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

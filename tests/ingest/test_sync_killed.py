@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
-from made_talks import FORMS, Turn, as_lines, claude_records, dice, turns, uuid, written
-from persons import Person, Row, contents, differences
+from support.conversation_files import FORMS, Turn, as_lines, claude_records, dice, turns, uuid, write_file
+from support.person import Person, Row, archive_contents, table_differences
 
 TWO_WORKERS = """
 import retold.ingest.sync
@@ -53,15 +53,15 @@ def fill(home: Path, count: int) -> None:
             claude_records(number + 900, turns("on"), 1),
         )
         folder = home / ".claude/projects/-home-ann-dev-almanac"
-        written(folder / f"{uuid(number + 900)}.jsonl", as_lines(first))
+        write_file(folder / f"{uuid(number + 900)}.jsonl", as_lines(first))
         fork = [{**record, "sessionId": uuid(number + 950)} for record in (*first, *later)]
-        written(folder / f"{uuid(number + 950)}.jsonl", as_lines(fork))
+        write_file(folder / f"{uuid(number + 950)}.jsonl", as_lines(fork))
     lost = [
         {"sessionId": uuid(0xDD000 + number), "messageId": 0, "type": "user", "message": f"lost{number} prompt",
          "timestamp": "2026-02-01T09:00:00.000Z"}
         for number in range(count // 4)
     ]  # fmt: skip
-    written(home / ".gemini/tmp/almanac/logs.json", json.dumps(lost))
+    write_file(home / ".gemini/tmp/almanac/logs.json", json.dumps(lost))
 
 
 class Arena(NamedTuple):
@@ -94,7 +94,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Arena:
         began = time.monotonic()
         assert person.spawn("sync", code=TWO_WORKERS).code == 0
         seconds[has_before] = time.monotonic() - began
-        expected[has_before] = contents(person.archive)
+        expected[has_before] = archive_contents(person.archive)
     return Arena(home, before, expected, seconds)
 
 
@@ -118,7 +118,7 @@ def test_a_sync_that_was_killed_leaves_nothing_that_the_next_does_not_mend(
     if (person.archive / "archive.db").exists():
         assert person.run("list", "--json").code in (0, 1)
     assert person.run("sync").code == 0
-    differing = differences(contents(person.archive), arena.expected[has_before])
+    differing = table_differences(archive_contents(person.archive), arena.expected[has_before])
     assert not differing
     assert person.sync()["read"] == 0
 
@@ -128,7 +128,7 @@ def test_workers_that_start_from_nothing_come_to_the_same(arena: Arena, tmp_path
     done = person.spawn("sync", code=SPAWNED)
     assert done.code == 0, done
     alone.sync()
-    assert not differences(contents(person.archive), contents(alone.archive))
+    assert not table_differences(archive_contents(person.archive), archive_contents(alone.archive))
 
 
 def test_two_workers_tell_each_session_once(arena: Arena, tmp_path: Path) -> None:
@@ -137,9 +137,9 @@ def test_two_workers_tell_each_session_once(arena: Arena, tmp_path: Path) -> Non
     for _ in range(2):
         person.age()
         assert person.spawn("sync", code=TWO_WORKERS).code == 0
-    told = [row for row in contents(person.archive)["index"] if row[2] is None]
+    told = [row for row in archive_contents(person.archive)["index"] if row[2] is None]
     assert len({row[:2] for row in told}) == len(told)
     alone = Person(arena.home, tmp_path / "alone")
     alone.sync()
-    earlier = {row[0] for row in told} - {row[0] for row in contents(alone.archive)["index"]}
+    earlier = {row[0] for row in told} - {row[0] for row in archive_contents(alone.archive)["index"]}
     assert not earlier

@@ -14,16 +14,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import casebook
-import made_agent
-from ledgers import counted, homes_in, laid_out, told_both_ways
-from made_home import DAY, ROOT, Json, MadeHome, at, gemini, metadata, user
-from persons import Person
 from retold.agents.protocol import Source
 from retold.agents.registry import AGENTS
 from retold.ingest import shares
 from retold.ingest.tally import Tally
 from retold.model.metered import Metered
+from support import cases, fake_agent
+from support.gemini_home import DAY, ROOT, GeminiHome, Json, at, gemini, metadata, user
+from support.home_ledgers import copy_into_home, count_both_ways, homes_in, ledger_from_files
+from support.person import Person
 
 Line = Json
 APART = 1 << 28
@@ -33,8 +32,8 @@ CLAUDE_SESSION = "5b1f0c7e-2a94-4d3b-9c61-7e0d4f82a6b{}"
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MadeHome:
-    return MadeHome(tmp_path / "ann")
+def made(tmp_path: Path) -> GeminiHome:
+    return GeminiHome(tmp_path / "ann")
 
 
 def write_lines(path: Path, lines: Sequence[Line]) -> Path:
@@ -48,15 +47,15 @@ def write_lines(path: Path, lines: Sequence[Line]) -> Path:
 # What is there to be read ------------------------------------------------------------------------------------------
 
 
-@casebook.every_case
+@cases.every_case
 def test_every_case_is_counted_as_it_is_read(case: str, tmp_path: Path) -> None:
-    files = [casebook.FOLDER / case / file for file in casebook.material(case)]
-    told_both_ways(laid_out(files, tmp_path / "ann"))
+    files = [cases.FOLDER / case / file for file in cases.input_files(case)]
+    count_both_ways(copy_into_home(files, tmp_path / "ann"))
 
 
 def test_the_homes_that_the_real_cli_wrote_are_counted_as_they_are_read(shared: Path) -> None:
     homes = homes_in(shared / "corpus" / "gemini-cli", ".gemini")
-    tallies = [told_both_ways(home) for home in homes]
+    tallies = [count_both_ways(home) for home in homes]
     assert len(homes) > 30
     assert sum(tally.whole for tally in tallies) < sum(len(tally.clusters) for tally in tallies) / 2
 
@@ -64,24 +63,24 @@ def test_the_homes_that_the_real_cli_wrote_are_counted_as_they_are_read(shared: 
 def test_what_others_published_is_counted_as_it_is_read(shared: Path, tmp_path: Path) -> None:
     for repository in sorted((shared / "corpus" / "public").glob("*/*")):
         files = sorted(file for file in repository.rglob("*") if file.suffix in (".json", ".jsonl"))
-        told_both_ways(laid_out(files, tmp_path / repository.parent.name / repository.name))
+        count_both_ways(copy_into_home(files, tmp_path / repository.parent.name / repository.name))
 
 
 def test_the_rollouts_of_the_real_codex_are_counted_as_they_are_read(shared: Path, tmp_path: Path) -> None:
     files = sorted((shared / "corpus" / "codex-cli").glob("*.jsonl"))
-    told_both_ways(laid_out(files, tmp_path / "ann"))
+    count_both_ways(copy_into_home(files, tmp_path / "ann"))
 
 
 def test_a_home_with_every_copy_twin_and_ghost_is_counted_to_the_token(shared: Path, tmp_path: Path) -> None:
     maker = [sys.executable, str(shared / "truth" / "make_home.py"), str(tmp_path / "ann")]
     subprocess.run(maker, check=True, stdout=subprocess.DEVNULL)
-    told_both_ways(tmp_path / "ann")
+    count_both_ways(tmp_path / "ann")
 
 
 def test_the_invented_home_is_counted_as_it_is_read(tmp_path: Path) -> None:
     person = Person(tmp_path / "ann")
     assert person.run("demo", str(tmp_path / "demo")).code == 0
-    tally = told_both_ways(tmp_path / "demo" / "home")
+    tally = count_both_ways(tmp_path / "demo" / "home")
     assert {cluster.agent for cluster in tally.clusters} == set(AGENTS)
     assert tally.whole * 10 < len(tally.clusters)
 
@@ -168,13 +167,13 @@ def test_copies_splits_and_odd_lines_are_counted_as_they_are_read(files: dict[st
             path = Path(folder, ".gemini", "tmp", name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        told_both_ways(Path(folder))
+        count_both_ways(Path(folder))
 
 
 PLAIN = [
-    casebook.FOLDER / case / file
-    for case in casebook.NAMES
-    for file in casebook.material(case)
+    cases.FOLDER / case / file
+    for case in cases.NAMES
+    for file in cases.input_files(case)
     if file.suffix == ".jsonl" and case.startswith(("claude-", "codex-"))
 ]
 
@@ -191,7 +190,7 @@ def test_lines_of_claude_and_codex_in_any_order_are_counted_as_they_are_read(
     with TemporaryDirectory() as folder:
         made = Path(folder, file.name)
         made.write_bytes(b"".join(kept))
-        told_both_ways(laid_out([made, other], Path(folder, "ann")))
+        count_both_ways(copy_into_home([made, other], Path(folder, "ann")))
 
 
 # Which way was taken -----------------------------------------------------------------------------------------------
@@ -276,16 +275,16 @@ def codex_home(folder: Path) -> Path:
     return write_lines(folder / ".codex" / "sessions" / "2026" / "03" / "01" / name, codex_lines(1))
 
 
-def test_plain_sessions_of_every_agent_are_only_counted(made: MadeHome) -> None:
+def test_plain_sessions_of_every_agent_are_only_counted(made: GeminiHome) -> None:
     made.lines("almanac", 1, 1, talk(1, 3)[1:])
     made.json("almanac", APART, 2, [user("u", 2, "hello"), gemini("g", 3, "there")])
     claude_home(made.folder)
     codex_home(made.folder)
-    tally = told_both_ways(made.folder)
+    tally = count_both_ways(made.folder)
     assert (len(tally.clusters), tally.whole) == (4, 0)
 
 
-def test_a_subagent_is_counted_under_its_parent(made: MadeHome) -> None:
+def test_a_subagent_is_counted_under_its_parent(made: GeminiHome) -> None:
     made.json("almanac", 1, 1, [user("u", 1, "hello"), gemini("g", 2, "there")])
     child = {
         **metadata(1, 2),
@@ -294,7 +293,7 @@ def test_a_subagent_is_counted_under_its_parent(made: MadeHome) -> None:
         "messages": [gemini("s", 3, "found it")],
     }
     made.write(f"tmp/almanac/chats/{metadata(1, 1)['sessionId']}/k3x9qa.json", json.dumps(child, indent=2))
-    tally = told_both_ways(made.folder)
+    tally = count_both_ways(made.folder)
     assert tally.whole == 0
 
 
@@ -305,48 +304,48 @@ def test_what_several_sessions_hold_belongs_to_the_earliest(tmp_path: Path) -> N
         lines = [line | {"sessionId": name} for line in (asked(1, 0), answered(1, 1))]
         lines = [line | {"timestamp": at(3 - number + place)} for place, line in enumerate(lines)]
         write_lines(folder / f"{name}.jsonl", lines)
-    tally = told_both_ways(tmp_path)
+    tally = count_both_ways(tmp_path)
     assert tally.whole == 0
 
 
 @pytest.mark.parametrize("odd", range(len(ODD)))
-def test_whatever_is_odd_is_read_or_counted_the_same(made: MadeHome, odd: int) -> None:
+def test_whatever_is_odd_is_read_or_counted_the_same(made: GeminiHome, odd: int) -> None:
     lines = talk(1, 3)[1:]
     made.lines("almanac", 1, 1, [*lines[:-1], ODD[odd](lines[-1])])
-    told_both_ways(made.folder)
+    count_both_ways(made.folder)
 
 
-def test_of_versions_that_disagree_the_one_counts_that_reading_keeps_last(made: MadeHome) -> None:
+def test_of_versions_that_disagree_the_one_counts_that_reading_keeps_last(made: GeminiHome) -> None:
     first = gemini("g", 2, "there")
     second = {**first, "content": "or here", "tokens": {**first["tokens"], "output": 99}, "model": "gemini-x"}
     third = {key: value for key, value in first.items() if key != "toolCalls"}
     made.lines("almanac", 1, 1, [user("u", 1, "hello"), first, second, third])
-    assert told_both_ways(made.folder).whole == 1
+    assert count_both_ways(made.folder).whole == 1
 
 
-def test_an_answer_without_words_counts_for_nothing_beside_a_log_of_prompts(made: MadeHome) -> None:
+def test_an_answer_without_words_counts_for_nothing_beside_a_log_of_prompts(made: GeminiHome) -> None:
     made.mark("almanac", ROOT)
     made.lines("almanac", 1, 1, [gemini("g", 2, "")])
     made.logs("almanac", [(1, "hello")])
-    assert told_both_ways(made.folder).whole == 1
+    assert count_both_ways(made.folder).whole == 1
     assert Tally({"HOME": str(made.folder)}).conversations() == []
 
 
-def test_an_answer_that_a_list_repeats_under_another_id_counts_once(made: MadeHome) -> None:
+def test_an_answer_that_a_list_repeats_under_another_id_counts_once(made: GeminiHome) -> None:
     answer = gemini("g1", 2, "there")
     copy = {key: value for key, value in answer.items() if key != "model"} | {"id": "g2"}
     made.lines("almanac", 1, 1, [user("u", 1, "hello"), answer, {"$set": {"messages": [copy]}}])
-    assert told_both_ways(made.folder).whole == 1
+    assert count_both_ways(made.folder).whole == 1
 
 
 def test_a_response_over_several_lines_counts_at_the_last_of_them(tmp_path: Path) -> None:
     again = answered(1, 2) | {"message": answered(1, 1)["message"]}
     name = f"{CLAUDE_SESSION.format(1)}.jsonl"
     write_lines(tmp_path / ".claude" / "projects" / "-x" / name, [asked(1, 0), answered(1, 1), again])
-    assert told_both_ways(tmp_path).whole == 0
+    assert count_both_ways(tmp_path).whole == 0
 
 
-def test_what_only_reading_tells_is_read(made: MadeHome) -> None:
+def test_what_only_reading_tells_is_read(made: GeminiHome) -> None:
     silent = {key: value for key, value in gemini("g", 2, "there").items() if key != "tokens"}
     made.lines("almanac", 1, 1, [user("u", 1, "hello"), silent])
     torn = made.lines("almanac", APART, 2, talk(2, 2)[1:])
@@ -357,19 +356,19 @@ def test_what_only_reading_tells_is_read(made: MadeHome) -> None:
     rollout = codex_home(made.folder)
     aside = {"timestamp": at(9), "type": "response_item", "payload": {"type": "reasoning", "summary": []}}
     write_lines(rollout, [*codex_lines(1), aside, codex_lines(1)[2]])
-    tally = told_both_ways(made.folder)
+    tally = count_both_ways(made.folder)
     assert (len(tally.clusters), tally.whole) == (4, 4)
 
 
-def test_projects_that_are_excluded_are_not_counted(made: MadeHome) -> None:
+def test_projects_that_are_excluded_are_not_counted(made: GeminiHome) -> None:
     made.json("almanac", 1, 1, [user("u", 1, "hello"), gemini("g", 2, "there")])
     assert Tally({"HOME": str(made.folder)}, excluded=("almanac",)).conversations() == []
     assert len(Tally({"HOME": str(made.folder)}, excluded=("other",)).conversations()) == 1
 
 
 def test_an_agent_that_counts_nothing_is_read(tmp_path: Path) -> None:
-    with made_agent.known():
-        tally = Tally({made_agent.PLACE: str(tmp_path)}, agents=("made",))
+    with fake_agent.registered():
+        tally = Tally({fake_agent.HOME_VARIABLE: str(tmp_path)}, agents=("made",))
         assert tally.conversations() == []
 
 
@@ -377,7 +376,7 @@ def test_an_agent_that_counts_nothing_is_read(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def many(made: MadeHome, monkeypatch: pytest.MonkeyPatch) -> MadeHome:
+def many(made: GeminiHome, monkeypatch: pytest.MonkeyPatch) -> GeminiHome:
     monkeypatch.setattr(shares, "_MUCH", 0)
     monkeypatch.setattr(shares, "_can_fork", lambda: hasattr(os, "fork"))
     for number in range(1, 8):
@@ -385,15 +384,15 @@ def many(made: MadeHome, monkeypatch: pytest.MonkeyPatch) -> MadeHome:
     return made
 
 
-def test_two_processes_count_what_one_does(many: MadeHome) -> None:
-    tally = told_both_ways(many.folder)
+def test_two_processes_count_what_one_does(many: GeminiHome) -> None:
+    tally = count_both_ways(many.folder)
     assert (len(tally.clusters), tally.whole) == (7, 0)
 
 
 def test_what_a_process_did_not_give_is_counted_all_the_same(
-    many: MadeHome, monkeypatch: pytest.MonkeyPatch
+    many: GeminiHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = counted(Tally({"HOME": str(many.folder)}).conversations())
+    expected = ledger_from_files(Tally({"HOME": str(many.folder)}).conversations())
     meter, parent = AGENTS["gemini"].meter, os.getpid()
 
     def killed(sources: Sequence[Source]) -> Sequence[Metered] | None:
@@ -402,17 +401,17 @@ def test_what_a_process_did_not_give_is_counted_all_the_same(
         return meter(sources)
 
     monkeypatch.setattr(AGENTS["gemini"], "meter", killed)
-    assert counted(Tally({"HOME": str(many.folder)}).conversations()) == expected
+    assert ledger_from_files(Tally({"HOME": str(many.folder)}).conversations()) == expected
 
 
-def test_a_count_that_nobody_asks_for_leaves_no_process_behind(many: MadeHome) -> None:
+def test_a_count_that_nobody_asks_for_leaves_no_process_behind(many: GeminiHome) -> None:
     tally = Tally({"HOME": str(many.folder)})
     del tally
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 
 
-def test_counting_imports_nothing_that_reading_takes(made: MadeHome) -> None:
+def test_counting_imports_nothing_that_reading_takes(made: GeminiHome) -> None:
     made.lines("almanac", 1, 1, talk(1, 3)[1:])
     claude_home(made.folder)
     codex_home(made.folder)

@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from buckets import Store, running_store
 from conftest import available
-from lakes import OF_OTHERS, archived, bag, read, tables, totals
-from made_talks import FORMS, turns
 from retold.demo.home import make_home
 from retold.lake.job import planned
 from retold.lake.places import found
@@ -18,32 +15,42 @@ from retold.lake.reading import prices, told
 from retold.lake.spark import settled
 from retold.model.tables import TABLES
 from retold.projects.atlas import Atlas
-from sparks import QUIET, started
-from tellings import NOW
+from support.conversation_files import FORMS, turns
+from support.export_inputs import NOW
+from support.home_tables import (
+    DEPENDENT_COLUMNS,
+    row_counts,
+    rows_by_table,
+    tables_from_archive,
+    tables_from_files,
+    token_totals,
+)
+from support.object_store import ObjectStore, run_store
+from support.spark_cluster import QUIET, start_spark
 
 pytestmark = [pytest.mark.bucket, *(pytest.mark.filterwarnings(one) for one in QUIET)]
 HOMES = "s3a://team/homes/*"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     folder = tmp_path_factory.mktemp("store")
     make_home(folder / "made", NOW)
     (folder / "buckets" / "team" / "homes").mkdir(parents=True)
     (folder / "made" / "home").rename(folder / "buckets" / "team" / "homes" / "ann")
     for place, form in enumerate(FORMS, start=1):
         FORMS[form].write(folder / "buckets" / "team" / "homes" / "bob", place << 28, turns("heron"))
-    with available(), running_store(folder / "buckets", folder) as running:
+    with available(), run_store(folder / "buckets", folder) as running:
         yield running
 
 
 @pytest.fixture(autouse=True)
-def asking(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def asking(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in store.env.items():
         monkeypatch.setenv(name, value)
 
 
-def local(store: Store) -> list[tuple[str | None, Path]]:
+def local(store: ObjectStore) -> list[tuple[str | None, Path]]:
     homes = store.folder / "team" / "homes"
     return [(name, homes / name) for name in ("ann", "bob")]
 
@@ -52,18 +59,20 @@ def in_bucket(pattern: str) -> dict[str, list[dict[str, Any]]]:
     places = found([pattern])
     plan = planned(places.folders, disk=places.disk, size_of=places.size_of)
     atlas = Atlas(plan.clues, {}, "")
-    return tables([*plan.refused, *(one for job in plan.jobs for one in told(job, atlas, prices().cost))])
+    return rows_by_table(
+        [*plan.refused, *(one for job in plan.jobs for one in told(job, atlas, prices().cost))]
+    )
 
 
-def test_a_bucket_tells_what_the_disk_tells(store: Store) -> None:
-    expected, told_there = read(local(store)), in_bucket(HOMES)
+def test_a_bucket_tells_what_the_disk_tells(store: ObjectStore) -> None:
+    expected, told_there = tables_from_files(local(store)), in_bucket(HOMES)
     for name in TABLES:
-        without = {*OF_OTHERS, "sources", "path"} if name in ("sessions", "problems") else set()
+        without = {*DEPENDENT_COLUMNS, "sources", "path"} if name in ("sessions", "problems") else set()
         assert len(told_there[name]) > 0 or name == "problems"
-        assert bag(told_there[name], without) == bag(expected[name], without), name
+        assert row_counts(told_there[name], without) == row_counts(expected[name], without), name
 
 
-def test_an_object_is_fetched_once(store: Store) -> None:
+def test_an_object_is_fetched_once(store: ObjectStore) -> None:
     before = store.asked()
     sessions = in_bucket("s3a://team/homes/bob")["sessions"]
     files = sum(len(row["sources"]) for row in sessions)
@@ -74,9 +83,9 @@ def test_an_object_is_fetched_once(store: Store) -> None:
 
 
 @pytest.mark.spark
-def test_executors_read_the_bucket_themselves(store: Store, tmp_path: Path) -> None:
-    expected = archived(tmp_path / "archive", local(store))
-    with available(), started(tmp_path / "spark") as spark:
+def test_executors_read_the_bucket_themselves(store: ObjectStore, tmp_path: Path) -> None:
+    expected = tables_from_archive(tmp_path / "archive", local(store))
+    with available(), start_spark(tmp_path / "spark") as spark:
         hold(spark, expected)
 
 
@@ -87,7 +96,7 @@ def hold(spark: SparkSession, expected: dict[str, list[dict[str, Any]]]) -> None
         assert len(rows) == len(expected[name])
         assert {row["home"] for row in rows} == {"ann", "bob"}
         if name == "requests":
-            assert totals(rows) == totals(expected[name])
+            assert token_totals(rows) == token_totals(expected[name])
 
 
 @pytest.mark.parametrize(

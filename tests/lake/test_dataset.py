@@ -11,30 +11,30 @@ import polars as pl
 import pytest
 from pyarrow import parquet
 
-from datasets import (
-    KEY,
-    answers,
-    archived_person,
-    exported,
-    objects,
-    rows,
-    state,
-)
-from made_home import MadeHome, gemini, user
-from made_talks import FORMS, turns, uuid
-from persons import Person
 from retold.archive.record import Record
 from retold.model.tables import TABLES
+from support.conversation_files import FORMS, turns, uuid
+from support.dataset_exports import (
+    KEY,
+    dataset_rows,
+    export_dataset,
+    file_states,
+    person_with_archive,
+    query_dataset,
+    table_objects,
+)
+from support.gemini_home import GeminiHome, gemini, user
+from support.person import Person
 
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Person:
-    return archived_person(tmp_path / "ann")
+    return person_with_archive(tmp_path / "ann")
 
 
 @pytest.fixture
 def lake(ann: Person, tmp_path: Path) -> Path:
-    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    export_dataset(ann, tmp_path / "lake", "--all", "--no-redact")
     return tmp_path / "lake"
 
 
@@ -57,7 +57,7 @@ def test_files_lie_by_table_agent_and_month(lake: Path) -> None:
 
 
 def test_counts_and_sums_are_those_of_the_archive(ann: Person, lake: Path) -> None:
-    (told,) = answers(
+    (told,) = query_dataset(
         lake, "SELECT count(*) AS count, sum(total_tokens) AS total, sum(cost_usd) AS cost FROM requests"
     )
     count, total, picos = kept(ann, "SELECT count(*), sum(total), sum(picos) FROM requests WHERE own")
@@ -69,11 +69,11 @@ def test_counts_and_sums_are_those_of_the_archive(ann: Person, lake: Path) -> No
         "tool_calls": "SELECT count(*) FROM tool_calls",
         "problems": "SELECT (SELECT count(*) FROM problems) + (SELECT count(*) FROM sources WHERE refusal IS NOT NULL)",
     }.items():
-        assert (len(rows(lake)[table]),) == kept(ann, query)
+        assert (len(dataset_rows(lake)[table]),) == kept(ann, query)
 
 
 def test_duckdb_polars_and_pandas_read_the_same_types(lake: Path) -> None:
-    by_duckdb = answers(lake, "SELECT * FROM sessions ORDER BY session")
+    by_duckdb = query_dataset(lake, "SELECT * FROM sessions ORDER BY session")
     by_polars = pl.scan_parquet(f"{lake}/sessions/", hive_partitioning=True).sort("session").collect()
     by_pandas = pd.read_parquet(lake / "sessions", dtype_backend="pyarrow").sort_values("session")
     assert by_polars.schema["started_at"] == pl.Datetime("us", "UTC")
@@ -93,15 +93,15 @@ def test_duckdb_polars_and_pandas_read_the_same_types(lake: Path) -> None:
 
 
 def test_large_numbers_and_moments_are_exact(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "bob")
+    home = GeminiHome(tmp_path / "bob")
     told = gemini("g1", 2, "So many.")
     told["timestamp"] = "2026-03-01T09:02:00.123Z"
     told["tokens"] |= {"input": 2**39 + 1, "total": 2**39 + 16}
     home.lines("den", 1, 1, [user("u1", 1, "How many?"), told], kind="main")
     person = Person(tmp_path / "bob")
     person.sync()
-    exported(person, tmp_path / "lake")
-    (found,) = answers(
+    export_dataset(person, tmp_path / "lake")
+    (found,) = query_dataset(
         tmp_path / "lake", "SELECT input_tokens, epoch_us(happened_at) AS micros FROM requests"
     )
     moment = datetime(2026, 3, 1, 9, 2, 0, 123000, UTC)
@@ -110,55 +110,55 @@ def test_large_numbers_and_moments_are_exact(tmp_path: Path) -> None:
 
 def test_the_second_time_nothing_is_written(ann: Person, tmp_path: Path) -> None:
     for options in (("--all",), ("--all", "--no-redact")):
-        exported(ann, tmp_path / "lake", *options)
-        before = state(tmp_path / "lake")
-        assert " 0 written, " in exported(ann, tmp_path / "lake", *options)
-        assert state(tmp_path / "lake") == before
+        export_dataset(ann, tmp_path / "lake", *options)
+        before = file_states(tmp_path / "lake")
+        assert " 0 written, " in export_dataset(ann, tmp_path / "lake", *options)
+        assert file_states(tmp_path / "lake") == before
 
 
 def test_without_the_key_everything_is_written_anew(ann: Person, lake: Path) -> None:
-    before = rows(lake)
+    before = dataset_rows(lake)
     (ann.archive / "dataset.key").unlink()
-    assert " 0 unchanged, 0 removed" in exported(ann, lake, "--all", "--no-redact")
-    assert rows(lake) == before
+    assert " 0 unchanged, 0 removed" in export_dataset(ann, lake, "--all", "--no-redact")
+    assert dataset_rows(lake) == before
 
 
 def test_a_file_that_was_lost_is_written_again(ann: Person, lake: Path) -> None:
-    before = rows(lake)
+    before = dataset_rows(lake)
     next(lake.glob("messages/agent=claude/*/*.parquet")).unlink()
-    exported(ann, lake, "--all", "--no-redact")
-    assert rows(lake) == before
+    export_dataset(ann, lake, "--all", "--no-redact")
+    assert dataset_rows(lake) == before
 
 
 def test_filters_choose_what_is_in_it_and_the_rest_goes(ann: Person, lake: Path) -> None:
-    told = exported(ann, lake, "--agent", "claude", "--no-redact")
-    assert {row["agent"] for row in objects(lake, "sessions")} == {"claude"}
+    told = export_dataset(ann, lake, "--agent", "claude", "--no-redact")
+    assert {row["agent"] for row in table_objects(lake, "sessions")} == {"claude"}
     assert not list(lake.glob("*/agent=gemini"))
     assert " 0 removed" not in told
-    exported(ann, lake, "00000002", "--no-redact")
-    assert [row["first_prompt"] for row in objects(lake, "sessions")] == ["Where do herons nest?"]
-    assert objects(lake, "problems") == []
+    export_dataset(ann, lake, "00000002", "--no-redact")
+    assert [row["first_prompt"] for row in table_objects(lake, "sessions")] == ["Where do herons nest?"]
+    assert table_objects(lake, "problems") == []
 
 
 def test_what_is_removed_is_counted_also_where_nothing_of_it_stays(ann: Person, tmp_path: Path) -> None:
     counts = Counter(str(row["agent"]) for row in ann.rows().values())
     assert min(counts["claude"], counts["codex"]) > 0
-    exported(ann, tmp_path / "lake", "--agent", "claude", "--no-redact")
-    told = exported(ann, tmp_path / "lake", "--agent", "codex", "--no-redact")
+    export_dataset(ann, tmp_path / "lake", "--agent", "claude", "--no-redact")
+    told = export_dataset(ann, tmp_path / "lake", "--agent", "codex", "--no-redact")
     assert f"{counts['codex']} written, 0 unchanged, {counts['claude']} removed" in told
 
 
 def test_files_that_hold_no_session_are_none_that_is_removed(ann: Person, tmp_path: Path) -> None:
-    exported(ann, tmp_path / "lake", "--agent", "gemini", "--no-redact")
-    assert objects(tmp_path / "lake", "problems")
+    export_dataset(ann, tmp_path / "lake", "--agent", "gemini", "--no-redact")
+    assert table_objects(tmp_path / "lake", "problems")
     keys = [key for key, row in ann.rows().items() if row["agent"] == "gemini"]
-    assert " 0 removed" in exported(ann, tmp_path / "lake", *keys, "--no-redact")
-    assert objects(tmp_path / "lake", "problems") == []
+    assert " 0 removed" in export_dataset(ann, tmp_path / "lake", *keys, "--no-redact")
+    assert table_objects(tmp_path / "lake", "problems") == []
 
 
 def test_a_report_tells_of_everything(ann: Person, tmp_path: Path) -> None:
-    exported(ann, tmp_path / "lake")
-    exported(ann, tmp_path / "lake", "--all", "--report", str(tmp_path / "report.jsonl"))
+    export_dataset(ann, tmp_path / "lake")
+    export_dataset(ann, tmp_path / "lake", "--all", "--report", str(tmp_path / "report.jsonl"))
     told = (tmp_path / "report.jsonl").read_text(encoding="utf-8")
     assert '"kind":"email"' in told
     assert KEY not in told
@@ -171,17 +171,17 @@ def test_what_a_copied_message_took_is_counted_as_a_report_counts_it(tmp_path: P
     person = Person(tmp_path / "ann")
     person.sync()
     assert {row["kind"] for row in person.rows().values()} == {"main", "fork"}
-    exported(person, tmp_path / "lake")
+    export_dataset(person, tmp_path / "lake")
     (report,) = person.run("stats", "--by", "agent", "--json").objects
     (asked,) = person.run("sql", "--json", "SELECT sum(total_tokens) AS tokens FROM requests").objects
-    (found,) = answers(tmp_path / "lake", "SELECT sum(total_tokens)::BIGINT AS tokens FROM requests")
+    (found,) = query_dataset(tmp_path / "lake", "SELECT sum(total_tokens)::BIGINT AS tokens FROM requests")
     assert report["usage"]["total"] == asked["tokens"] == found["tokens"]
 
 
 def test_what_is_forgotten_goes_also_where_nothing_else_was_chosen(ann: Person, tmp_path: Path) -> None:
     chosen = ("--project", "almanac")
-    exported(ann, tmp_path / "lake", *chosen)
-    count = len(objects(tmp_path / "lake", "sessions"))
+    export_dataset(ann, tmp_path / "lake", *chosen)
+    count = len(table_objects(tmp_path / "lake", "sessions"))
     assert count
     assert ann.run("forget", "--project", "almanac").code == 0
     again = ann.run("export", "--format", "parquet", "-o", str(tmp_path / "lake"), *chosen)

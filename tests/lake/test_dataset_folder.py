@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from datasets import DRAFT, archived_person, exported, objects, rows
-from made_home import MadeHome, user
-from persons import Person, is_root
 from retold.lake.folder import Folder
 from retold.lake.manifest import NotOurs
+from support.dataset_exports import DRAFT, dataset_rows, export_dataset, person_with_archive, table_objects
+from support.gemini_home import GeminiHome, user
+from support.person import Person, is_root
 
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Person:
-    return archived_person(tmp_path / "ann")
+    return person_with_archive(tmp_path / "ann")
 
 
 @pytest.fixture
 def lake(ann: Person, tmp_path: Path) -> Path:
-    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    export_dataset(ann, tmp_path / "lake", "--all", "--no-redact")
     return tmp_path / "lake"
 
 
@@ -74,13 +74,13 @@ def elsewhere(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.skipif(os.name == "nt", reason="links need a right there")
 def test_no_link_leads_out_of_it(ann: Person, lake: Path, elsewhere: Path) -> None:
-    before = rows(lake)
+    before = dataset_rows(lake)
     part = next(lake.glob("sessions/agent=gemini/*/part-0000.parquet"))
     part.unlink()
     part.symlink_to(elsewhere / "kept")
-    exported(ann, lake, "--all", "--no-redact")
+    export_dataset(ann, lake, "--all", "--no-redact")
     assert not part.is_symlink()
-    assert rows(lake) == before
+    assert dataset_rows(lake) == before
     folder = lake / "events"
     folder.rename(lake.parent / "away")
     folder.symlink_to(elsewhere)
@@ -89,7 +89,7 @@ def test_no_link_leads_out_of_it(ann: Person, lake: Path, elsewhere: Path) -> No
 
 
 def test_hostile_texts_stay_in_their_cells(tmp_path: Path) -> None:
-    home, text = MadeHome(tmp_path / "bob"), "a\x00b\n../..\u202e\ud800 '; DROP TABLE x; --"
+    home, text = GeminiHome(tmp_path / "bob"), "a\x00b\n../..\u202e\ud800 '; DROP TABLE x; --"
     home.lines(
         "../den%3D=x".replace("/", "_"),
         1,
@@ -100,8 +100,8 @@ def test_hostile_texts_stay_in_their_cells(tmp_path: Path) -> None:
     )
     person = Person(tmp_path / "bob")
     person.sync()
-    exported(person, tmp_path / "lake", "--all", "--no-redact")
-    (row,) = objects(tmp_path / "lake", "sessions")
+    export_dataset(person, tmp_path / "lake", "--all", "--no-redact")
+    (row,) = table_objects(tmp_path / "lake", "sessions")
     assert str(row["first_prompt"]).startswith("a\x00b\n../..")
     files = [file.relative_to(tmp_path / "lake").parts for file in (tmp_path / "lake").rglob("*.parquet")]
     assert {parts[1:] for parts in files} == {("agent=gemini", "month=2026-03", "part-0000.parquet")}
@@ -116,8 +116,8 @@ def test_two_at_a_time_are_refused(ann: Person, lake: Path) -> None:
 def test_a_full_disk_leaves_what_was_there(
     ann: Person, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = rows(lake)
-    MadeHome(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
+    before = dataset_rows(lake)
+    GeminiHome(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
     ann.sync()
 
     def full(_: object) -> None:
@@ -127,18 +127,18 @@ def test_a_full_disk_leaves_what_was_there(
         patched.setattr("retold.lake.parts.reach_disk", full)
         done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake), "--no-redact")
     assert (done.code, "No space left" in done.err) == (4, True)
-    assert rows(lake) == before
+    assert dataset_rows(lake) == before
     assert not [file for file in lake.rglob("*") if DRAFT.search(file.name)]
-    exported(ann, lake, "--all", "--no-redact")
-    assert len(rows(lake)["sessions"]) == len(before["sessions"]) + 1
+    export_dataset(ann, lake, "--all", "--no-redact")
+    assert len(dataset_rows(lake)["sessions"]) == len(before["sessions"]) + 1
 
 
 @pytest.mark.parametrize("what", ["retold.lake.folder.Folder.opened", "retold.lake.parts.ParquetWriter"])
 def test_a_file_that_cannot_be_opened_is_told_as_what_it_is(
     ann: Person, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    before = rows(lake)
-    MadeHome(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
+    before = dataset_rows(lake)
+    GeminiHome(tmp_path / "ann").lines("den", 3, 30, [user("u3", 31, "And otters?")], kind="main")
     ann.sync()
 
     opened = Folder.opened
@@ -152,7 +152,7 @@ def test_a_file_that_cannot_be_opened_is_told_as_what_it_is(
         patched.setattr(what, staticmethod(refused))
         done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake), "--no-redact")
     assert (done.code, "Too many open files" in done.err) == (4, True)
-    assert rows(lake) == before
+    assert dataset_rows(lake) == before
     assert not [file for file in lake.rglob("*") if DRAFT.search(file.name)]
 
 

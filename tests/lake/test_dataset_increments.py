@@ -12,12 +12,12 @@ from random import Random
 import pytest
 from pyarrow import parquet
 
-from datasets import DRAFT, KEY, archived_person, exported, rows, state
-from made_home import MadeHome, gemini, user
-from made_talks import dice
-from persons import Person
 from retold.lake.items import Item
 from retold.lake.layout import part_plans
+from support.conversation_files import dice
+from support.dataset_exports import DRAFT, KEY, dataset_rows, export_dataset, file_states, person_with_archive
+from support.gemini_home import GeminiHome, gemini, user
+from support.person import Person
 
 WORD = "Quagmire-Plover-{:02}"
 Change = Callable[[Person, int, Random], None]
@@ -25,7 +25,7 @@ Change = Callable[[Person, int, Random], None]
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Person:
-    return archived_person(tmp_path / "ann")
+    return person_with_archive(tmp_path / "ann")
 
 
 def grown(ann: Person, step: int, random: Random) -> None:
@@ -44,7 +44,7 @@ def new(ann: Person, step: int, random: Random) -> None:
     ]
     if step % 2:
         said.append(user(f"s-{step}", 3, f"DB_PASSWORD={WORD.format(random.randrange(4))}"))
-    MadeHome(ann.folder).lines("den", 0x10 + step << 24, 10 + step, said, kind="main")
+    GeminiHome(ann.folder).lines("den", 0x10 + step << 24, 10 + step, said, kind="main")
 
 
 def forked(ann: Person, step: int, random: Random) -> None:
@@ -54,7 +54,7 @@ def forked(ann: Person, step: int, random: Random) -> None:
         gemini("g1-with-a-long-enough-id", 2, f"I use {KEY}."),
         user(f"u-{step}-goes-on-from-there", 3, "And now?"),
     ]
-    MadeHome(ann.folder).lines("den", 0x40 + step << 24, random.choice((0, 30)), said, kind="main")
+    GeminiHome(ann.folder).lines("den", 0x40 + step << 24, random.choice((0, 30)), said, kind="main")
 
 
 def tagged(ann: Person, step: int, random: Random) -> None:
@@ -88,31 +88,31 @@ def test_an_increment_is_what_would_be_written_now(
         "retold.lake.layout.ROOM", 1
     )  # so that no session is written anew because another was
     random = dice(seed)
-    exported(ann, tmp_path / "lake", "--all", how)
+    export_dataset(ann, tmp_path / "lake", "--all", how)
     for step in range(5):
         for change in random.sample(CHANGES, random.randrange(1, 3)):
             change(ann, step, random)
         ann.sync()
-        exported(ann, tmp_path / "lake", "--all", how)
+        export_dataset(ann, tmp_path / "lake", "--all", how)
         fresh = tmp_path / f"fresh-{step}"
-        exported(ann, fresh, "--all", how)
-        assert rows(tmp_path / "lake") == rows(fresh), step
+        export_dataset(ann, fresh, "--all", how)
+        assert dataset_rows(tmp_path / "lake") == dataset_rows(fresh), step
 
 
 def test_only_the_part_with_a_change_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("retold.lake.layout.ROOM", 1)
-    home, lake = MadeHome(tmp_path / "bob"), tmp_path / "lake"
+    home, lake = GeminiHome(tmp_path / "bob"), tmp_path / "lake"
     for place in range(1, 5):
         said = [user(f"u{place}", place, f"Ask {place}"), gemini(f"g{place}", place, "Answer.")]
         file = home.lines("den", place << 28, place, said, kind="main")
     bob = Person(tmp_path / "bob")
     bob.sync()
-    exported(bob, lake, "--all", "--no-redact")
-    before = state(lake)
+    export_dataset(bob, lake, "--all", "--no-redact")
+    before = file_states(lake)
     file.write_text(file.read_text() + json.dumps(gemini("g9", 40, "More.")) + "\n", encoding="utf-8")
     bob.sync()
-    assert "sessions: 1 written, 3 unchanged, 0 removed" in exported(bob, lake, "--all", "--no-redact")
-    changed = {Path(name) for name, held in state(lake).items() if before.get(name) != held}
+    assert "sessions: 1 written, 3 unchanged, 0 removed" in export_dataset(bob, lake, "--all", "--no-redact")
+    changed = {Path(name) for name, held in file_states(lake).items() if before.get(name) != held}
     assert {path.name for path in changed} == {"retold.json", "part-0003.parquet"}
     assert Path("messages/agent=gemini/month=2026-03/part-0003.parquet") in changed
 
@@ -123,16 +123,16 @@ def test_only_the_part_with_a_change_is_written(tmp_path: Path, monkeypatch: pyt
 def test_another_version_writes_everything_anew(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    export_dataset(ann, tmp_path / "lake", "--all", "--no-redact")
     monkeypatch.setattr(what, "of tomorrow")
-    told = exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    told = export_dataset(ann, tmp_path / "lake", "--all", "--no-redact")
     assert f" {len(ann.rows())} written, 0 unchanged, 0 removed" in told
-    assert " 0 written, " in exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    assert " 0 written, " in export_dataset(ann, tmp_path / "lake", "--all", "--no-redact")
 
 
 def test_to_keep_pictures_or_not_writes_everything_anew(ann: Person, tmp_path: Path) -> None:
     for options in (("--all",), ("--all", "--images"), ("--all",)):
-        told = exported(ann, tmp_path / "lake", *options)
+        told = export_dataset(ann, tmp_path / "lake", *options)
         assert f" {len(ann.rows())} written, 0 unchanged, 0 removed" in told
 
 
@@ -162,17 +162,17 @@ def test_a_session_keeps_its_part_and_the_next_begins_when_it_is_full(
 ) -> None:
     monkeypatch.setattr("retold.lake.layout.ROOM", 1500)
     lake = tmp_path / "lake"
-    exported(ann, lake, "--all", "--no-redact")
+    export_dataset(ann, lake, "--all", "--no-redact")
     first = _places(lake)
     assert len(set(first.values())) > 2
     new(ann, 1, dice(1))
     ann.sync()
-    exported(ann, lake, "--all", "--no-redact")
+    export_dataset(ann, lake, "--all", "--no-redact")
     assert first.items() <= _places(lake).items()
 
 
 def test_what_is_forgotten_goes_and_be_it_the_last(ann: Person, tmp_path: Path) -> None:
-    exported(ann, tmp_path / "lake", "--all", "--no-redact")
+    export_dataset(ann, tmp_path / "lake", "--all", "--no-redact")
     for key in sorted(ann.rows(), reverse=True):
         ann.run("forget", key)
     told = ann.run("export", "--all", "--no-redact", "--format", "parquet", "-o", str(tmp_path / "lake"))
@@ -183,7 +183,7 @@ def test_what_is_forgotten_goes_and_be_it_the_last(ann: Person, tmp_path: Path) 
             f"retold: {tmp_path / 'lake'}: sessions: 0 written, 0 unchanged, 6 removed",
         ],
     )
-    found = rows(tmp_path / "lake")
+    found = dataset_rows(tmp_path / "lake")
     assert {name for name, held in found.items() if held} <= {"problems"}
 
 
@@ -193,7 +193,7 @@ from retold.lake import dataset
 parent, write_part = os.getpid(), dataset.write_part
 def told(*given):
     sizes = write_part(*given)
-    print("written", os.getppid() == parent and os.getpid() or "parent", file=sys.stderr, flush=True)
+    os.write(2, f"written {os.getpid() if os.getppid() == parent else 'parent'}\\n".encode())  # lines stay whole
     return sizes
 dataset.write_part = told
 """
@@ -207,7 +207,7 @@ def test_two_processes_write_what_one_writes(ann: Person, tmp_path: Path, how: s
     for folder, code in (("one", few), ("two", few + many)):
         done = ann.spawn(*options, "-o", str(tmp_path / folder), code=code)
         assert done.code == 0, done
-    assert rows(tmp_path / "two") == rows(tmp_path / "one")
+    assert dataset_rows(tmp_path / "two") == dataset_rows(tmp_path / "one")
     writers = {line.split()[1] for line in done.err.splitlines() if line.startswith("written ")}
     if sys.platform == "linux" and (os.cpu_count() or 1) > 1:
         assert len(writers - {"parent"}) == 2
@@ -247,11 +247,11 @@ def test_whoever_is_killed_leaves_whole_files_and_the_next_run_mends_it(
     lake, before, wanted = tmp_path / "lake", tmp_path / "before", tmp_path / "wanted"
     before.mkdir()
     if not is_first:
-        exported(ann, before, "--all", "--no-redact")
+        export_dataset(ann, before, "--all", "--no-redact")
     for change in (grown, new, forgotten):
         change(ann, 3, dice(5))
     ann.sync()
-    exported(ann, wanted, "--all", "--no-redact")
+    export_dataset(ann, wanted, "--all", "--no-redact")
     places = [0, 1, 2, 3, 5, 8, 10, 13, 17, 21, 34, 55, 1000]
     codes = []
     for place in places:
@@ -270,9 +270,9 @@ def test_whoever_is_killed_leaves_whole_files_and_the_next_run_mends_it(
         codes.append(done.code)
         for file in lake.rglob("part-*.parquet"):
             parquet.read_table(file)
-        exported(ann, lake, "--agent", "gemini", "--no-redact")
-        exported(ann, lake, "--all", "--no-redact")
-        assert rows(lake) == rows(wanted), place
+        export_dataset(ann, lake, "--agent", "gemini", "--no-redact")
+        export_dataset(ann, lake, "--all", "--no-redact")
+        assert dataset_rows(lake) == dataset_rows(wanted), place
         assert not [file for file in lake.rglob("*") if DRAFT.search(file.name)]
     assert codes[0] == -signal.SIGKILL
     assert codes.count(-signal.SIGKILL) > 5
@@ -288,14 +288,14 @@ def test_what_was_half_written_is_not_taken_for_what_was_there(
     lake, options = tmp_path / "lake", ("export", "--all", "--format", "parquet", "--no-redact")
     (key,) = [key for key, row in ann.rows().items() if row["first_prompt"] == "Where do herons nest?"]
     ann.run("name", key, "Title A")
-    exported(ann, lake, "--all", "--no-redact")
-    before = rows(lake)
+    export_dataset(ann, lake, "--all", "--no-redact")
+    before = dataset_rows(lake)
     is_seen = False
     for place in (5, 9, 11, 13):
         ann.run("name", key, "Title B")
         ann.spawn(*options, "-o", str(lake), code=KILLER.format(place))
-        is_seen = is_seen or rows(lake) != before
+        is_seen = is_seen or dataset_rows(lake) != before
         ann.run("name", key, "Title A")
-        exported(ann, lake, "--all", "--no-redact")
-        assert rows(lake) == before, place
+        export_dataset(ann, lake, "--all", "--no-redact")
+        assert dataset_rows(lake) == before, place
     assert is_seen

@@ -8,20 +8,6 @@ from typing import Any
 
 import pytest
 
-from lakes import (
-    OF_OTHERS,
-    archived,
-    bag,
-    made,
-    published,
-    read,
-    settled,
-    spread,
-    totals,
-    written_by_the_real_cli,
-)
-from made_home import DAY
-from made_talks import FORMS, turns
 from retold.agents.protocol import Home, Source
 from retold.agents.registry import AGENTS
 from retold.demo.home import make_home
@@ -29,8 +15,22 @@ from retold.lake.job import Job, Plan, bundled, planned
 from retold.lake.spread import Spread, reunited
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
-from synced import Given
-from tellings import NOW
+from support.conversation_files import FORMS, turns
+from support.export_inputs import NOW
+from support.gemini_home import DAY
+from support.home_tables import (
+    DEPENDENT_COLUMNS,
+    generated_homes,
+    public_homes,
+    real_cli_homes,
+    resolve_requests,
+    row_counts,
+    split_conversations,
+    tables_from_archive,
+    tables_from_files,
+    token_totals,
+)
+from support.synced_archive import Given
 
 SUMS = frozenset(name for name in TABLES["sessions"].names if name.endswith("_tokens"))
 OF_ITS_OWN = (*sorted(SUMS), "requests", "cost_usd", "estimated")
@@ -39,20 +39,20 @@ Tables = dict[str, list[dict[str, Any]]]
 
 def hold(folder: Path, given: Given, several: Sequence[Spread] = ()) -> None:
     """Hold jobs to tell what an archive tells, but for what depends on other sessions."""
-    expected, found = archived(folder, given), read(given, several)
+    expected, found = tables_from_archive(folder, given), tables_from_files(given, several)
     for name, without in (
-        ("sessions", OF_OTHERS | SUMS),
-        ("messages", OF_OTHERS),
-        ("tool_calls", OF_OTHERS),
-        ("files_touched", OF_OTHERS),
+        ("sessions", DEPENDENT_COLUMNS | SUMS),
+        ("messages", DEPENDENT_COLUMNS),
+        ("tool_calls", DEPENDENT_COLUMNS),
+        ("files_touched", DEPENDENT_COLUMNS),
         ("events", {"session"}),
         ("problems", {"session"}),
     ):
-        assert bag(found[name], without) == bag(expected[name], without), name
+        assert row_counts(found[name], without) == row_counts(expected[name], without), name
     _hold_sums(expected, found)
-    requests = settled(found["requests"])
-    assert bag(requests, {"session"}) == bag(expected["requests"], {"session"})
-    assert totals(requests) == totals(expected["requests"])
+    requests = resolve_requests(found["requests"])
+    assert row_counts(requests, {"session"}) == row_counts(expected["requests"], {"session"})
+    assert token_totals(requests) == token_totals(expected["requests"])
 
 
 def _hold_sums(expected: Tables, found: Tables) -> None:
@@ -78,19 +78,19 @@ def test_a_home_of_months_is_told_as_its_archive_tells_it(tmp_path: Path) -> Non
 
 
 def test_the_homes_that_the_real_cli_wrote(shared: Path, tmp_path: Path) -> None:
-    hold(tmp_path / "archive", written_by_the_real_cli(shared))
+    hold(tmp_path / "archive", real_cli_homes(shared))
 
 
 def test_what_others_published(shared: Path, tmp_path: Path) -> None:
-    given = published(shared, tmp_path / "homes")
+    given = public_homes(shared, tmp_path / "homes")
     # Files that were renamed when they were published: no name tells that they are of one conversation.
-    several = spread(read(given)["sessions"])
+    several = split_conversations(tables_from_files(given)["sessions"])
     assert len(several) == 5
     hold(tmp_path / "archive", given, several)
 
 
 def test_the_homes_whose_totals_are_known(shared: Path, tmp_path: Path) -> None:
-    hold(tmp_path / "archive", made(shared, tmp_path / "homes"))
+    hold(tmp_path / "archive", generated_homes(shared, tmp_path / "homes"))
 
 
 def test_a_conversation_in_two_homes_is_one_job_and_one_session(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_a_conversation_in_two_homes_is_one_job_and_one_session(tmp_path: Path) 
     given = [("ann", tmp_path / "ann"), ("backup", tmp_path / "backup")]
     (job,) = planned(given).jobs
     assert len(job.sources) == 2
-    (row,) = read(given)["sessions"]
+    (row,) = tables_from_files(given)["sessions"]
     assert (row["home"], row["homes"]) == ("ann", ["ann", "backup"])
 
 

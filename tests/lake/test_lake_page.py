@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from persons import Person
+from support.person import Person
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lake.md"
 _COMMAND = re.compile(r"^    retold (export .*)$", re.MULTILINE)

@@ -9,8 +9,6 @@ from types import SimpleNamespace
 import pytest
 from pyarrow import fs
 
-from lakes import read, two_homes
-from made_talks import FORMS, turns
 from retold.agents.protocol import Home, Source
 from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
@@ -21,6 +19,8 @@ from retold.lake.job import planned
 from retold.lake.places import found, label_of
 from retold.lake.remote import RemoteDisk, RemoteEntry, is_address, shown_path
 from retold.model.problem import Problem
+from support.conversation_files import FORMS, turns
+from support.home_tables import tables_from_files, two_homes
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def homes(tmp_path: Path) -> Path:
 def test_homes_by_an_address_are_told_as_those_on_the_disk(
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    expected = read([("ann", homes / "ann"), ("bob", homes / "bob")])["messages"]
+    expected = tables_from_files([("ann", homes / "ann"), ("bob", homes / "bob")])["messages"]
     monkeypatch.setattr("retold.lake.places.is_address", lambda _: True)
     places = found([f"file://{homes}/*"])
     assert [label for label, _ in places.folders] == ["ann", "bob"]

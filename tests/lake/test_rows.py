@@ -9,8 +9,6 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from made_home import DAY
-from made_talks import FORMS, turns
 from retold.lake.arrow import batch_of, schema_of
 from retold.lake.rows import ROWS, rows_of
 from retold.lake.told import Refused, Told, month_of
@@ -20,13 +18,15 @@ from retold.model.problem import problem
 from retold.model.session import Session
 from retold.model.steps import steps
 from retold.model.tables import TABLES
-from synced import conversations
+from support.conversation_files import FORMS, turns
+from support.gemini_home import DAY
+from support.synced_archive import sync_conversations
 
 
 @pytest.fixture(params=sorted(FORMS))
 def session(request: pytest.FixtureRequest, tmp_path: Path) -> Session:
     FORMS[request.param].write(tmp_path, 7, turns("heron", "otter", "vole"))
-    (found,) = conversations(tmp_path, agent=request.param.partition("-")[0])
+    (found,) = sync_conversations(tmp_path, agent=request.param.partition("-")[0])
     return found
 
 

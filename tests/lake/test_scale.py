@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from conftest import available
-from lakes import archived
-from told_pages import followed
+from support.docs_pages import follow_page
+from support.home_tables import tables_from_archive
 
 DULL = 10_000
 """Bytes of a chart with nothing on it are fewer."""
@@ -24,12 +24,12 @@ def test_a_bucket_of_homes_becomes_a_chart(tmp_path: Path) -> None:
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
     with available():
-        answers = list(followed("scale.md", folder, env))
+        answers = list(follow_page("scale.md", folder, env))
     assert (folder / "venv" / "bin" / "retold").is_file(), "all of it ran with what the page installs"
     assert len(answers) == 5
     assert all(answers)
     homes = [(home.name, home) for home in sorted((folder / "bucket" / "homes").iterdir())]
-    expected = archived(tmp_path / "archive", homes)
+    expected = tables_from_archive(tmp_path / "archive", homes)
     months: Counter[str] = Counter()
     for row in expected["requests"]:
         months[f"{row['happened_at']:%Y-%m}"] += row["total_tokens"]

@@ -15,16 +15,22 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from lakes import archived, made, published, totals, written_by_the_real_cli
-from made_talks import FORMS, Turn, turns
 from retold.demo.home import make_home
 from retold.lake.spark import from_files, settled, spread
 from retold.lake.spark.hadoop import Hadoop
 from retold.lake.spark.schema import spark_schema
 from retold.model.tables import TABLES
-from sparks import QUIET, executors
-from synced import Given
-from tellings import NOW
+from support.conversation_files import FORMS, Turn, turns
+from support.export_inputs import NOW
+from support.home_tables import (
+    generated_homes,
+    public_homes,
+    real_cli_homes,
+    tables_from_archive,
+    token_totals,
+)
+from support.spark_cluster import QUIET, executor_pids
+from support.synced_archive import Given
 
 pytestmark = [pytest.mark.spark, *(pytest.mark.filterwarnings(one) for one in QUIET)]
 FOLDERS = (".gemini", ".claude", ".codex")
@@ -56,7 +62,7 @@ def gathered(given: Given, folder: Path) -> Given:
 
 def hold(spark: SparkSession, homes: Path, given: Given, folder: Path) -> None:
     """Hold Spark to the archive, in rows and in tokens, to the unit."""
-    expected = archived(folder, given)
+    expected = tables_from_archive(folder, given)
     together = spread(loaded(spark, "sessions", homes, maxPartitionBytes="1m"))
     for name in TABLES:
         table = loaded(spark, name, homes, maxPartitionBytes="1m", together=together)
@@ -64,7 +70,7 @@ def hold(spark: SparkSession, homes: Path, given: Given, folder: Path) -> None:
         match name:
             case "requests":
                 found = rows(settled(table))
-                assert totals(found) == totals(expected[name])
+                assert token_totals(found) == token_totals(expected[name])
                 assert sum(row["cost_usd"] or 0 for row in found) == sum(
                     row["cost_usd"] or 0 for row in expected[name]
                 )
@@ -85,18 +91,18 @@ def test_a_home_of_months_is_told_as_its_archive_tells_it(
 
 
 def test_the_homes_that_the_real_cli_wrote(spark: SparkSession, shared: Path, tmp_path: Path) -> None:
-    given = gathered(written_by_the_real_cli(shared), tmp_path / "homes")
+    given = gathered(real_cli_homes(shared), tmp_path / "homes")
     hold(spark, tmp_path / "homes", given, tmp_path / "archive")
 
 
 def test_the_homes_whose_totals_are_known(spark: SparkSession, shared: Path, tmp_path: Path) -> None:
-    hold(spark, tmp_path / "homes", made(shared, tmp_path / "homes"), tmp_path / "archive")
+    hold(spark, tmp_path / "homes", generated_homes(shared, tmp_path / "homes"), tmp_path / "archive")
 
 
 def test_an_executor_that_is_killed_changes_nothing(spark: SparkSession, demo_homes: Path) -> None:
     tracker = spark.sparkContext.statusTracker()
     expected = rows(loaded(spark, "tool_calls", demo_homes).orderBy("session", "seq", "place"))
-    before = executors(spark)
+    before = executor_pids(spark)
     assert len(before) == 2
     one_each = loaded(spark, "tool_calls", demo_homes, maxPartitionBytes="1")
     with ThreadPoolExecutor(1) as pool:
@@ -108,7 +114,7 @@ def test_an_executor_that_is_killed_changes_nothing(spark: SparkSession, demo_ho
         found = [row.asDict(recursive=True) for row in asked.result(120)]
     assert sorted(found, key=_place) == expected
     deadline = time.monotonic() + 60
-    while len(after := executors(spark)) < 2 and time.monotonic() < deadline:
+    while len(after := executor_pids(spark)) < 2 and time.monotonic() < deadline:
         time.sleep(0.1)
     assert len(after) == 2, "another one takes its place"
     assert before[0] not in after
@@ -272,7 +278,7 @@ def test_a_marker_that_cannot_be_read_is_a_problem(
 
 
 def test_what_others_published(spark: SparkSession, shared: Path, tmp_path: Path) -> None:
-    given = published(shared, tmp_path / "homes")
+    given = public_homes(shared, tmp_path / "homes")
     sessions = loaded(spark, "sessions", tmp_path / "homes")
     assert len(json.loads(spread(sessions))) == 5
     kept = rows(settled(sessions).groupBy("agent").agg(f.count_distinct("conversation"), f.count("session")))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from conftest import available
-from lakes import two_homes
-from sparks import QUIET, started
+from support.home_tables import two_homes
+from support.spark_cluster import QUIET, start_spark
 
 pytestmark = [pytest.mark.spark, *(pytest.mark.filterwarnings(one) for one in QUIET)]
 PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
@@ -19,7 +19,7 @@ def test_every_block_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     names: dict[str, Any] = {}
-    with available(), started(tmp_path / "spark", "local[2]"):
+    with available(), start_spark(tmp_path / "spark", "local[2]"):
         for block in blocks:
             exec(compile(block, str(PAGE), "exec"), names)  # noqa: S102 - our own page
         counts = {name: names[name].count() for name in ("calls", "tokens", "sessions", "requests", "problems", "events")}  # fmt: skip

@@ -12,9 +12,6 @@ import pytest
 from pyspark.sql.datasource import CaseInsensitiveDict
 from pyspark.sql.types import StringType, StructType
 
-from lakes import read, two_homes
-from made_home import sha
-from made_talks import FORMS, ROOT, turns, uuid
 from retold.agents import NAMES
 from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
@@ -28,7 +25,10 @@ from retold.lake.spark.options import parse_options, parse_size
 from retold.lake.spark.source import RetoldReader
 from retold.lake.told import Told
 from retold.model.tables import TABLES
-from sparks import QUIET
+from support.conversation_files import FORMS, ROOT, turns, uuid
+from support.gemini_home import sha
+from support.home_tables import tables_from_files, two_homes
+from support.spark_cluster import QUIET
 
 pytestmark = [pytest.mark.filterwarnings(one) for one in QUIET]
 
@@ -62,7 +62,7 @@ def homes(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("table", TABLES)
 def test_what_is_sent_to_executors_reads_all_there_is(table: str, homes: Path) -> None:
     found = told(reader(table, homes, maxPartitionBytes="1"))
-    expected = read([("ann", homes / "ann"), ("bob", homes / "bob")])[table]
+    expected = tables_from_files([("ann", homes / "ann"), ("bob", homes / "bob")])[table]
     assert sorted(map(repr, found.to_pylist())) == sorted(repr(row) for row in pa.Table.from_pylist(expected, schema_of(table)).to_pylist())  # fmt: skip
 
 

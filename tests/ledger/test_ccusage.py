@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reports import report
 
-from ccusage import Ccusage, Tokens, models, ours, session_id, theirs
-from made_spending import FORMS, Request, added, totals, works
-from made_talks import dice
-from persons import Person
+from support.ccusage import Ccusage, Tokens, ccusage_tokens, retold_tokens, session_id, tokens_by_model
+from support.conversation_files import dice
+from support.person import Person
+from support.stats_reports import stats_report
+from support.token_homes import FORMS, Request, sum_usages, totals, works
 
 Json = dict[str, Any]
 Made = Callable[[str], tuple[Person, str]]
@@ -64,13 +64,15 @@ def test_every_session_took_what_ccusage_says(kind: str, made: Made, ccusage: Cc
     usages = {row["native_id"]: row["usage"] for row in person.rows().values()}
     told = {session_id(row): row for row in ccusage.rows(person.folder, agent, "session")}
     assert len(told) > 7
-    assert {key: ours(agent, usage) for key, usage in usages.items()} == {
-        key: theirs(row) for key, row in told.items()
+    assert {key: retold_tokens(agent, usage) for key, usage in usages.items()} == {
+        key: ccusage_tokens(row) for key, row in told.items()
     }
     assert {key: usage["total"] for key, usage in usages.items()} == {
         key: row["totalTokens"] for key, row in told.items()
     }
-    assert ours(agent, added(usages.values())) == theirs(ccusage.totals(person.folder, agent))
+    assert retold_tokens(agent, sum_usages(usages.values())) == ccusage_tokens(
+        ccusage.totals(person.folder, agent)
+    )
 
 
 @pytest.mark.parametrize("kind", [*FORMS, *SHARED])
@@ -78,16 +80,21 @@ def test_every_model_and_every_day_took_what_ccusage_says(kind: str, made: Made,
     person, agent = made(kind)
     person.sync()
     days = {row["date"]: row for row in ccusage.rows(person.folder, agent, "daily")}
-    lines = report(person, "day")
-    assert {day: ours(agent, line["usage"]) for day, line in lines.items()} == {
-        day: theirs(row) for day, row in days.items()
+    lines = stats_report(person, "day")
+    assert {day: retold_tokens(agent, line["usage"]) for day, line in lines.items()} == {
+        day: ccusage_tokens(row) for day, row in days.items()
     }
     assert {day: line["usage"]["total"] for day, line in lines.items()} == {
         day: row["totalTokens"] for day, row in days.items()
     }
-    named = {model for row in days.values() for model in models(row)}
-    told = {name: summed(models(row)[name] for row in days.values() if name in models(row)) for name in named}
-    by_model = {model: ours(agent, line["usage"]) for model, line in report(person, "model").items()}
+    named = {model for row in days.values() for model in tokens_by_model(row)}
+    told = {
+        name: summed(tokens_by_model(row)[name] for row in days.values() if name in tokens_by_model(row))
+        for name in named
+    }
+    by_model = {
+        model: retold_tokens(agent, line["usage"]) for model, line in stats_report(person, "model").items()
+    }
     assert {model: by_model.get(model) for model in named} == told
     assert bool(named) == (kind != "big codex")  # whose files name no model
     assert not named or set(by_model) == named
@@ -116,9 +123,11 @@ def test_ccusage_says_what_was_made(kind: str, made: Made, ccusage: Ccusage) -> 
     person, agent = made(kind)
     known = [request for work in works(FORMS[kind], 8, dice(20)) for request in work.requests]
     told = ccusage.totals(person.folder, agent)
-    assert theirs(told) == ours(agent, totals(known))
+    assert ccusage_tokens(told) == retold_tokens(agent, totals(known))
     assert told["totalTokens"] == totals(known)["total"]
     for model in FORMS[kind].models:
         rows = ccusage.rows(person.folder, agent, "daily")
         meant = totals(request for request in known if request.model == model)
-        assert summed(models(row)[model] for row in rows if model in models(row)) == ours(agent, meant)
+        assert summed(
+            tokens_by_model(row)[model] for row in rows if model in tokens_by_model(row)
+        ) == retold_tokens(agent, meant)

@@ -10,14 +10,14 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
-from accidents import ACCIDENTS, migrated
 from hypothesis import given, settings
 from hypothesis import strategies as some
-from reports import BY, cost, report
 
-from made_spending import FORMS, Totals, Work, added, drawn, totals
-from made_talks import dice
-from persons import AGENTS, Person
+from support.conversation_files import dice
+from support.ledger_scenarios import SCENARIOS, migrate_home
+from support.person import AGENTS, Person
+from support.stats_reports import BY, stats_report, total_cost
+from support.token_homes import FORMS, Totals, Work, draw_requests, sum_usages, totals
 
 NAMES = ("gemini", "claude", "codex")
 
@@ -30,7 +30,7 @@ class Event(NamedTuple):
 
     @property
     def form(self) -> str:
-        return ACCIDENTS[self.accident][0]
+        return SCENARIOS[self.accident][0]
 
     @property
     def agent(self) -> str:
@@ -41,18 +41,18 @@ class Event(NamedTuple):
 def events(draw: some.DrawFn) -> list[Event]:
     """Draw a home: some sessions, and an accident for each."""
     chances = draw(some.randoms(use_true_random=False))
-    names = draw(some.lists(some.sampled_from(sorted(ACCIDENTS)), min_size=1, max_size=6))
+    names = draw(some.lists(some.sampled_from(sorted(SCENARIOS)), min_size=1, max_size=6))
     return [event(name, number, chances) for number, name in enumerate(names, 1)]
 
 
 def event(accident: str, number: int, chances: Random) -> Event:
-    form = FORMS[ACCIDENTS[accident][0]]
-    return Event(accident, Work(number, drawn(form, number * 100, chances.randrange(1, 6), chances)))
+    form = FORMS[SCENARIOS[accident][0]]
+    return Event(accident, Work(number, draw_requests(form, number * 100, chances.randrange(1, 6), chances)))
 
 
 def happened(home: Path, known: Iterable[Event], chances: Random) -> None:
     for one in known:
-        ACCIDENTS[one.accident][1](home, one.work, chances)
+        SCENARIOS[one.accident][1](home, one.work, chances)
 
 
 def truth(known: Sequence[Event]) -> dict[str, Totals]:
@@ -67,9 +67,9 @@ def sums(person: Person) -> dict[str, Totals]:
     """Return what each agent took: the same from the sessions and from the reports."""
     rows = person.rows().values()
     assert not any(row["usage"]["estimated"] for row in rows if row["usage"]["requests"])
-    found = {agent: added(row["usage"] for row in rows if row["agent"] == agent) for agent in NAMES}
-    lines = report(person, "agent")
-    assert {agent: added([lines[agent]["usage"]] if agent in lines else []) for agent in NAMES} == found
+    found = {agent: sum_usages(row["usage"] for row in rows if row["agent"] == agent) for agent in NAMES}
+    lines = stats_report(person, "agent")
+    assert {agent: sum_usages([lines[agent]["usage"]] if agent in lines else []) for agent in NAMES} == found
     return found
 
 
@@ -81,8 +81,8 @@ class Counted(NamedTuple):
 
 
 def counted(person: Person, by: str) -> Counted:
-    lines = report(person, by)
-    figures = {of: added([line["usage"]]) for of, line in lines.items()}
+    lines = stats_report(person, by)
+    figures = {of: sum_usages([line["usage"]]) for of, line in lines.items()}
     return Counted(figures, {of: line["cost_usd"] for of, line in lines.items()})
 
 
@@ -111,28 +111,28 @@ def shuffle_times(person: Person, chances: Random) -> None:
         os.utime(path, (moment, moment))
 
 
-@pytest.mark.parametrize("accident", sorted(ACCIDENTS))
+@pytest.mark.parametrize("accident", sorted(SCENARIOS))
 def test_an_accident_adds_no_request(accident: str) -> None:
     known = [event(accident, number, dice(number)) for number in range(1, 7)]
     with somebody() as person:
         happened(person.folder, known, dice(20))
         person.sync()
         assert sums(person) == truth(known)
-        migrated(person.folder)
+        migrate_home(person.folder)
         person.sync()
         assert sums(person) == truth(known)
 
 
 @pytest.mark.parametrize("by", ["day", "week", "model", "project", "agent", "session"])
 def test_a_report_needs_no_archive_to_say_the_same(by: str) -> None:
-    known = [event(name, number, dice(number)) for number, name in enumerate(sorted(ACCIDENTS), 1)]
+    known = [event(name, number, dice(number)) for number, name in enumerate(sorted(SCENARIOS), 1)]
     with somebody() as person:
         happened(person.folder, known, dice(20))
-        migrated(person.folder)
+        migrate_home(person.folder)
         told = counted(Person(person.folder, person.folder.with_name("none yet")), by)
         person.sync()
         assert told == counted(person, by)
-        assert added(told.figures.values()) == totals(
+        assert sum_usages(told.figures.values()) == totals(
             request for one in known for request in one.work.requests
         )
 
@@ -145,13 +145,13 @@ def test_nothing_that_happens_to_files_changes_a_total(
     with somebody() as person:
         happened(person.folder, chances.sample(known, len(known)), chances)
         if "migrated" in besides:
-            migrated(person.folder)
+            migrate_home(person.folder)
         shuffle_times(person, chances)
         homes = [*backup(person)] if "backed up" in besides else []
         person.sync(*homes)
         assert sums(person) == truth(known)
         assert all_counted(person) == undisturbed(known)
-        assert len({cost(report(person, by).values()) for by in BY}) == 1
+        assert len({total_cost(stats_report(person, by).values()) for by in BY}) == 1
 
 
 def backup(person: Person) -> Iterator[str]:

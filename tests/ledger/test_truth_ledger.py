@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reports import BY, cost, report
 
-from made_spending import Totals, added
-from persons import Person
+from support.person import Person
+from support.stats_reports import BY, stats_report, total_cost
+from support.token_homes import Totals, sum_usages
 
 Json = dict[str, Any]
 AGENTS = ("gemini", "claude", "codex")
@@ -88,7 +88,7 @@ def times(number: int, figures: Totals) -> Totals:
 def by_agent(rows: Iterable[Json]) -> dict[str, Totals]:
     """Return what was measured: a checkpoint tells no tokens, and what is guessed of it is no truth."""
     known = [row for row in rows if not row["usage"]["estimated"]]
-    return {agent: added(row["usage"] for row in known if row["agent"] == agent) for agent in AGENTS}
+    return {agent: sum_usages(row["usage"] for row in known if row["agent"] == agent) for agent in AGENTS}
 
 
 def test_the_made_home_took_what_it_says(person: Person, truth: dict[str, Totals]) -> None:
@@ -115,14 +115,14 @@ def test_a_report_of_the_made_home_adds_up_to_what_it_says(
     by: str, person: Person, truth: dict[str, Totals]
 ) -> None:
     person.sync()
-    lines = report(person, by).values()
+    lines = stats_report(person, by).values()
     names = truth["gemini"]
-    assert added(line["usage"] for line in lines) == {
+    assert sum_usages(line["usage"] for line in lines) == {
         name: sum(one[name] for one in truth.values()) for name in names
     }
     assert sum(line["requests"] for line in lines) == 16
     if by == "agent":
-        assert {line["of"]: added([line["usage"]]) for line in lines} == truth
+        assert {line["of"]: sum_usages([line["usage"]]) for line in lines} == truth
 
 
 # The clean corpus -------------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ def test_the_clean_corpus_took_what_its_arithmetic_says(shared: Path, tmp_path: 
     person.sync()
     rows = person.rows()
     assert len(rows) == 40
-    assert added(row["usage"] for row in rows.values()) == priced(40, 50)
+    assert sum_usages(row["usage"] for row in rows.values()) == priced(40, 50)
 
 
 def price(known: Totals) -> Decimal:
@@ -168,10 +168,10 @@ def test_the_clean_corpus_costs_what_it_is_worth(shared: Path, tmp_path: Path) -
     make(shared, "make_priced_corpus.py", tmp_path / "home", "1000", "100")
     person = Person(tmp_path / "home")
     person.sync()
-    reports = {by: report(person, by).values() for by in BY}
-    assert {by: cost(lines) for by, lines in reports.items()} == dict.fromkeys(BY, Decimal("157.25"))
+    reports = {by: stats_report(person, by).values() for by in BY}
+    assert {by: total_cost(lines) for by, lines in reports.items()} == dict.fromkeys(BY, Decimal("157.25"))
     for lines in reports.values():
-        assert added(line["usage"] for line in lines) == priced(1000, 100)
+        assert sum_usages(line["usage"] for line in lines) == priced(1000, 100)
     (model,) = reports["model"]
     assert (model["of"], model["requests"], model["cost_usd"]) == ("gemini-2.5-pro", 17_000, "157.25")
     assert {Decimal(line["cost_usd"]) for line in reports["session"]} == {price(priced(1, 100))}

@@ -18,9 +18,6 @@ from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 
 from conftest import available
-from mcp_arguments import Json, fitting, plain, strange
-from mcp_peers import INSPECTOR, Inspector, installed
-from real_cli import cache_folder
 from retold.archive.record import Record
 from retold.mcp.budget import LEAST, MOST, tokens
 from retold.mcp.desk import Desk, Place
@@ -29,7 +26,10 @@ from retold.mcp.server import Counter
 from retold.mcp.tool import Tool
 from retold.mcp.tools import TOOLS
 from retold.query.scanned import Job, Scanned
-from spoken import TOKEN, client, over_http, said
+from support.mcp_arguments import Json, invalid_arguments, plain_arguments, valid_arguments
+from support.mcp_inspector import INSPECTOR, Inspector, install_package
+from support.mcp_process import TOKEN, answer_text, run_http_server, stdio_client
+from support.real_gemini import cache_folder
 
 WORDS = [
     "the",
@@ -110,9 +110,9 @@ def test_defaults_are_what_the_schema_allows(tool: Tool) -> None:
 def test_whatever_a_tool_is_called_with_it_answers(
     counter: Counter, words: list[str], tool: Tool, data: st.DataObject
 ) -> None:
-    arguments = data.draw(strange(tool, words))
+    arguments = data.draw(invalid_arguments(tool, words))
     result = called(counter, tool, arguments)
-    text = said(result)
+    text = answer_text(result)
     assert text
     text.encode()
     is_right = Draft202012Validator(tool.schema()).is_valid(arguments)
@@ -129,12 +129,12 @@ def test_an_answer_keeps_to_its_budget_on_every_page(
     budget = data.draw(st.integers(LEAST, MOST) | st.integers(LEAST, LEAST + 50))
     arguments = {
         name: value
-        for name, value in data.draw(fitting(tool, words)).items()
+        for name, value in data.draw(valid_arguments(tool, words)).items()
         if name not in ("cursor", "budget")
     }
     cursor, seen = "", set()
     for _ in range(6):
-        text = said(called(counter, tool, {**arguments, "budget": budget, "cursor": cursor}))
+        text = answer_text(called(counter, tool, {**arguments, "budget": budget, "cursor": cursor}))
         assert tokens(text) <= budget, (arguments, budget, cursor)
         *_, more = text.rpartition('and cursor "')
         cursor = more.partition('"')[0] if text.rstrip().endswith('".') and "There is more" in text else ""
@@ -151,11 +151,11 @@ def test_a_tool_that_there_is_not_is_an_error_of_the_protocol(counter: Counter) 
 
 def test_every_tool_answers_the_sdks_client(demo_env: dict[str, str]) -> None:
     async def ask() -> None:
-        async with client({**os.environ, **demo_env}) as spoken:
+        async with stdio_client({**os.environ, **demo_env}) as spoken:
             listed = await spoken.list_tools()
             assert [tool.name for tool in listed.tools] == [tool.name for tool in TOOLS]
             for tool in TOOLS:
-                answer = said(await spoken.call_tool(tool.name, plain(tool, "test")))
+                answer = answer_text(await spoken.call_tool(tool.name, plain_arguments(tool, "test")))
                 assert "bug of retold's" not in answer
 
     asyncio.run(ask())
@@ -167,7 +167,7 @@ def test_every_tool_answers_the_sdks_client(demo_env: dict[str, str]) -> None:
 @pytest.fixture(scope="session")
 def inspector(tmp_path_factory: pytest.TempPathFactory) -> Inspector:
     with available():
-        folder = installed(cache_folder(os.environ), "inspector", INSPECTOR)
+        folder = install_package(cache_folder(os.environ), "inspector", INSPECTOR)
     return Inspector(folder, tmp_path_factory.mktemp("inspector"))
 
 
@@ -191,13 +191,13 @@ def test_the_inspector_is_content_over_pipes(inspector: Inspector, demo_env: dic
 
 def test_the_inspector_is_content_over_http(inspector: Inspector, demo_env: dict[str, str]) -> None:
     options = ["--transport", "http", "--header", f"Authorization: Bearer {TOKEN}"]
-    with over_http({**os.environ, **demo_env}) as server:
+    with run_http_server({**os.environ, **demo_env}) as server:
         _inspected(inspector, [server.address], options)
 
 
 def test_the_inspector_reads_resources_and_prompts(inspector: Inspector, demo_env: dict[str, str]) -> None:
     options = ["--transport", "http", "--header", f"Authorization: Bearer {TOKEN}", "--method"]
-    with over_http({**os.environ, **demo_env}) as server:
+    with run_http_server({**os.environ, **demo_env}) as server:
 
         def ask(*more: str) -> Json:
             return inspector.asked([server.address, *options, *more])

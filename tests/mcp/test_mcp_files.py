@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from asking_agent import Agent, agent
-from made_home import ROOT, MadeHome, call, gemini, user
+from support.gemini_home import ROOT, GeminiHome, call, gemini, user
+from support.mcp_client import McpClient, connect
 
 FIRST, SECOND, THIRD = (
     f"gemini:session-2026-03-01T09-{minute:02}-0000000{number}"
@@ -19,9 +19,9 @@ def edit(path: str, old: str, new: str, minute: int, **more: object) -> dict[str
 
 
 @pytest.fixture(scope="module")
-def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpClient]:
     """Three conversations, which name one file in three ways, and others that are called alike."""
-    home = MadeHome(tmp_path_factory.mktemp("files") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("files") / "ann")
     home.mark("almanac", ROOT)
     written = call("write_file", {"file_path": f"{ROOT}/src/moon.py", "content": "PHASES = 4\n"}, 1)
     home.json("almanac", 1, 0, [user("a1", 0, "Begin"), gemini("a2", 1, "Begun.", [written])])
@@ -43,21 +43,21 @@ def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     home.json(
         "almanac", 3, 20, [user("c1", 20, "Again"), gemini("c2", 21, "It failed.", [failed, other, read])]
     )
-    with agent(home.folder) as found:
+    with connect(home.folder) as found:
         yield found
 
 
 @pytest.mark.parametrize(
     "path", [f"{ROOT}/src/moon.py", "src/moon.py", "./src/moon.py", "src\\moon.py", "almanac/src/moon.py"]
 )
-def test_a_file_is_known_by_any_of_its_paths(ann: Agent, path: str) -> None:
+def test_a_file_is_known_by_any_of_its_paths(ann: McpClient, path: str) -> None:
     told = ann.ask("file_history", path=path)
     heads = [line for line in told.body.split("\n") if line and not line.startswith(">")]
     assert [head.split(" · ")[0] for head in heads] == [THIRD, SECOND, FIRST]
     assert all(head.endswith(" · almanac/src/moon.py") for head in heads)
 
 
-def test_edits_are_told_with_their_turns_tools_and_diffs(ann: Agent) -> None:
+def test_edits_are_told_with_their_turns_tools_and_diffs(ann: McpClient) -> None:
     told = ann.ask("file_history", path="src/moon.py").quotes
     assert told == (
         "turn 1, replace (error), 2026-03-01 09:22 UTC\n@@ -1 +1 @@\n-absent\n+nothing\n"
@@ -67,7 +67,7 @@ def test_edits_are_told_with_their_turns_tools_and_diffs(ann: Agent) -> None:
     )
 
 
-def test_of_several_files_it_is_told_which_are_meant(ann: Agent) -> None:
+def test_of_several_files_it_is_told_which_are_meant(ann: McpClient) -> None:
     told = ann.ask("file_history", path="moon.py")
     assert told.quotes.split("\n") == [
         "almanac/src/moon.py: 4 changes in 3 conversations, last 2026-03-01 09:25 UTC",
@@ -82,18 +82,18 @@ def test_of_several_files_it_is_told_which_are_meant(ann: Agent) -> None:
 @pytest.mark.parametrize(
     "path", ["sun.py", "oon.py", "moon", "nothing.py", "/", ".", "'; --", "%", "_oon.py", "m\x00"]
 )
-def test_what_no_conversation_changed_is_not_found(ann: Agent, path: str) -> None:
+def test_what_no_conversation_changed_is_not_found(ann: McpClient, path: str) -> None:
     told = ann.ask("file_history", path=path)
     assert not told.is_error
     assert told.text.startswith("No conversation within reach changed such a file.")
 
 
-def test_times_narrow_it_down(ann: Agent) -> None:
+def test_times_narrow_it_down(ann: McpClient) -> None:
     assert ann.ask("file_history", path="src/moon.py", until="2026-02-01").text.startswith("No conversation")
     assert ann.ask("file_history", path="src/moon.py", since="never").is_error
 
 
-def test_pages_hold_every_change_once(ann: Agent) -> None:
+def test_pages_hold_every_change_once(ann: McpClient) -> None:
     whole = ann.ask("file_history", path="src/moon.py").quotes
     pages = ann.pages("file_history", path="src/moon.py", budget=300)
     assert len(pages) > 1
@@ -101,11 +101,11 @@ def test_pages_hold_every_change_once(ann: Agent) -> None:
 
 
 def test_of_very_many_edits_the_rest_is_counted(tmp_path_factory: pytest.TempPathFactory) -> None:
-    home = MadeHome(tmp_path_factory.mktemp("many") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("many") / "ann")
     home.mark("almanac", ROOT)
     calls = [{**edit("a.py", f"o{number}", f"n{number}", 1), "id": f"e{number}"} for number in range(45)]
     home.json("almanac", 1, 0, [user("a1", 0, "Begin"), gemini("a2", 1, "Done.", calls)])
-    with agent(home.folder) as ann:
+    with connect(home.folder) as ann:
         told = ann.ask("file_history", path="a.py", budget=20_000).quotes
     assert told.count("@@") == 80
     assert told.endswith("5 more changes: read_session with tools `full` tells them")
@@ -113,7 +113,7 @@ def test_of_very_many_edits_the_rest_is_counted(tmp_path_factory: pytest.TempPat
 
 def test_paths_that_are_told_can_be_asked_for(tmp_path: Path) -> None:
     """Even where the name of a user, which is not told, stands in them."""
-    home = MadeHome(tmp_path / "annika")
+    home = GeminiHome(tmp_path / "annika")
     root = "/home/annika"
     home.mark("almanac", root)
     for number, part in enumerate(("a", "b"), 1):
@@ -125,7 +125,7 @@ def test_paths_that_are_told_can_be_asked_for(tmp_path: Path) -> None:
             [user(f"u{number}", number, "Write it"), gemini(f"g{number}", number, "", [edit])],
             root=root,
         )
-    with agent(home.folder, is_all=True) as found:
+    with connect(home.folder, is_all=True) as found:
         told = found.ask("file_history", path="main.py").quotes.splitlines()
         assert len(told) == 2
         for line in told:

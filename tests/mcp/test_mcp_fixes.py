@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from asking_agent import Agent, agent, asking
-from made_home import ROOT, MadeHome, gemini, user
 from retold.mcp.desk import NARROW
 from retold.mcp.tools.find_decisions import FIND_DECISIONS
 from retold.mcp.tools.find_fix import FIND_FIX
+from support.gemini_home import ROOT, GeminiHome, gemini, user
+from support.mcp_client import McpClient, connect, connect_person
 
 
 def answer(env: dict[str, str], tool: str, **arguments: Any) -> str:
     """What a tool answers about all of an archive."""
-    with asking(env["RETOLD_HOME"], is_all=True) as found:
+    with connect_person(env["RETOLD_HOME"], is_all=True) as found:
         told = found.ask(tool, **arguments)
     assert not told.is_error
     return told.text
@@ -77,7 +77,7 @@ def test_pages_go_on_where_the_last_one_ended(demo_env: dict[str, str]) -> None:
     assert keys == KEY.findall(whole)
 
 
-def test_a_subject_leads_to_what_was_decided(ann: Agent) -> None:
+def test_a_subject_leads_to_what_was_decided(ann: McpClient) -> None:
     text = ann.ask("find_decisions", about="which store do we keep sessions in?").quotes
     assert (
         "turn 2, decided by person (said): Let's use SQLite for the tide sessions instead of JSON files."
@@ -88,19 +88,19 @@ def test_a_subject_leads_to_what_was_decided(ann: Agent) -> None:
     assert "decided" not in text
 
 
-def test_nothing_is_said_to_be_nothing_and_where_it_was_looked_for(ann: Agent) -> None:
+def test_nothing_is_said_to_be_nothing_and_where_it_was_looked_for(ann: McpClient) -> None:
     folder = ann.desk.place.folder
     for tool, name in ((FIND_FIX, "problem"), (FIND_DECISIONS, "about")):
-        with asking(folder, is_all=True) as everywhere:
+        with connect_person(folder, is_all=True) as everywhere:
             assert everywhere.ask(tool.name, **{name: "zanzibar"}) == (tool.nothing, False)
-        with asking(folder, "/home/ann/dev/other") as elsewhere:
+        with connect_person(folder, "/home/ann/dev/other") as elsewhere:
             assert elsewhere.ask(tool.name, **{name: "SQLite"}) == (f"{tool.nothing} {NARROW}", False)
 
 
 @pytest.fixture
-def ann(tmp_path: Path) -> Iterator[Agent]:
+def ann(tmp_path: Path) -> Iterator[McpClient]:
     """Somebody in whose archive something was decided."""
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     home.mark("almanac", ROOT)
     talk = [
         user("a", 1, "The lighthouse colours are wrong, and the tide sessions are slow to load."),
@@ -109,5 +109,5 @@ def ann(tmp_path: Path) -> Iterator[Agent]:
         gemini("d", 4, "Fine, SQLite it is."),
     ]
     home.json("almanac", 1, 1, talk)
-    with agent(home.folder) as found:
+    with connect(home.folder) as found:
         yield found

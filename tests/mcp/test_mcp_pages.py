@@ -9,7 +9,7 @@ import pytest
 from retold.mcp.desk import Desk, Place
 from retold.mcp.server import Counter
 from retold.mcp.tools import search_history
-from spoken import said
+from support.mcp_process import answer_text
 
 KEY = re.compile(r"^((?:gemini|claude|codex):\S+) · ", re.MULTILINE)
 
@@ -21,7 +21,7 @@ def keys(counter: Counter, query: str, budget: int) -> list[str]:
     for _ in range(500):
         arguments = {"query": query, "budget": budget, "cursor": cursor}
         params = types.CallToolRequestParams(name="search_history", arguments=arguments)
-        text = said(asyncio.run(counter.called(None, params)))  # type: ignore[arg-type]  # no context is looked at
+        text = answer_text(asyncio.run(counter.called(None, params)))  # type: ignore[arg-type]  # no context is looked at
         told = KEY.findall(text)
         found += told[1:] if cursor and not cursor.endswith(".0") else told
         if "There is more" not in text:

@@ -8,11 +8,11 @@ import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from asking_agent import Agent, agent, asking
-from made_home import ROOT, MadeHome, call, gemini, user
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.resources import address
 from retold.mcp.tools import TOOLS
+from support.gemini_home import ROOT, GeminiHome, call, gemini, user
+from support.mcp_client import McpClient, connect, connect_person
 
 OTHER = "/home/ann/dev/tide-clock"
 MINE, THEIRS = (
@@ -27,7 +27,7 @@ SIGNS = ("pendulum", "tide-clock", THEIRS, "escapement")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Two projects, a conversation in each, both about a file of the same name."""
-    home = MadeHome(tmp_path_factory.mktemp("reach") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("reach") / "ann")
     said = (
         ("almanac", ROOT, 1, 0, "herons", "frogs"),
         ("tide-clock", OTHER, 2, 10, "pendulum", "escapement"),
@@ -40,19 +40,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
             gemini(f"g{number}", minute + 1, f"The {answered} is fixed.", [edit]),
         ]
         home.json(project, number, minute, talk, root=root)
-    with agent(home.folder) as ann:
+    with connect(home.folder) as ann:
         return ann.desk.place.folder
 
 
 @pytest.fixture
-def near(folder: str) -> Iterator[Agent]:
-    with asking(folder, ROOT) as found:
+def near(folder: str) -> Iterator[McpClient]:
+    with connect_person(folder, ROOT) as found:
         yield found
 
 
 @pytest.fixture
-def far(folder: str) -> Iterator[Agent]:
-    with asking(folder, OTHER) as found:
+def far(folder: str) -> Iterator[McpClient]:
+    with connect_person(folder, OTHER) as found:
         yield found
 
 
@@ -91,7 +91,7 @@ QUESTIONS: dict[str, list[dict[str, Any]]] = {
     ("tool", "arguments"),
     [(tool.name, arguments) for tool in TOOLS for arguments in QUESTIONS[tool.name]],
 )
-def test_no_tool_tells_of_another_project(near: Agent, tool: str, arguments: dict[str, Any]) -> None:
+def test_no_tool_tells_of_another_project(near: McpClient, tool: str, arguments: dict[str, Any]) -> None:
     told = near.ask(tool, **arguments).text
     for value in arguments.values():  # what was asked may be said back
         told = told.replace(repr(value), "")
@@ -99,14 +99,14 @@ def test_no_tool_tells_of_another_project(near: Agent, tool: str, arguments: dic
 
 
 @pytest.mark.parametrize("tool", [tool.name for tool in TOOLS])
-def test_every_tool_tells_of_its_own_project(near: Agent, far: Agent, tool: str) -> None:
+def test_every_tool_tells_of_its_own_project(near: McpClient, far: McpClient, tool: str) -> None:
     asked = {"read_session": {"session": THEIRS}}.get(tool, QUESTIONS[tool][0])
     assert any(sign in far.ask(tool, **asked).body for sign in SIGNS)
     asked = {"read_session": {"session": MINE}}.get(tool, QUESTIONS[tool][0])
     assert "herons" in near.ask(tool, **asked).body or "frogs" in near.ask(tool, **asked).body
 
 
-def test_a_session_out_of_reach_is_told_as_one_that_does_not_exist(near: Agent) -> None:
+def test_a_session_out_of_reach_is_told_as_one_that_does_not_exist(near: McpClient) -> None:
     ways: list[Callable[[str], str]] = [
         lambda key: near.ask("read_session", session=key).text,
         lambda key: refusal(near, lambda: near.read(address(key))),
@@ -118,7 +118,7 @@ def test_a_session_out_of_reach_is_told_as_one_that_does_not_exist(near: Agent) 
         assert "there is no session" in way(THEIRS)
 
 
-def refusal(_agent: Agent, asked: Callable[[], object]) -> str:
+def refusal(_agent: McpClient, asked: Callable[[], object]) -> str:
     with pytest.raises(MCPError) as found:
         asked()
     assert found.value.code == types.INVALID_PARAMS
@@ -129,18 +129,18 @@ def test_a_name_out_of_reach_does_not_stand_before_one_within(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """Else whoever asks for the start of a name would learn that it is the whole name of another."""
-    home = MadeHome(tmp_path_factory.mktemp("names") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("names") / "ann")
     home.mark("almanac", ROOT)
     home.mark("tide-clock", OTHER)
     home.json("almanac", 1, 0, [user("u1", 0, "Mine")], sessionId="abcd-ef")
     home.json("tide-clock", 2, 10, [user("u2", 10, "Theirs")], root=OTHER, sessionId="abcd")
-    with agent(home.folder) as ann:
+    with connect(home.folder) as ann:
         assert "Mine" in ann.ask("read_session", session="abcd").body
-    with asking(ann.desk.place.folder, OTHER) as other:
+    with connect_person(ann.desk.place.folder, OTHER) as other:
         assert "Theirs" in other.ask("read_session", session="abcd").body
 
 
-def test_resources_are_those_within_reach(near: Agent, far: Agent) -> None:
+def test_resources_are_those_within_reach(near: McpClient, far: McpClient) -> None:
     listed = near.said(lambda client: client.list_resources()).resources
     assert [one.uri for one in listed] == ["retold://project", address(MINE)]
     assert not any(sign in one.model_dump_json() for one in listed for sign in SIGNS)
@@ -150,7 +150,7 @@ def test_resources_are_those_within_reach(near: Agent, far: Agent) -> None:
     assert any(sign in far.read("retold://project").text for sign in SIGNS)
 
 
-def test_prompts_and_completions_see_no_further(near: Agent, far: Agent) -> None:
+def test_prompts_and_completions_see_no_further(near: McpClient, far: McpClient) -> None:
     told = near.prompted("retrospective")
     assert "herons" in told.body
     assert not any(sign in told.text for sign in SIGNS)
@@ -194,12 +194,12 @@ def test_a_subagent_that_worked_elsewhere_is_not_told_of(tmp_path_factory: pytes
             for place, line in enumerate(records)
         ]
         file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    with agent(home, is_all=True) as everywhere:
+    with connect(home, is_all=True) as everywhere:
         assert "pendulum" in everywhere.ask("project_brief").body
         assert f"claude:{parent}" in everywhere.ask("recent_work").body
         seen = everywhere.ask("read_session", session=parent).body
         assert "subagents: " in seen
-    with asking(everywhere.desk.place.folder, ROOT) as near:
+    with connect_person(everywhere.desk.place.folder, ROOT) as near:
         assert "herons" in near.ask("project_brief").body
         for told in (
             near.ask("project_brief"),

@@ -6,24 +6,24 @@ from pathlib import Path
 
 import pytest
 
-import made_talks
-from asking_agent import Agent, Told, agent, asking
-from made_home import ROOT, MadeHome, call, gemini, user
 from retold.archive.record import Record
 from retold.export import quoting
 from retold.export.quoting import WHOLE, Quoting
 from retold.mcp.budget import tokens
 from retold.model.entries import Entry
 from retold.redaction import Redactor
+from support import conversation_files
+from support.gemini_home import ROOT, GeminiHome, call, gemini, user
+from support.mcp_client import McpClient, ToolAnswer, connect, connect_person
 
 KEY = "gemini:session-2026-03-01T09-00-00000001"
 PROMPTS = ("Why are the herons late?", "And the tides?", "Write it down.")
 
 
 @pytest.fixture(scope="module")
-def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpClient]:
     """One conversation of three turns, with thoughts, calls, a rewind, and a second conversation."""
-    home = MadeHome(tmp_path_factory.mktemp("read") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("read") / "ann")
     home.mark("almanac", ROOT)
     edit = call("write_file", {"file_path": f"{ROOT}/herons.md", "content": "late\n"}, 2)
     failed = call(
@@ -54,15 +54,15 @@ def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
         ],
     )  # fmt: skip
     home.json("almanac", 0x1A, 10, [user("u9", 10, "Another matter"), gemini("g9", 11, "Indeed.")])
-    with agent(home.folder) as found:
+    with connect(home.folder) as found:
         yield found
 
 
-def heads(told: Told) -> list[str]:
+def heads(told: ToolAnswer) -> list[str]:
     return [line for line in told.body.split("\n") if line and not line.startswith(">")]
 
 
-def test_a_session_is_told_with_its_facts_its_turns_and_its_calls(ann: Agent) -> None:
+def test_a_session_is_told_with_its_facts_its_turns_and_its_calls(ann: McpClient) -> None:
     told = ann.ask("read_session", session=KEY)
     assert heads(told) == [
         f"session {KEY}",
@@ -89,20 +89,22 @@ def test_a_session_is_told_with_its_facts_its_turns_and_its_calls(ann: Agent) ->
     ("tools", "is_named", "is_full"),
     [("none", False, False), ("names", True, False), ("full", True, True)],
 )
-def test_calls_are_told_as_far_as_is_asked(ann: Agent, tools: str, *, is_named: bool, is_full: bool) -> None:
+def test_calls_are_told_as_far_as_is_asked(
+    ann: McpClient, tools: str, *, is_named: bool, is_full: bool
+) -> None:
     told = ann.ask("read_session", session=KEY, tools=tools).quotes
     assert ("write_file" in told) is is_named
     assert ('"content": "late' in told) is is_full
 
 
-def test_thoughts_are_told_if_asked_for(ann: Agent) -> None:
+def test_thoughts_are_told_if_asked_for(ann: McpClient) -> None:
     assert "~ Weather: the wind turned in May" in ann.ask("read_session", session=KEY, thoughts=True).quotes
 
 
 @pytest.mark.parametrize(
     ("turn", "turns", "expected"), [(1, 1, {1}), (2, 1, {2}), (2, 0, {2, 3}), (3, 9, {3})]
 )
-def test_some_turns(ann: Agent, turn: int, turns: int, expected: set[int]) -> None:
+def test_some_turns(ann: McpClient, turn: int, turns: int, expected: set[int]) -> None:
     told = ann.ask("read_session", session=KEY, turn=turn, turns=turns)
     assert {int(found) for found in re.findall(r"^turn (\d+) ", told.body, re.MULTILINE)} == expected
     said = told.quotes.split("\n", 4)[4]
@@ -115,11 +117,11 @@ def test_some_turns(ann: Agent, turn: int, turns: int, expected: set[int]) -> No
     "name",
     [KEY, KEY.removeprefix("gemini:"), KEY[:-1] + "1", "00000001-3b2d-4f68-9a01-5d2e8c4b6f13", "00000001"],
 )
-def test_a_session_is_known_by_its_key_its_id_and_the_start_of_either(ann: Agent, name: str) -> None:
+def test_a_session_is_known_by_its_key_its_id_and_the_start_of_either(ann: McpClient, name: str) -> None:
     assert heads(ann.ask("read_session", session=name))[0] == f"session {KEY}"
 
 
-def test_several_that_are_meant_are_named(ann: Agent) -> None:
+def test_several_that_are_meant_are_named(ann: McpClient) -> None:
     told = ann.ask("read_session", session="000000")
     assert told.is_error
     assert KEY in told.text
@@ -141,13 +143,13 @@ def test_several_that_are_meant_are_named(ann: Agent) -> None:
         ({"session": "\x00\ud800'; DROP TABLE sessions"}, "there is no session"),
     ],
 )
-def test_what_cannot_be_answered_is_told(ann: Agent, arguments: dict[str, object], words: str) -> None:
+def test_what_cannot_be_answered_is_told(ann: McpClient, arguments: dict[str, object], words: str) -> None:
     told = ann.ask("read_session", **arguments)
     assert told.is_error
     assert told.text.startswith(words)
 
 
-def test_a_cursor_behind_the_end_leads_to_nothing(ann: Agent) -> None:
+def test_a_cursor_behind_the_end_leads_to_nothing(ann: McpClient) -> None:
     told = ann.ask("read_session", session=KEY, cursor="999999999.5")
     assert not told.is_error
     assert told.text.startswith("There is nothing more to read.")
@@ -156,7 +158,7 @@ def test_a_cursor_behind_the_end_leads_to_nothing(ann: Agent) -> None:
 # Pages -------------------------------------------------------------------------------------------------------------
 
 
-def long_talk(count: int, size: int) -> list[made_talks.Turn]:
+def long_talk(count: int, size: int) -> list[conversation_files.Turn]:
     """Return turns of which every word is another, so that none can be lost or told twice unseen."""
     words = (f"w{number}" for number in range(10**9))
 
@@ -164,16 +166,18 @@ def long_talk(count: int, size: int) -> list[made_talks.Turn]:
         lines = [" ".join(next(words) for _ in range(7)) for _ in range(size)]
         return "\n".join(lines)
 
-    return [made_talks.Turn(f"p{number} {text()}", text(), text()) for number in range(count)]
+    return [conversation_files.Turn(f"p{number} {text()}", text(), text()) for number in range(count)]
 
 
 @pytest.mark.parametrize("budget", [300, 777, 2_000, 20_000])
 @pytest.mark.parametrize("form", ["gemini-lines", "claude", "codex"])
 def test_the_pages_of_a_session_hold_every_word_once(tmp_path: Path, form: str, budget: int) -> None:
     talk = long_talk(4, 30)
-    made_talks.FORMS[form].write(tmp_path / "ann", 1, talk)
-    with agent(tmp_path / "ann") as ann:
-        pages = ann.pages("read_session", session=made_talks.FORMS[form].key(1), tools="full", budget=budget)
+    conversation_files.FORMS[form].write(tmp_path / "ann", 1, talk)
+    with connect(tmp_path / "ann") as ann:
+        pages = ann.pages(
+            "read_session", session=conversation_files.FORMS[form].key(1), tools="full", budget=budget
+        )
     assert all(tokens(page.text) <= budget for page in pages)
     assert (len(pages) > 1) is (budget < 20_000)
     title, *rest = "\n".join(page.quotes for page in pages).split("\n")
@@ -186,9 +190,9 @@ def test_the_pages_of_a_session_hold_every_word_once(tmp_path: Path, form: str, 
 def test_secrets_do_not_shift_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     monkeypatch.setattr(quoting, "WHOLE", limit)
     mails = [f"w{number} write to m{number}@herons-almanac.org, e{number}" for number in range(120)]
-    made_talks.gemini_lines(tmp_path / "ann", 1, [made_talks.Turn("\n".join(mails), "", "")])
-    with agent(tmp_path / "ann") as ann:
-        pages = ann.pages("read_session", session=made_talks.gemini_key(1), budget=300)
+    conversation_files.gemini_lines(tmp_path / "ann", 1, [conversation_files.Turn("\n".join(mails), "", "")])
+    with connect(tmp_path / "ann") as ann:
+        pages = ann.pages("read_session", session=conversation_files.gemini_key(1), budget=300)
     _, *rest = "\n".join(page.quotes for page in pages).split("\n")
     told = " ".join(" ".join(rest).split())
     assert len(pages) > 10
@@ -202,9 +206,11 @@ def test_secrets_do_not_shift_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_one_endless_line_is_told_to_its_end(tmp_path: Path) -> None:
     line = "".join(f"{number:06};" for number in range(20_000))
-    made_talks.claude(tmp_path / "ann", 1, [made_talks.Turn("go", "", line)])
-    with agent(tmp_path / "ann") as ann:
-        pages = ann.pages("read_session", session=made_talks.claude_key(1), tools="none", budget=20_000)
+    conversation_files.claude(tmp_path / "ann", 1, [conversation_files.Turn("go", "", line)])
+    with connect(tmp_path / "ann") as ann:
+        pages = ann.pages(
+            "read_session", session=conversation_files.claude_key(1), tools="none", budget=20_000
+        )
     assert all(tokens(page.text) <= 20_000 for page in pages)
     assert len(pages) > 2
     assert "".join(found for page in pages for found in page.quotes.split("\n") if ";" in found) == line
@@ -213,7 +219,7 @@ def test_one_endless_line_is_told_to_its_end(tmp_path: Path) -> None:
 def test_of_a_long_session_no_more_is_looked_at_than_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made_talks.gemini_lines(tmp_path / "ann", 1, long_talk(300, 3))
+    conversation_files.gemini_lines(tmp_path / "ann", 1, long_talk(300, 3))
     seen: list[Entry] = []
     cleaned = Quoting.entry
 
@@ -224,14 +230,17 @@ def test_of_a_long_session_no_more_is_looked_at_than_is_told(
     monkeypatch.setattr(quoting, "WHOLE", 1_000)
     monkeypatch.setattr(Quoting, "entry", entry)
     monkeypatch.setattr(Redactor, "learn", lambda *_: pytest.fail("it was read as a whole"))
-    with agent(tmp_path / "ann") as ann:
-        told = ann.ask("read_session", session=made_talks.gemini_key(1), turn=200, budget=500)
+    with connect(tmp_path / "ann") as ann:
+        told = ann.ask("read_session", session=conversation_files.gemini_key(1), turn=200, budget=500)
     assert "p199 " in told.quotes
     assert 1 <= len(seen) < 10
 
 
 def test_subagents_are_cited_by_keys_that_can_be_read(demo_env: dict[str, str]) -> None:
-    with asking(demo_env["RETOLD_HOME"], is_all=True) as mira, Record(demo_env["RETOLD_HOME"]) as record:
+    with (
+        connect_person(demo_env["RETOLD_HOME"], is_all=True) as mira,
+        Record(demo_env["RETOLD_HOME"]) as record,
+    ):
         rows = list(
             record.rows("SELECT key, parent FROM sessions WHERE kind = 'subagent' AND parent IS NOT NULL")
         )
@@ -245,12 +254,12 @@ def test_subagents_are_cited_by_keys_that_can_be_read(demo_env: dict[str, str]) 
 
 
 def test_pictures_are_named_and_not_told(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     home.mark("almanac", ROOT)
     data = "iVBORw0KGgo" * 50
     content = [{"text": "What is on it?"}, {"inlineData": {"mimeType": "image/png", "data": data}}]
     home.json("almanac", 1, 0, [{**user("u1", 0, ""), "content": content}, gemini("g1", 1, "A heron.")])
-    with agent(home.folder, is_redacted=False) as ann:
+    with connect(home.folder, is_redacted=False) as ann:
         told = ann.ask("read_session", session=KEY, tools="full", thoughts=True)
     assert told.quotes.split("\n")[4:] == ["What is on it?", "  + image/png", "A heron."]
     assert "iVBOR" not in told.text

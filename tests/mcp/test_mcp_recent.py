@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from asking_agent import Agent, agent, asking
-from made_home import ROOT, MadeHome, call, gemini, user
+from support.gemini_home import ROOT, GeminiHome, call, gemini, user
+from support.mcp_client import McpClient, connect, connect_person
 
 
 @pytest.fixture(scope="module")
-def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    home = MadeHome(tmp_path_factory.mktemp("recent") / "ann")
+def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpClient]:
+    home = GeminiHome(tmp_path_factory.mktemp("recent") / "ann")
     home.mark("almanac", ROOT)
     made = call("write_file", {"file_path": f"{ROOT}/moon.py", "content": "x"}, 2)
     failed = call("run_shell_command", {"command": "make"}, 2, status="error")
@@ -29,23 +29,23 @@ def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
     )
     for number in range(2, 30):
         home.json("almanac", number, number, [user(f"u{number}", number, f"Question {number}?")])
-    with agent(home.folder) as found:
+    with connect(home.folder) as found:
         yield found
 
 
-def test_a_conversation_comes_to_a_few_lines(ann: Agent, snapshot: SnapshotAssertion) -> None:
+def test_a_conversation_comes_to_a_few_lines(ann: McpClient, snapshot: SnapshotAssertion) -> None:
     pages = ann.pages("recent_work", budget=20_000)
     assert pages[-1].body.split("\n\n")[-1] == snapshot
 
 
-def test_pages_tell_of_every_conversation_once_the_newest_first(ann: Agent) -> None:
+def test_pages_tell_of_every_conversation_once_the_newest_first(ann: McpClient) -> None:
     pages = ann.pages("recent_work", budget=500)
     assert len(pages) > 3
     heads = [line for page in pages for line in page.body.split("\n") if line.startswith("gemini:")]
     assert [head.split(" · ")[0][-2:] for head in heads] == [f"{number:02x}" for number in range(29, 0, -1)]
 
 
-def test_filters_narrow_it_down(ann: Agent) -> None:
+def test_filters_narrow_it_down(ann: McpClient) -> None:
     for filters in ({"agent": "codex"}, {"until": "2026-01-01"}, {"project": "tide-clock"}):
         assert ann.ask("recent_work", **filters).text.startswith(
             "There are no such conversations within reach."
@@ -54,7 +54,7 @@ def test_filters_narrow_it_down(ann: Agent) -> None:
 
 
 def test_subagents_are_counted_and_not_listed_apart(demo_env: dict[str, str]) -> None:
-    with asking(demo_env["RETOLD_HOME"], is_all=True) as mira:
+    with connect_person(demo_env["RETOLD_HOME"], is_all=True) as mira:
         told = "\n".join(page.body for page in mira.pages("recent_work", budget=20_000))
     heads = [
         line.split(" · ")[0] for line in told.split("\n") if line.startswith(("gemini:", "claude:", "codex:"))

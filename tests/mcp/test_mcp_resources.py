@@ -8,11 +8,11 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from syrupy.assertion import SnapshotAssertion
 
-from asking_agent import Agent, agent, asking
-from made_home import ROOT, MadeHome, gemini, user
 from retold.mcp.budget import MOST, tokens
 from retold.mcp.prompts import BUDGET, PROMPTS, Offer
 from retold.mcp.resources import PAGE, address
+from support.gemini_home import ROOT, GeminiHome, gemini, user
+from support.mcp_client import McpClient, connect, connect_person
 
 KEY = "gemini:session-2026-03-01T09-00-00000001"
 ODD = "session-2026-03-01T09-59-a b%2F ü?#&"
@@ -20,9 +20,9 @@ COUNT = 55
 
 
 @pytest.fixture(scope="module")
-def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
+def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpClient]:
     """Many conversations: one is long, and one has a file with an odd name."""
-    home = MadeHome(tmp_path_factory.mktemp("resources") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("resources") / "ann")
     home.mark("almanac", ROOT)
     long = [
         user("a1", 0, "Count the herons"),
@@ -34,11 +34,11 @@ def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
         home.json("almanac", number, number, [user(f"u{number}", number, f"Question {number}?")])
     odd = home.json("almanac", COUNT, 55, [user("z", 55, "An odd name")])
     odd.rename(odd.with_name(f"{ODD}.json"))
-    with agent(home.folder) as found:
+    with connect(home.folder) as found:
         yield found
 
 
-def test_all_conversations_are_listed_page_by_page(ann: Agent) -> None:
+def test_all_conversations_are_listed_page_by_page(ann: McpClient) -> None:
     first = ann.said(lambda client: client.list_resources())
     second = ann.said(lambda client: client.list_resources(cursor=first.next_cursor))
     assert first.next_cursor == str(PAGE)
@@ -50,24 +50,24 @@ def test_all_conversations_are_listed_page_by_page(ann: Agent) -> None:
 
 
 @pytest.mark.parametrize("cursor", ["x", "-1", "1.5", "9" * 30, "٣"])
-def test_a_cursor_that_is_none_is_refused(ann: Agent, cursor: str) -> None:
+def test_a_cursor_that_is_none_is_refused(ann: McpClient, cursor: str) -> None:
     with pytest.raises(MCPError) as found:
         ann.said(lambda client: client.list_resources(cursor=cursor))
     assert found.value.code == types.INVALID_PARAMS
 
 
-def test_every_listed_address_can_be_read(ann: Agent) -> None:
+def test_every_listed_address_can_be_read(ann: McpClient) -> None:
     for resource in ann.said(lambda client: client.list_resources()).resources:
         assert ann.read(resource.uri).body
 
 
-def test_odd_characters_of_a_key_survive_in_its_address(ann: Agent) -> None:
+def test_odd_characters_of_a_key_survive_in_its_address(ann: McpClient) -> None:
     uri = address(f"gemini:{ODD}")
     assert uri == "retold://session/gemini%3Asession-2026-03-01T09-59-a%20b%252F%20%C3%BC%3F%23%26"
     assert "An odd name" in ann.read(uri).body
 
 
-def test_a_long_conversation_ends_with_how_to_read_on(ann: Agent) -> None:
+def test_a_long_conversation_ends_with_how_to_read_on(ann: McpClient) -> None:
     told = ann.read(address(KEY))
     assert MOST - 500 < tokens(told.text) <= MOST
     assert told.text.endswith(f'call read_session with the key of this session and cursor "{told.next}".')
@@ -82,14 +82,14 @@ def test_a_long_conversation_ends_with_how_to_read_on(ann: Agent) -> None:
     ["retold://session/", "retold://session/nope", "retold://session/%ff%00", "retold://x", "file:///etc/passwd", "",
      "retold://session/" + "a" * 5000],
 )  # fmt: skip
-def test_what_is_no_resource_is_refused(ann: Agent, uri: str) -> None:
+def test_what_is_no_resource_is_refused(ann: McpClient, uri: str) -> None:
     with pytest.raises(MCPError) as found:
         ann.read(uri)
     assert found.value.code == types.INVALID_PARAMS
     assert len(found.value.message) < 500
 
 
-def test_prompts_say_what_they_take(ann: Agent) -> None:
+def test_prompts_say_what_they_take(ann: McpClient) -> None:
     offered = ann.said(lambda client: client.list_prompts()).prompts
     told = {one.name: {arg.name: arg.required for arg in one.arguments or ()} for one in offered}
     assert told == {
@@ -101,7 +101,7 @@ def test_prompts_say_what_they_take(ann: Agent) -> None:
 
 
 @pytest.mark.parametrize("offer", PROMPTS, ids=lambda offer: offer.name)
-def test_a_prompt_is_our_words_and_then_the_history_within_a_budget(ann: Agent, offer: Offer) -> None:
+def test_a_prompt_is_our_words_and_then_the_history_within_a_budget(ann: McpClient, offer: Offer) -> None:
     told = ann.prompted(offer.name, **({"session": KEY} if "session" in offer.takes else {}))
     assert told.text.startswith(f"{offer.words}\n\nQuoted history from past conversations follows.")
     assert tokens(told.text) <= BUDGET + tokens(offer.words)
@@ -113,11 +113,11 @@ def test_a_prompt_is_our_words_and_then_the_history_within_a_budget(ann: Agent, 
 def test_a_hand_over_tells_what_a_conversation_came_to(
     tmp_path_factory: pytest.TempPathFactory, snapshot: SnapshotAssertion
 ) -> None:
-    home = MadeHome(tmp_path_factory.mktemp("short") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("short") / "ann")
     home.mark("almanac", ROOT)
     talk = [[user(f"u{n}", n, f"Prompt {n}"), gemini(f"g{n}", n, f"Answer {n}")] for n in range(1, 6)]
     home.json("almanac", 1, 0, [one for pair in talk for one in pair])
-    with agent(home.folder) as ben:
+    with connect(home.folder) as ben:
         assert ben.prompted("hand_over", session=KEY).body == snapshot
 
 
@@ -137,7 +137,7 @@ def test_a_hand_over_tells_what_a_conversation_came_to(
         ("retrospective", {"cursor": "1.0"}),
     ],
 )
-def test_wrong_arguments_of_prompts_are_refused(ann: Agent, name: str, arguments: dict[str, str]) -> None:
+def test_wrong_arguments_of_prompts_are_refused(ann: McpClient, name: str, arguments: dict[str, str]) -> None:
     with pytest.raises(MCPError) as found:
         ann.prompted(name, **arguments)
     assert found.value.code == types.INVALID_PARAMS
@@ -145,7 +145,7 @@ def test_wrong_arguments_of_prompts_are_refused(ann: Agent, name: str, arguments
     assert "\x1b" not in found.value.message
 
 
-def test_completion_tells_keys_for_prompts_too(ann: Agent) -> None:
+def test_completion_tells_keys_for_prompts_too(ann: McpClient) -> None:
     ref = types.PromptReference(name="hand_over")
     told = ann.said(lambda client: client.complete(ref, {"name": "session", "value": KEY[:-1]})).completion
     assert told.values == [KEY]
@@ -153,7 +153,7 @@ def test_completion_tells_keys_for_prompts_too(ann: Agent) -> None:
 
 
 def test_without_an_archive_everything_says_what_to_do(tmp_path: Path) -> None:
-    with asking(str(tmp_path / "none")) as ben:
+    with connect_person(str(tmp_path / "none")) as ben:
         with pytest.raises(MCPError, match="retold sync"):
             ben.said(lambda client: client.list_resources())
         with pytest.raises(MCPError, match="retold sync"):

@@ -6,26 +6,28 @@ from typing import Any
 
 import pytest
 
-from asking_agent import asking
-from made_home import ROOT, MadeHome, call, gemini, user
 from retold.mcp.desk import NARROW, STOPPED, Place
 from retold.mcp.tools.find_fix import FIND_FIX
 from retold.mcp.tools.search_history import SEARCH_HISTORY
-from synced import synced
+from support.gemini_home import ROOT, GeminiHome, call, gemini, user
+from support.mcp_client import connect_person
+from support.synced_archive import sync_archive
 
 KEY = "AKIA" + "QZ7YXW2PLMKJ4RTB"
 """Invented, in the form of a key that everybody knows."""
 
 
 def called(place: Place, tool: str, **arguments: Any) -> tuple[str, bool]:
-    with asking(place.folder, place.here, is_all=place.is_all, is_redacted=place.is_redacted) as agent:
+    with connect_person(
+        place.folder, place.here, is_all=place.is_all, is_redacted=place.is_redacted
+    ) as agent:
         return agent.ask(tool, **arguments)
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     folder = tmp_path_factory.mktemp("search")
-    home = MadeHome(folder / "ann")
+    home = GeminiHome(folder / "ann")
     home.mark("almanac", ROOT)
     home.mark("tide", "/home/ann/dev/tide")
     shell = call("run_shell_command", {"command": f"deploy --key {KEY} harbour"}, 3)
@@ -37,7 +39,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     )
     home.json("tide", 2, 9, [user("c", 9, "Where is the heron drawn?")], root="/home/ann/dev/tide")
     home.json("almanac", 3, 11, [user("d", 11, "spin " + "a" * 40_000 + "!")])
-    archive = synced(folder / "retold", {"HOME": str(home.folder)})
+    archive = sync_archive(folder / "retold", {"HOME": str(home.folder)})
     return Place(archive.folder, ROOT)
 
 

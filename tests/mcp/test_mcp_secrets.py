@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from asking_agent import Agent, Told, agent, asking
-from made_home import ROOT, MadeHome, call, gemini, user
 from retold.export import quoting
 from retold.export.quoting import WHOLE
+from support.gemini_home import ROOT, GeminiHome, call, gemini, user
+from support.mcp_client import McpClient, ToolAnswer, connect, connect_person
 
 LONGEST = 8
 """Characters of a secret that may be told."""
@@ -40,8 +40,8 @@ def leaks(texts: Iterable[str], secrets: Iterable[str] = ALL) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    home = MadeHome(tmp_path_factory.mktemp("secrets") / "ann")
+def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[McpClient]:
+    home = GeminiHome(tmp_path_factory.mktemp("secrets") / "ann")
     home.mark("almanac", ROOT)
     edit = call(
         "replace",
@@ -66,7 +66,7 @@ def ann(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
         ],
         summary=f"About {TITLE} and other things",
     )  # fmt: skip
-    with agent(home.folder) as found:
+    with connect(home.folder) as found:
         yield found
 
 
@@ -86,7 +86,9 @@ UNREAD = ("search_history", "project_brief")
 
 
 @pytest.mark.parametrize(("tool", "arguments"), QUESTIONS)
-def test_no_tool_tells_a_secret_however_it_is_paged(ann: Agent, tool: str, arguments: dict[str, Any]) -> None:
+def test_no_tool_tells_a_secret_however_it_is_paged(
+    ann: McpClient, tool: str, arguments: dict[str, Any]
+) -> None:
     for budget in (300, 317, 350, 400, 503, 2_000):
         pages = ann.pages(tool, **arguments, budget=budget)
         assert all(page.body for page in pages)
@@ -96,7 +98,7 @@ def test_no_tool_tells_a_secret_however_it_is_paged(ann: Agent, tool: str, argum
 
 
 @pytest.mark.parametrize("passage", [1, 2, 3, 4])
-def test_no_cursor_leads_into_a_secret(ann: Agent, passage: int) -> None:
+def test_no_cursor_leads_into_a_secret(ann: McpClient, passage: int) -> None:
     """Whoever asks gives the cursor, and may give any."""
     for told in range(0, 420, 3):
         page = ann.ask(
@@ -105,7 +107,7 @@ def test_no_cursor_leads_into_a_secret(ann: Agent, passage: int) -> None:
         assert leaks([page.text]) == []
 
 
-def test_no_resource_or_prompt_tells_a_secret(ann: Agent) -> None:
+def test_no_resource_or_prompt_tells_a_secret(ann: McpClient) -> None:
     listed = ann.said(lambda client: client.list_resources()).resources
     told = [ann.read(one.uri).text for one in listed]
     told += [one.model_dump_json() for one in listed]
@@ -115,8 +117,8 @@ def test_no_resource_or_prompt_tells_a_secret(ann: Agent) -> None:
     assert leaks(told) == []
 
 
-def test_the_archive_has_them_all_and_tells_them_if_it_may(ann: Agent) -> None:
-    with asking(ann.desk.place.folder, is_redacted=False) as open_handed:
+def test_the_archive_has_them_all_and_tells_them_if_it_may(ann: McpClient) -> None:
+    with connect_person(ann.desk.place.folder, is_redacted=False) as open_handed:
         told = open_handed.ask("read_session", session=KEY, tools="full", thoughts=True, budget=20_000).text
     assert [secret for secret in ALL if secret not in told] == []
 
@@ -127,7 +129,7 @@ def test_secrets_that_a_title_or_a_line_cuts_in_two(
 ) -> None:
     """A title is cut when it is archived, and again when it is cited; an argument is cut to a line."""
     monkeypatch.setattr(quoting, "WHOLE", limit)
-    home = MadeHome(tmp_path_factory.mktemp("cut") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("cut") / "ann")
     home.mark("almanac", ROOT)
     secrets = []
     for number in range(1, 48):
@@ -136,8 +138,8 @@ def test_secrets_that_a_title_or_a_line_cuts_in_two(
         shell = call("run_shell_command", {"command": said}, 2, status="error", resultDisplay=said)
         talk = [user(f"u{number}", 0, said), gemini(f"g{number}", 1, said, [shell])]
         home.json("almanac", number, number, talk)
-    with agent(home.folder) as ann:
-        told: list[Told] = []
+    with connect(home.folder) as ann:
+        told: list[ToolAnswer] = []
         for tool, arguments in (("recent_work", {}), ("search_history", {"query": "needle"})):
             told += ann.pages(tool, **arguments, budget=20_000)
         listed = ann.said(lambda client: client.list_resources()).resources
@@ -149,12 +151,12 @@ def test_secrets_that_a_title_or_a_line_cuts_in_two(
 
 
 def test_a_title_is_without_what_only_a_prompt_gives_away(tmp_path_factory: pytest.TempPathFactory) -> None:
-    home = MadeHome(tmp_path_factory.mktemp("title") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("title") / "ann")
     home.mark("almanac", ROOT)
     edit = call("replace", {"file_path": "main.py", "old_string": "a", "new_string": "b"}, 2)
     talk = [user("u1", 0, f"password = '{PASSWORD}'"), gemini("g1", 1, "Done.", [edit])]
     home.json("almanac", 1, 0, talk, summary=f"Try {PASSWORD} once")
-    with agent(home.folder) as ann:
+    with connect(home.folder) as ann:
         told = [ann.ask(tool, **given).text for tool, given in QUESTIONS if tool not in UNREAD]
         told.append(ann.prompted("hand_over", session=KEY).text)
     assert any("Try [redacted:password:1] once" in text for text in told)

@@ -10,10 +10,18 @@ from pathlib import Path
 import anyio
 import pytest
 
-from herons import QUESTION, heron_person
-from persons import Person
 from retold.mcp.wire import LONGEST, Cutter, TooLong
-from spoken import NEVER_ENDING, Lines, client, is_running, never_ending, said, text
+from support.mcp_process import (
+    SLOW_PATTERN,
+    LineClient,
+    answer_text,
+    is_running,
+    person_with_slow_text,
+    result_text,
+    stdio_client,
+)
+from support.one_session import QUESTION, person_with_one_session
+from support.person import Person
 
 SOON = 1.0
 """Seconds within which it ends, and as many again for a machine that has other things to do."""
@@ -30,17 +38,17 @@ Desk.answered = answered
 
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
-    return heron_person(tmp_path_factory.mktemp("stdio"))
+    return person_with_one_session(tmp_path_factory.mktemp("stdio"))
 
 
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory: pytest.TempPathFactory) -> Person:
-    return never_ending(tmp_path_factory.mktemp("endless") / "ann")
+    return person_with_slow_text(tmp_path_factory.mktemp("endless") / "ann")
 
 
 @pytest.fixture
-def lines(person: Person) -> Iterator[Lines]:
-    with Lines(person) as spoken:
+def lines(person: Person) -> Iterator[LineClient]:
+    with LineClient(person) as spoken:
         spoken.greet()
         yield spoken
 
@@ -51,12 +59,12 @@ def lines(person: Person) -> Iterator[Lines]:
 @pytest.mark.parametrize("mode", ["auto", "legacy", "2026-07-28"])
 def test_the_sdks_own_client_is_answered_in_every_era(person: Person, mode: str) -> None:
     async def ask() -> tuple[str, str]:
-        async with client(person.env, mode=mode) as spoken:
+        async with stdio_client(person.env, mode=mode) as spoken:
             listed = await spoken.list_tools()
             assert "search_history" in [tool.name for tool in listed.tools]
             answer = await spoken.call_tool("search_history", {"query": WORD})
             assert not answer.is_error
-            return str(spoken.protocol_version), said(answer)
+            return str(spoken.protocol_version), answer_text(answer)
 
     version, answer = asyncio.run(ask())
     assert (version == "2026-07-28") == (mode != "legacy")
@@ -65,29 +73,29 @@ def test_the_sdks_own_client_is_answered_in_every_era(person: Person, mode: str)
 
 @pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 def test_older_clients_are_answered_in_their_version(person: Person, version: str) -> None:
-    with Lines(person) as spoken:
+    with LineClient(person) as spoken:
         assert spoken.greet(version)["result"]["protocolVersion"] == version
-        assert QUESTION in text(spoken.called(1, query=WORD))
+        assert QUESTION in result_text(spoken.called(1, query=WORD))
 
 
 def test_a_client_of_an_unknown_version_is_offered_one_that_is_known(person: Person) -> None:
-    with Lines(person) as spoken:
+    with LineClient(person) as spoken:
         offered = spoken.greet("1999-01-01")["result"]["protocolVersion"]
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", offered)
-        assert QUESTION in text(spoken.called(1, query=WORD))
+        assert QUESTION in result_text(spoken.called(1, query=WORD))
 
 
 def test_a_hundred_calls_at_once_get_each_their_own_answer(person: Person) -> None:
     async def ask() -> None:
-        async with client(person.env) as spoken:
+        async with stdio_client(person.env) as spoken:
             asked = [spoken.call_tool("search_history", {"query": f"no{place}such"}) for place in range(50)]
             asked += [
                 spoken.call_tool("search_history", {"query": WORD, "cursor": f"x{place}"})
                 for place in range(50)
             ]
             answers = await asyncio.gather(*asked)
-            assert all(not answer.is_error and "Nothing" in said(answer) for answer in answers[:50])
-            told = [said(answer) for answer in answers[50:]]
+            assert all(not answer.is_error and "Nothing" in answer_text(answer) for answer in answers[:50])
+            told = [answer_text(answer) for answer in answers[50:]]
             assert all(f"'x{place}' is no cursor" in one for place, one in enumerate(told))
 
     asyncio.run(ask())
@@ -117,12 +125,12 @@ def test_a_hundred_calls_at_once_get_each_their_own_answer(person: Person) -> No
     ],
 )  # fmt: skip
 def test_what_is_no_message_is_told_so_and_the_server_goes_on(
-    lines: Lines, line: bytes, code: int, number: int | None
+    lines: LineClient, line: bytes, code: int, number: int | None
 ) -> None:
     lines.say(line)
     answer = lines.hear()
     assert (answer["error"]["code"], answer["id"]) == (code, number)
-    assert QUESTION in text(lines.called(2, query=WORD))
+    assert QUESTION in result_text(lines.called(2, query=WORD))
 
 
 @pytest.mark.parametrize(
@@ -137,16 +145,16 @@ def test_what_is_no_message_is_told_so_and_the_server_goes_on(
         b'{"jsonrpc": "2.0", "id": null, "error": {"code": 1, "message": "x"}}',
     ],
 )
-def test_what_needs_no_answer_gets_none(lines: Lines, line: bytes) -> None:
+def test_what_needs_no_answer_gets_none(lines: LineClient, line: bytes) -> None:
     lines.say(line)
-    assert QUESTION in text(lines.called(2, query=WORD))
+    assert QUESTION in result_text(lines.called(2, query=WORD))
 
 
-def test_a_line_of_50_mb_is_not_kept_and_the_server_goes_on(lines: Lines) -> None:
+def test_a_line_of_50_mb_is_not_kept_and_the_server_goes_on(lines: LineClient) -> None:
     before = _memory(lines.process.pid)
     lines.say(b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"a" * 50_000_000 + b'"}')
     assert lines.hear()["error"]["message"] == "this message is longer than any may be"
-    assert QUESTION in text(lines.called(2, query=WORD))
+    assert QUESTION in result_text(lines.called(2, query=WORD))
     assert _memory(lines.process.pid) - before < 30_000
 
 
@@ -189,10 +197,10 @@ async def answered(self, tool, arguments):
     return await once(self, tool, arguments)
 Desk.answered = answered
 """
-    with Lines(person, code=code) as spoken:
+    with LineClient(person, code=code) as spoken:
         spoken.greet()
         for number in range(3):
-            assert QUESTION in text(spoken.called(number, query=WORD))
+            assert QUESTION in result_text(spoken.called(number, query=WORD))
         spoken.close()
         assert spoken.ended()[0] == 0
         assert spoken.process.stderr is not None
@@ -201,7 +209,7 @@ Desk.answered = answered
 
 
 def test_a_bug_of_ours_is_told_without_content_and_the_server_goes_on(tmp_path: Path) -> None:
-    ann = heron_person(tmp_path)
+    ann = person_with_one_session(tmp_path)
     code = """
 from retold.mcp.desk import Desk
 once = Desk.answered
@@ -211,17 +219,17 @@ async def answered(self, tool, arguments):
     return await once(self, tool, arguments)
 Desk.answered = answered
 """
-    with Lines(ann, code=code) as spoken:
+    with LineClient(ann, code=code) as spoken:
         spoken.greet()
         for number in range(3):  # within a second, too
             failed = spoken.called(number, query="crash")
             assert failed["isError"]
-            assert "a bug of retold's own (ZeroDivisionError)" in text(failed)
-            assert "quoted words" not in text(failed)
-            log = Path(text(failed).rpartition("log: ")[2])
+            assert "a bug of retold's own (ZeroDivisionError)" in result_text(failed)
+            assert "quoted words" not in result_text(failed)
+            log = Path(result_text(failed).rpartition("log: ")[2])
             assert "quoted words" in log.read_text(encoding="utf-8")
             assert log.stat().st_mode & 0o777 == 0o600
-        assert QUESTION in text(spoken.called(9, query=WORD))
+        assert QUESTION in result_text(spoken.called(9, query=WORD))
 
 
 def test_a_bug_of_ours_outside_the_tools_is_an_error_without_content(person: Person) -> None:
@@ -231,35 +239,35 @@ async def tools(self, context, params):
     raise ZeroDivisionError("quoted words")
 Counter.tools = tools
 """
-    with Lines(person, code=code) as spoken:
+    with LineClient(person, code=code) as spoken:
         spoken.greet()
         spoken.say({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
         error = spoken.hear()["error"]
         assert error["code"] == -32603
         assert "a bug of retold's own (ZeroDivisionError)" in error["message"]
         assert "quoted words" not in str(error)
-        assert QUESTION in text(spoken.called(9, query=WORD))
+        assert QUESTION in result_text(spoken.called(9, query=WORD))
 
 
 # The end ----------------------------------------------------------------------------------------------------------
 
 
-def _has_ended(spoken: Lines, code: int) -> None:
+def _has_ended(spoken: LineClient, code: int) -> None:
     scanner = [int(line.split()[1]) for line in spoken.scanners()]
     found, seconds = spoken.ended()
     assert (found, seconds < 2 * SOON) == (code, True), seconds
     assert not any(map(is_running, scanner))
 
 
-def _closed(spoken: Lines) -> None:
+def _closed(spoken: LineClient) -> None:
     spoken.close()
 
 
-def _terminated(spoken: Lines) -> None:
+def _terminated(spoken: LineClient) -> None:
     spoken.process.send_signal(signal.SIGTERM)
 
 
-def _interrupted(spoken: Lines) -> None:
+def _interrupted(spoken: LineClient) -> None:
     spoken.process.send_signal(signal.SIGINT)
 
 
@@ -267,20 +275,20 @@ ENDS = [(_closed, 0), (_terminated, 0), (_interrupted, 130)]
 
 
 @pytest.mark.parametrize(("end", "code"), ENDS)
-def test_it_ends_at_once_when_nothing_is_asked(lines: Lines, end: type, code: int) -> None:
+def test_it_ends_at_once_when_nothing_is_asked(lines: LineClient, end: type, code: int) -> None:
     end(lines)
     _has_ended(lines, code)
 
 
 def test_it_ends_before_anything_was_said(person: Person) -> None:
-    with Lines(person) as spoken:
+    with LineClient(person) as spoken:
         spoken.close()
         assert spoken.ended()[0] == 0
 
 
 @pytest.mark.parametrize(("end", "code"), ENDS)
 def test_it_ends_at_once_while_calls_run(person: Person, end: type, code: int) -> None:
-    with Lines(person, code=SLOW) as spoken:
+    with LineClient(person, code=SLOW) as spoken:
         spoken.greet()
         for number in range(10):
             spoken.call(number, query=WORD)
@@ -293,16 +301,16 @@ def test_it_ends_at_once_while_calls_run(person: Person, end: type, code: int) -
 def test_it_ends_at_once_while_a_scan_runs_and_leaves_no_process(
     endless: Person, end: type, code: int
 ) -> None:
-    with Lines(endless) as spoken:
+    with LineClient(endless) as spoken:
         spoken.greet()
-        spoken.call(1, query=NEVER_ENDING, mode="regex")
+        spoken.call(1, query=SLOW_PATTERN, mode="regex")
         spoken.wait_for_scanners(1)
         end(spoken)
         _has_ended(spoken, code)
 
 
 @pytest.mark.parametrize(("end", "code"), ENDS)
-def test_it_ends_at_once_though_nobody_reads_its_answers(lines: Lines, end: type, code: int) -> None:
+def test_it_ends_at_once_though_nobody_reads_its_answers(lines: LineClient, end: type, code: int) -> None:
     for number in range(100):
         lines.say({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
     time.sleep(0.5)
@@ -310,7 +318,7 @@ def test_it_ends_at_once_though_nobody_reads_its_answers(lines: Lines, end: type
     _has_ended(lines, code)
 
 
-def test_it_ends_when_whoever_reads_has_gone(lines: Lines) -> None:
+def test_it_ends_when_whoever_reads_has_gone(lines: LineClient) -> None:
     assert lines.process.stdout is not None
     lines.process.stdout.close()
     lines.call(1, query=WORD)
@@ -323,37 +331,37 @@ def test_it_ends_when_whoever_reads_has_gone(lines: Lines) -> None:
 
 
 def test_a_pattern_that_never_ends_is_ended_and_said_to_be(endless: Person) -> None:
-    with Lines(endless) as spoken:
+    with LineClient(endless) as spoken:
         spoken.greet()
         began = time.monotonic()
-        answer = spoken.called(1, query=NEVER_ENDING, mode="regex")
+        answer = spoken.called(1, query=SLOW_PATTERN, mode="regex")
         assert 4.5 < time.monotonic() - began < 9
-        assert "The scan was ended before it had seen everything" in text(answer)
+        assert "The scan was ended before it had seen everything" in result_text(answer)
         assert spoken.scanners() == []
-        assert "So say sheep" in text(spoken.called(2, query="sheep"))
+        assert "So say sheep" in result_text(spoken.called(2, query="sheep"))
 
 
 def test_a_scan_that_is_cancelled_is_gone_and_the_next_call_is_answered(endless: Person) -> None:
-    with Lines(endless) as spoken:
+    with LineClient(endless) as spoken:
         spoken.greet()
         for number in range(8):
-            spoken.call(number, query=NEVER_ENDING, mode="regex")
+            spoken.call(number, query=SLOW_PATTERN, mode="regex")
         spoken.wait_for_scanners(2)
         for number in range(8):
             about = {"requestId": number, "reason": "no more"}
             spoken.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": about})
         began = time.monotonic()
-        assert "sheep" in text(spoken.called(20, query="sheep", mode="regex"))
+        assert "sheep" in result_text(spoken.called(20, query="sheep", mode="regex"))
         assert time.monotonic() - began < 4
         spoken.wait_for_scanners(0)
 
 
 def test_a_call_that_the_sdks_client_gives_up_does_not_disturb_others(endless: Person) -> None:
     async def ask() -> None:
-        async with client(endless.env) as spoken:
+        async with stdio_client(endless.env) as spoken:
             with anyio.move_on_after(0.5):
-                await spoken.call_tool("search_history", {"query": NEVER_ENDING, "mode": "regex"})
-            assert "So say sheep" in said(await spoken.call_tool("search_history", {"query": "sheep"}))
+                await spoken.call_tool("search_history", {"query": SLOW_PATTERN, "mode": "regex"})
+            assert "So say sheep" in answer_text(await spoken.call_tool("search_history", {"query": "sheep"}))
 
     asyncio.run(ask())
 
@@ -369,7 +377,7 @@ async def answered(self, tool, arguments):
     return await once(self, tool, arguments)
 Desk.answered = answered
 """
-    with Lines(person, code=code) as spoken:
+    with LineClient(person, code=code) as spoken:
         spoken.greet()
         for number in range(10):
             spoken.call(number, query="slow")
@@ -377,4 +385,4 @@ Desk.answered = answered
         for number in range(10):
             about = {"requestId": number}
             spoken.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": about})
-        assert QUESTION in text(spoken.called(20, query=WORD))
+        assert QUESTION in result_text(spoken.called(20, query=WORD))

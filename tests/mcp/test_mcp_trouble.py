@@ -12,13 +12,13 @@ from pathlib import Path
 import apsw
 import pytest
 
-from herons import QUESTION, heron_person
-from made_home import MadeHome, gemini, user
-from mcp_arguments import plain
-from persons import Person, is_root
 from retold.archive.schema import STEPS
 from retold.mcp.tools import TOOLS
-from spoken import Lines, text
+from support.gemini_home import GeminiHome, gemini, user
+from support.mcp_arguments import plain_arguments
+from support.mcp_process import LineClient, result_text
+from support.one_session import QUESTION, person_with_one_session
+from support.person import Person, is_root
 
 WORD = "herons"
 ALONE = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE other (x)"
@@ -26,12 +26,12 @@ ALONE = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE other (x
 
 @pytest.fixture
 def person(tmp_path: Path) -> Person:
-    return heron_person(tmp_path)
+    return person_with_one_session(tmp_path)
 
 
 @pytest.fixture
-def lines(person: Person) -> Iterator[Lines]:
-    with Lines(person) as spoken:
+def lines(person: Person) -> Iterator[LineClient]:
+    with LineClient(person) as spoken:
         spoken.greet()
         yield spoken
 
@@ -40,56 +40,58 @@ def archive(person: Person) -> Path:
     return person.archive / "archive.db"
 
 
-def is_right(spoken: Lines, number: int = 100) -> bool:
+def is_right(spoken: LineClient, number: int = 100) -> bool:
     """Tell whether the herons are found; three times, for each thread may have its own view of things."""
     answers = [spoken.called(number + place, query=WORD) for place in range(3)]
-    return all(not answer.get("isError") and QUESTION in text(answer) for answer in answers)
+    return all(not answer.get("isError") and QUESTION in result_text(answer) for answer in answers)
 
 
-def trouble(spoken: Lines, number: int = 1, query: str = WORD) -> str:
+def trouble(spoken: LineClient, number: int = 1, query: str = WORD) -> str:
     """Return what is told of something that cannot be answered; it is the same for everybody who asks."""
     answers = [spoken.called(number + place, query=query) for place in range(4)]
     assert all(answer["isError"] for answer in answers), answers
-    (told,) = {text(answer) for answer in answers}
+    (told,) = {result_text(answer) for answer in answers}
     assert "bug" not in told
     return told
 
 
 def test_no_archive_yet(tmp_path: Path) -> None:
     ann = Person(tmp_path / "ann")
-    with Lines(ann) as spoken:
+    with LineClient(ann) as spoken:
         spoken.greet()
         assert "makes one with `retold sync`" in trouble(spoken)
         assert list(ann.files()) == []
-        home = MadeHome(tmp_path / "later")
+        home = GeminiHome(tmp_path / "later")
         home.lines("den", 1, 1, [user("u1", 1, QUESTION), gemini("g1", 2, "In reeds.")], kind="main")
         ann.sync("--home", str(home.folder))
         assert is_right(spoken)
 
 
-def test_an_archive_that_is_removed_and_made_anew(person: Person, lines: Lines) -> None:
+def test_an_archive_that_is_removed_and_made_anew(person: Person, lines: LineClient) -> None:
     assert is_right(lines)
     shutil.rmtree(person.archive)
     assert "makes one with `retold sync`" in trouble(lines)
-    MadeHome(person.folder / "more").lines("den", 2, 2, [user("u2", 2, "And the herons of the delta?")])
+    GeminiHome(person.folder / "more").lines("den", 2, 2, [user("u2", 2, "And the herons of the delta?")])
     person.sync("--home", str(person.folder / "more"))
     assert is_right(lines)
-    assert "delta" in text(lines.called(50, query="delta"))
+    assert "delta" in result_text(lines.called(50, query="delta"))
 
 
-def test_an_archive_that_another_takes_the_place_of(person: Person, lines: Lines, tmp_path: Path) -> None:
+def test_an_archive_that_another_takes_the_place_of(
+    person: Person, lines: LineClient, tmp_path: Path
+) -> None:
     assert is_right(lines)
-    home = MadeHome(tmp_path / "bea")
+    home = GeminiHome(tmp_path / "bea")
     home.lines("den", 3, 3, [user("u3", 3, "Do cranes dance?"), gemini("g3", 4, "They do.")], kind="main")
     bea = Person(home.folder)
     bea.sync()
     person.archive.rename(tmp_path / "away")
     bea.archive.rename(person.archive)
-    assert "Do cranes dance?" in text(lines.called(1, query="cranes"))
-    assert "Nothing was found" in text(lines.called(2, query=WORD))
+    assert "Do cranes dance?" in result_text(lines.called(1, query="cranes"))
+    assert "Nothing was found" in result_text(lines.called(2, query=WORD))
 
 
-def test_a_damaged_record(person: Person, lines: Lines) -> None:
+def test_a_damaged_record(person: Person, lines: LineClient) -> None:
     assert is_right(lines)
     whole = _settled(person)
     with replaced(archive(person), b"not a database, but of some length. " * 200):
@@ -100,20 +102,20 @@ def test_a_damaged_record(person: Person, lines: Lines) -> None:
     assert is_right(lines)
 
 
-def test_a_record_of_which_pages_are_damaged(person: Person, lines: Lines) -> None:
+def test_a_record_of_which_pages_are_damaged(person: Person, lines: LineClient) -> None:
     """Whatever is damaged, nobody takes it for a bug, and nothing wrong is told of it for long."""
     whole = _settled(person)
     for start in range(4_096, len(whole), 4_096):
         broken = whole[:start] + b"\xa5" * 4_096 + whole[start + 4_096 :]
         with replaced(archive(person), broken):
             for tool in TOOLS:
-                answer = lines.called(start, tool.name, **plain(tool, WORD))
-                assert "bug" not in text(answer), (start, tool.name, text(answer))
+                answer = lines.called(start, tool.name, **plain_arguments(tool, WORD))
+                assert "bug" not in result_text(answer), (start, tool.name, result_text(answer))
     assert is_right(lines)
 
 
 @pytest.mark.parametrize("is_removed", [True, False])
-def test_a_damaged_or_missing_index(person: Person, lines: Lines, *, is_removed: bool) -> None:
+def test_a_damaged_or_missing_index(person: Person, lines: LineClient, *, is_removed: bool) -> None:
     assert is_right(lines)
     for file in (person.archive / "index").iterdir():
         file.unlink()
@@ -124,26 +126,26 @@ def test_a_damaged_or_missing_index(person: Person, lines: Lines, *, is_removed:
     assert is_right(lines)
 
 
-def test_an_archive_that_others_write_is_read_meanwhile(person: Person, lines: Lines) -> None:
+def test_an_archive_that_others_write_is_read_meanwhile(person: Person, lines: LineClient) -> None:
     with locked(archive(person), "BEGIN IMMEDIATE; CREATE TABLE other (x)"):
         assert is_right(lines)
 
 
 def test_an_archive_that_is_locked_for_all_is_waited_for_together(person: Person) -> None:
-    with locked(archive(person), ALONE) as free, Lines(person) as lines:
+    with locked(archive(person), ALONE) as free, LineClient(person) as lines:
         lines.greet()
         began = time.monotonic()
         for number in range(100):
             lines.call(number, query=WORD)
         answers = [lines.hear()["result"] for _ in range(100)]
         assert time.monotonic() - began < 8
-        assert all("another retold is writing; try again" in text(answer) for answer in answers)
+        assert all("another retold is writing; try again" in result_text(answer) for answer in answers)
         free()
         assert is_right(lines)
 
 
 def test_it_ends_at_once_while_it_waits_for_a_lock(person: Person) -> None:
-    with locked(archive(person), ALONE), Lines(person) as lines:
+    with locked(archive(person), ALONE), LineClient(person) as lines:
         lines.greet()
         lines.call(1, query=WORD)
         time.sleep(0.3)
@@ -154,7 +156,7 @@ def test_it_ends_at_once_while_it_waits_for_a_lock(person: Person) -> None:
 
 def test_an_index_that_is_locked_for_all_is_not_told_to_be_damaged(person: Person) -> None:
     file = next((person.archive / "index").glob("*.db"))
-    with locked(file, ALONE) as free, Lines(person) as lines:
+    with locked(file, ALONE) as free, LineClient(person) as lines:
         lines.greet()
         assert "another retold is writing; try again" in trouble(lines)
         free()
@@ -170,7 +172,7 @@ def test_an_archive_of_an_older_version_is_brought_up(person: Person) -> None:
     connection.pragma("application_id", mark)
     connection.pragma("user_version", 1)
     connection.close()
-    with Lines(Person(person.folder, folder)) as spoken:
+    with LineClient(Person(person.folder, folder)) as spoken:
         spoken.greet()
         assert "mends it with `retold sync --reindex`" in trouble(spoken)  # there is no index beside it
         assert Person(person.folder, folder).run("sync", "--reindex").code == 0
@@ -182,7 +184,7 @@ def test_an_archive_of_a_later_version_is_told_and_left(person: Person) -> None:
     now = connection.pragma("user_version")
     connection.pragma("user_version", now + 1)
     connection.close()
-    with Lines(person) as spoken:
+    with LineClient(person) as spoken:
         spoken.greet()
         assert "was written by a later version of retold: use that one" in trouble(spoken)
         connection = apsw.Connection(str(archive(person)))
@@ -199,7 +201,7 @@ def test_an_archive_that_may_not_be_read(person: Person, what: str) -> None:
     mode = place.stat().st_mode
     place.chmod(0)
     try:
-        with Lines(person) as spoken:
+        with LineClient(person) as spoken:
             spoken.greet()
             assert "ermission" in trouble(spoken)
             place.chmod(mode)
@@ -220,7 +222,7 @@ os.stat = stat
 """
     shut = person.archive / "shut"
     shut.touch()
-    with Lines(person, code=code) as spoken:
+    with LineClient(person, code=code) as spoken:
         spoken.greet()
         assert trouble(spoken) == f"{archive(person)}: Permission denied"
         shut.unlink()
@@ -228,8 +230,8 @@ os.stat = stat
 
 
 def test_two_servers_and_a_sync_at_once(person: Person) -> None:
-    home = MadeHome(person.folder / "grown")
-    with Lines(person) as one, Lines(person) as other:
+    home = GeminiHome(person.folder / "grown")
+    with LineClient(person) as one, LineClient(person) as other:
         for spoken in (one, other):
             spoken.greet()
         asked = 0
@@ -247,7 +249,7 @@ def test_two_servers_and_a_sync_at_once(person: Person) -> None:
             sync.communicate()
             for spoken in (one, other):
                 answer = spoken.called(5_000 + round_, query=f"plover{round_}", budget=20_000)
-                assert text(answer).count(f"Of plover{round_}") >= 20, text(answer)[:500]
+                assert result_text(answer).count(f"Of plover{round_}") >= 20, result_text(answer)[:500]
         assert asked
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from made_tellings import agent, call, user
 from retold.model.entries import Event, Message
 from retold.model.packing import ENTRIES, Unreadable, bundled, unbundled
 from retold.model.parts import Opaque
+from support.full_session import agent, call, user
 
 anything = some.recursive(
     some.none()

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-import casebook
-from casebook import every_case
 from retold.agents.registry import NotASession, read
 from retold.export.log import event_line
 from retold.model.schema import schemas
 from retold.model.steps import AnyStep, ToolResult, ToolUse, sourced_steps, steps
 from retold.model.wire import step_json
+from support import cases
+from support.cases import every_case
 
 PARALLEL = "claude-parallel-calls-each-get-their-own-result"
 HISTORY: dict[str, Any] = {
@@ -93,8 +93,8 @@ def test_recorded_times_are_told_as_they_are() -> None:
 
 
 def test_a_response_on_several_lines_is_told_as_one(tmp_path: Path) -> None:
-    folder = casebook.laid_out(PARALLEL, tmp_path)
-    (session,) = casebook.sessions(PARALLEL, folder)
+    folder = cases.copy_case(PARALLEL, tmp_path)
+    (session,) = cases.case_sessions(PARALLEL, folder)
     told = [(type(step).__struct_config__.tag, getattr(step, "call_id", None)) for step in steps(session)]
     names = [name for kind, name in told if kind == "tool_use"]
     assert len(names) > 1
@@ -104,10 +104,10 @@ def test_a_response_on_several_lines_is_told_as_one(tmp_path: Path) -> None:
 
 @every_case
 def test_every_session_is_told_in_valid_events(case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
+    folder = cases.copy_case(case, tmp_path)
     validator = Draft202012Validator(schemas()["event"])
     try:
-        found = list(casebook.sessions(case, folder))
+        found = list(cases.case_sessions(case, folder))
     except NotASession:
         return
     for session in found:

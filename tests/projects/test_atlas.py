@@ -4,73 +4,73 @@ from pathlib import Path
 
 import pytest
 
-from made_home import ROOT, MadeHome, call, gemini, sha, user
 from retold.ingest.hand import learn_roots
 from retold.model.project import Project
 from retold.projects.paths import ancestors, common_folder
-from synced import Synced, synced
+from support.gemini_home import ROOT, GeminiHome, call, gemini, sha, user
+from support.synced_archive import SyncedArchive, sync_archive
 
 ASK = user("u1", 1, "How high is the tide?")
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MadeHome:
-    return MadeHome(tmp_path / "ann")
+def made(tmp_path: Path) -> GeminiHome:
+    return GeminiHome(tmp_path / "ann")
 
 
-def archive(made: MadeHome) -> Synced:
-    return synced(made.folder / "retold", {"HOME": str(made.folder)})
+def archive(made: GeminiHome) -> SyncedArchive:
+    return sync_archive(made.folder / "retold", {"HOME": str(made.folder)})
 
 
-def project(made: MadeHome) -> Project:
+def project(made: GeminiHome) -> Project:
     (session,) = archive(made).sessions()
     return session.project
 
 
-def test_a_marker_is_a_record(made: MadeHome) -> None:
+def test_a_marker_is_a_record(made: GeminiHome) -> None:
     made.mark("almanac", ROOT)
     made.json("almanac", 1, 1, [ASK])
     assert project(made) == Project(ROOT, "almanac", sha(ROOT), "recorded")
 
 
-def test_a_marker_in_the_history_folder_counts(made: MadeHome) -> None:
+def test_a_marker_in_the_history_folder_counts(made: GeminiHome) -> None:
     made.write("history/almanac/.project_root", ROOT)
     made.json("almanac", 1, 1, [ASK])
     assert project(made).evidence == "recorded"
 
 
-def test_the_registry_names_the_root(made: MadeHome) -> None:
+def test_the_registry_names_the_root(made: GeminiHome) -> None:
     made.register({ROOT: "almanac"})
     made.json("almanac", 1, 1, [ASK])
     assert project(made) == Project(ROOT, "almanac", sha(ROOT), "registry")
 
 
-def test_a_registry_key_proves_the_hash_of_an_older_folder(made: MadeHome) -> None:
+def test_a_registry_key_proves_the_hash_of_an_older_folder(made: GeminiHome) -> None:
     made.register({ROOT: "almanac"})
     made.json(sha(ROOT), 1, 1, [ASK])
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
 
-def test_a_folder_above_a_path_in_an_argument_proves_the_hash(made: MadeHome) -> None:
+def test_a_folder_above_a_path_in_an_argument_proves_the_hash(made: GeminiHome) -> None:
     deep = call("read_file", {"file_path": f"{ROOT}/src/tides/table.py"}, 2)
     made.json(sha(ROOT), 1, 1, [ASK, gemini("g1", 2, "", [deep])])
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
 
-def test_a_remembered_pair_proves_the_hash(made: MadeHome) -> None:
+def test_a_remembered_pair_proves_the_hash(made: GeminiHome) -> None:
     learn_roots(archive(made).folder, {sha(ROOT): ROOT})
     made.json(sha(ROOT), 1, 1, [ASK])
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
 
-def test_a_pair_that_is_learnt_later_proves_the_hash(made: MadeHome) -> None:
+def test_a_pair_that_is_learnt_later_proves_the_hash(made: GeminiHome) -> None:
     made.json(sha(ROOT), 1, 1, [ASK])
     assert project(made).evidence == "none"
     learn_roots(archive(made).folder, {sha(ROOT): ROOT})
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
 
-def test_what_one_session_proves_is_known_of_the_others(made: MadeHome) -> None:
+def test_what_one_session_proves_is_known_of_the_others(made: GeminiHome) -> None:
     deep = call("read_file", {"file_path": f"{ROOT}/src/tides/table.py"}, 2)
     made.json(sha(ROOT), 1, 1, [ASK])
     assert project(made).evidence == "none"
@@ -78,23 +78,23 @@ def test_what_one_session_proves_is_known_of_the_others(made: MadeHome) -> None:
     assert {one.project for one in archive(made).sessions()} == {Project(ROOT, sha(ROOT), sha(ROOT), "hash")}
 
 
-def test_the_context_of_the_session_proves_the_hash(made: MadeHome) -> None:
+def test_the_context_of_the_session_proves_the_hash(made: GeminiHome) -> None:
     text = f"<session_context>\n- **Workspace Directories:**\n  - {ROOT}\n</session_context>"
     made.lines(sha(ROOT), 1, 1, [{**user("d04923d38bb0f6017037e74183378ef4", 1, text)}, ASK])
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
 
-def test_a_workspace_folder_proves_the_hash_or_is_a_guess(made: MadeHome) -> None:
+def test_a_workspace_folder_proves_the_hash_or_is_a_guess(made: GeminiHome) -> None:
     made.json(sha(ROOT), 1, 1, [ASK], directories=["/elsewhere", ROOT])
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
 
-def test_a_workspace_folder_that_proves_nothing_is_a_guess(made: MadeHome) -> None:
+def test_a_workspace_folder_that_proves_nothing_is_a_guess(made: GeminiHome) -> None:
     made.json(sha(ROOT), 1, 1, [ASK], directories=["/elsewhere", 5])
     assert project(made) == Project("/elsewhere", sha(ROOT), sha(ROOT), "guessed")
 
 
-def test_paths_that_do_not_prove_it_are_a_guess(made: MadeHome) -> None:
+def test_paths_that_do_not_prove_it_are_a_guess(made: GeminiHome) -> None:
     calls = [
         call("read_file", {"file_path": f"/elsewhere/charts/{name}"}, 2) for name in ("a.svg", "b/c.svg")
     ]
@@ -102,7 +102,7 @@ def test_paths_that_do_not_prove_it_are_a_guess(made: MadeHome) -> None:
     assert project(made) == Project("/elsewhere/charts", sha(ROOT), sha(ROOT), "guessed")
 
 
-def test_a_guess_moves_up_to_the_agents_own_file(made: MadeHome, tmp_path: Path) -> None:
+def test_a_guess_moves_up_to_the_agents_own_file(made: GeminiHome, tmp_path: Path) -> None:
     root = tmp_path / "charts"
     (root / "bay" / "north").mkdir(parents=True)
     (root / "GEMINI.md").touch()
@@ -113,23 +113,23 @@ def test_a_guess_moves_up_to_the_agents_own_file(made: MadeHome, tmp_path: Path)
     assert project(made) == Project(str(root), sha(ROOT), sha(ROOT), "guessed")
 
 
-def test_nothing_known_is_said_so(made: MadeHome) -> None:
+def test_nothing_known_is_said_so(made: GeminiHome) -> None:
     made.json(sha(ROOT), 1, 1, [ASK])
     assert project(made) == Project(None, sha(ROOT), sha(ROOT), "none")
 
 
-def test_two_homes_may_use_one_name_for_two_projects(made: MadeHome, tmp_path: Path) -> None:
+def test_two_homes_may_use_one_name_for_two_projects(made: GeminiHome, tmp_path: Path) -> None:
     made.mark("almanac", ROOT)
     made.json("almanac", 1, 1, [ASK])
-    other = MadeHome(tmp_path / "bob")
+    other = GeminiHome(tmp_path / "bob")
     other.mark("almanac", "/home/bob/almanac")
     other.json("almanac", 2, 1, [ASK], root="/home/bob/almanac")
-    both = synced(tmp_path / "retold", {"HOME": str(made.folder)}, [("laptop", other.folder)])
+    both = sync_archive(tmp_path / "retold", {"HOME": str(made.folder)}, [("laptop", other.folder)])
     found = {session.project.root: session.sources[0].home for session in both.sessions()}
     assert found == {ROOT: None, "/home/bob/almanac": "laptop"}
 
 
-def test_a_tree_from_windows(made: MadeHome) -> None:
+def test_a_tree_from_windows(made: GeminiHome) -> None:
     root = r"C:\Users\Ann\dev\Almanac"
     made.register({root.lower(): "almanac"})
     made.mark("charts", r"c:\users\ann\dev\charts")

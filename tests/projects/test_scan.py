@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from made_home import sha
 from retold.archive.database import Damaged
 from retold.archive.record import NAME, Record
 from retold.ingest.hand import learn_roots
 from retold.projects.matching import closeness, is_meant
 from retold.projects.scan import scan
+from support.gemini_home import sha
 
 
 def test_roots_are_found_in_development_folders(tmp_path: Path) -> None:

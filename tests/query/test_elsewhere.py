@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from made_home import MadeHome, call, gemini, user
-from persons import Person
 from retold.archive.record import Record
 from retold.demo.home import make_home
 from retold.query.elsewhere import Other, elsewhere
-from synced import synced
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Person
+from support.synced_archive import sync_archive
 
 NOW = datetime(2026, 11, 16, 2, 10, tzinfo=UTC)
 
@@ -22,7 +22,7 @@ def told(person: Person, of: str) -> dict[str, Other]:
         return {one.key: one for one in elsewhere(record, of)}
 
 
-def changed(home: MadeHome, project: str, number: int, *paths: str) -> None:
+def changed(home: GeminiHome, project: str, number: int, *paths: str) -> None:
     """Let a session change files; in each project of its own."""
     calls = [call("replace", {"file_path": path, "old_string": "a", "new_string": "b"}, 2) for path in paths]
     records = [user("u1", 1, f"Mend {number}"), gemini("g1", 2, "Done", calls)]
@@ -32,7 +32,7 @@ def changed(home: MadeHome, project: str, number: int, *paths: str) -> None:
 def test_those_that_changed_rare_files_as_well_come_before_those_that_changed_what_all_do(
     tmp_path: Path,
 ) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     changed(home, "den", 1, "README.md", "heron.py")
     changed(home, "den", 2, "README.md")
     changed(home, "den", 3, "README.md", "heron.py")
@@ -48,7 +48,7 @@ def test_those_that_changed_rare_files_as_well_come_before_those_that_changed_wh
 
 
 def test_what_lies_on_the_disk_is_the_same_file_in_every_project(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     changed(home, "den", 1, "/etc/heron.conf")
     changed(home, "moor", 2, "/etc/heron.conf")
     person = Person(home.folder)
@@ -57,7 +57,7 @@ def test_what_lies_on_the_disk_is_the_same_file_in_every_project(tmp_path: Path)
 
 
 def test_those_of_the_same_project_are_told_by_when_they_began(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     for number in (1, 9, 4):
         changed(home, "den", number)
     person = Person(home.folder)
@@ -72,7 +72,7 @@ def test_those_of_the_same_project_are_told_by_when_they_began(tmp_path: Path) -
 
 def test_parents_and_children_are_named_first_and_each_once(tmp_path: Path) -> None:
     made = make_home(tmp_path / "demo", NOW)
-    archive = synced(made.variables["RETOLD_HOME"], made.variables)
+    archive = sync_archive(made.variables["RETOLD_HOME"], made.variables)
     with Record(archive.folder) as record:
         for one in archive.summaries():
             found = elsewhere(record, one.key)

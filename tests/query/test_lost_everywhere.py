@@ -3,12 +3,12 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from persons import Person
 from retold.archive.record import Record
 from retold.demo.home import make_home
 from retold.query.cards import cards
 from retold.query.shelf import Cut, listed_shelf
 from retold.query.wanted import Wanted
+from support.person import Person
 
 OWN_FILES = (
     ".gemini/tmp/*/chats/session-*.jsonl",

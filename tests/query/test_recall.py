@@ -9,9 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from made_home import DAY, MadeHome, user
-from made_talks import FORMS, Turn
-from persons import Person
 from retold.archive.conditions import below, of_key
 from retold.archive.record import Record
 from retold.query import gathering
@@ -21,7 +18,10 @@ from retold.query.language import Unclear
 from retold.query.plain import parse_plain
 from retold.query.recall import recalled
 from retold.query.telling import MOST_WORDS, telling
-from synced import synced
+from support.conversation_files import FORMS, Turn
+from support.gemini_home import DAY, GeminiHome, user
+from support.person import Person
+from support.synced_archive import sync_archive
 
 
 class Kept:
@@ -31,7 +31,7 @@ class Kept:
         for number, talk in enumerate(talks, 1):
             FORMS["claude"].write(folder / "home", number, talk)
         self.folder = str(folder / "retold")
-        synced(self.folder, {"HOME": str(folder / "home")})
+        sync_archive(self.folder, {"HOME": str(folder / "home")})
 
     def recalled(self, question: str, limit: int = 5) -> list[Conversation]:
         with Record(self.folder) as record:
@@ -165,13 +165,13 @@ def test_fields_phrases_and_what_must_not_occur_still_hold(tmp_path: Path) -> No
 
 
 def test_conditions_hold_whatever_is_asked(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "home")
+    home = GeminiHome(tmp_path / "home")
     for number, project in enumerate(("alpha", "beta"), 1):
         home.mark(project, f"/home/ann/dev/{project}")
         told = [user(f"m{number}", 1, f"the heron of {project}")]
         home.json(project, number, 1, told, root=f"/home/ann/dev/{project}")
     folder = str(tmp_path / "retold")
-    synced(folder, {"HOME": str(tmp_path / "home")})
+    sync_archive(folder, {"HOME": str(tmp_path / "home")})
     with Record(folder) as record:
         everywhere = recalled(record, "heron", [], 5)
         roots = {one.project["root"] for one in everywhere}

@@ -5,8 +5,6 @@ from typing import NamedTuple
 
 import pytest
 
-from asking_agent import asking
-from recall_corpus import Question, demo_questions, write_corpus
 from retold.archive.index import kept_index
 from retold.archive.index_file import Conditions
 from retold.archive.listing import titles
@@ -19,7 +17,9 @@ from retold.query.ranking import ranked
 from retold.query.recall import recalled
 from retold.query.search import Search
 from retold.query.wanted import Wanted
-from synced import synced
+from support.mcp_client import connect_person
+from support.recall_corpus import Question, demo_questions, write_corpus
+from support.synced_archive import sync_archive
 
 FIRST, BUDGET = 5, 2_000
 WANTED = 95
@@ -36,7 +36,7 @@ class Asked(NamedTuple):
 def asked(tmp_path_factory: pytest.TempPathFactory, demo_env: dict[str, str]) -> Iterator[list[Asked]]:
     folder = tmp_path_factory.mktemp("recall")
     questions = write_corpus(folder / "home")
-    synced(folder / "retold", {"HOME": str(folder / "home")})
+    sync_archive(folder / "retold", {"HOME": str(folder / "home")})
     with Record(str(folder / "retold")) as made, Record(demo_env["RETOLD_HOME"]) as demo:
         named = {key: title for key, title in titles(demo, ()) if title}
         yield [Asked(made, questions), Asked(demo, demo_questions(named))]
@@ -100,7 +100,7 @@ def test_the_corpora_have_enough_that_stands_in_the_way(asked: list[Asked]) -> N
 def test_an_agent_that_asks_is_told_it_within_its_budget(asked: list[Asked]) -> None:
     found = 0
     for record, questions in asked:
-        with asking(record.folder, is_all=True) as agent:
+        with connect_person(record.folder, is_all=True) as agent:
             for question in questions:
                 told = agent.ask("find_fix", problem=question.text, budget=BUDGET)
                 assert tokens(told.text) <= BUDGET, question.text

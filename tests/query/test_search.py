@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from made_home import MadeHome, at, call, gemini, session_id, user
-from made_talks import (
+from support.conversation_files import (
     FORMS,
     ROOT,
     Turn,
@@ -22,9 +21,10 @@ from made_talks import (
     codex_key,
     turns,
     uuid,
-    written,
+    write_file,
 )
-from persons import Json, Person
+from support.gemini_home import GeminiHome, at, call, gemini, session_id, user
+from support.person import Json, Person
 
 # Every animal of `truth/make_home.py`, where it was planted: session, role, tool, fate -------------------------------
 
@@ -312,7 +312,7 @@ def test_the_best_is_first_and_scores_one(reader: Person) -> None:
 def worker(tmp_path_factory: pytest.TempPathFactory) -> Person:
     """Somebody with conversations that differ in all that can be asked for."""
     person = Person(tmp_path_factory.mktemp("worker") / "ann")
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     made.mark("almanac", ROOT)
     made.mark("charts", "/home/ann/dev/sea-charts")
     failed = [
@@ -336,7 +336,7 @@ def worker(tmp_path_factory: pytest.TempPathFactory) -> Person:
     made.json("charts", 2, 20, [user("u9", 20, "tide on the chart"), {**gemini("g9", 21, "ok"), "model": "gemini-3-flash"}],
               root="/home/ann/dev/sea-charts")  # fmt: skip
     claude(person.folder, 3, [Turn("tide of claude", "tide in output", "done")])
-    written(
+    write_file(
         person.folder / ".claude/projects/-home-ann-dev-almanac" / uuid(3) / "subagents/agent-a1.jsonl",
         as_lines(
             [

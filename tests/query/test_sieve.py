@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from made_home import MadeHome, gemini, user
-from persons import Person
 from retold.archive.record import Record
 from retold.query import sieve
 from retold.query.sieve import Sieve
+from support.gemini_home import GeminiHome, gemini, user
+from support.person import Person
 
 WORDS = ("tide", "Neap", "ebb", "tideway", "moon")
 
@@ -16,7 +16,7 @@ WORDS = ("tide", "Neap", "ebb", "tideway", "moon")
 @pytest.fixture
 def person(tmp_path: Path) -> Person:
     person = Person(tmp_path / "ann")
-    made = MadeHome(person.folder)
+    made = GeminiHome(person.folder)
     for number, word in enumerate(WORDS, 1):
         made.json(
             "almanac", number, number, [user(f"u{number}", number, word), gemini(f"g{number}", number, "yes")]

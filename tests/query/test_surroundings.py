@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from made_talks import FORMS, Turn
 from retold.archive.record import Record
 from retold.query.language import parse
 from retold.query.marks import marks
@@ -14,7 +13,8 @@ from retold.query.search import Search
 from retold.query.surroundings import AROUND, shown
 from retold.query.wanted import Wanted
 from retold.redaction.redactor import Redactor
-from synced import synced
+from support.conversation_files import FORMS, Turn
+from support.synced_archive import sync_archive
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3
 QUERY = parse("heron")
@@ -90,7 +90,7 @@ def test_searches_and_recall_show_what_was_cleaned(tmp_path: Path) -> None:
         Turn(f"{filler} token {SECRET} of the heron {filler}", f"heron {SECRET}", f"The heron has {SECRET}."),
     ]
     FORMS["claude"].write(tmp_path / "home", 1, talk)
-    synced(tmp_path / "retold", {"HOME": str(tmp_path / "home")})
+    sync_archive(tmp_path / "retold", {"HOME": str(tmp_path / "home")})
     with Record(str(tmp_path / "retold")) as record:
         for clean, is_there in ((None, True), (Redactor().redacted_text, False)):
             searched = list(Search(record, QUERY, Wanted(), clean=clean).conversations(5))

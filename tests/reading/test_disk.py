@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from made_disks import MemoryDisk, RecordingDisk, watched
 from retold.agents.protocol import Home, Source
 from retold.model.problem import Problem
 from retold.reading.disk import DISK, Disk, LocalDisk
 from retold.reading.files import FileBytes, modified_at, read_bytes
 from retold.reading.folders import entries
 from retold.reading.streams import LineFile, open_lines
+from support.disks import MemoryDisk, RecordingDisk, watch_paths
 
 
 @pytest.fixture
@@ -99,7 +99,7 @@ def test_files_lines_and_folders_are_read_from_the_disk_that_is_given(folder: Pa
     expected = read_bytes(folder / "file")
     for path in (folder / "file", folder / "a link", folder / "to folder"):
         path.unlink()
-    with watched(folder) as touched:
+    with watch_paths(folder) as touched:
         assert read_bytes(folder / "file", disk) == expected
         lines = open_lines(folder / "file", disk=disk)
         assert isinstance(lines, LineFile)

@@ -9,10 +9,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import casebook
-from casebook import every_case
-from made_tellings import everything, says
-from persons import Person
 from retold.agents.registry import NotASession, read
 from retold.demo.home import make_home
 from retold.export.formats import FORMATS
@@ -20,6 +16,10 @@ from retold.export.telling import Choice, Telling
 from retold.model.entries import Message
 from retold.model.parts import Context, Opaque, Text, Thinking, ToolCall
 from retold.model.session import Session
+from support import cases
+from support.cases import every_case
+from support.full_session import everything, session_with_text
+from support.person import Person
 
 ALL = Choice(thoughts=True, notices=True)
 PAGE = b"".join(FORMATS["md"].pieces()([everything()], ALL))
@@ -83,9 +83,9 @@ def assert_read_back(session: Session, folder: Path) -> None:
 
 @every_case
 def test_every_case_is_read_back(case: str, tmp_path: Path) -> None:
-    folder = casebook.laid_out(case, tmp_path)
+    folder = cases.copy_case(case, tmp_path)
     try:
-        found = list(casebook.sessions(case, folder))
+        found = list(cases.case_sessions(case, folder))
     except NotASession:
         pytest.skip("refused")
     for session in found:
@@ -194,7 +194,7 @@ def test_torn_json_keeps_what_is_whole(tmp_path: Path) -> None:
 def test_json_that_somebody_made_readable_is_the_same(tmp_path: Path) -> None:
     import json  # noqa: PLC0415 - only here
 
-    session = says("words")
+    session = session_with_text("words")
     tree = json.loads(b"".join(FORMATS["json"].pieces()([Telling(session)], ALL)))
     (tmp_path / "told.json").write_text("\ufeff" + json.dumps(tree, indent=1), encoding="utf-8")
     assert list(read(tmp_path / "told.json")) == [session]

@@ -1,28 +1,28 @@
 """Detection on the labelled set. The seen half was there for tuning; the unseen one says how well it went."""
 
 import pytest
-from labelled_set import samples, written
-from redaction_page import PAGE, page
-from scoring import by_retold, score
 
 from retold.redaction import detector
 from retold.redaction.finding import KINDS, Finding, apart
+from support.detector_score import detect_with_retold, score
+from support.labelled_secrets import hand_written_samples, samples
+from support.redaction_page import PAGE, updated_page
 
 LEAST_RECALL, LEAST_PRECISION = 0.98, 0.95
 
 
 def test_all_of_the_seen_half_is_found_and_nothing_else() -> None:
-    assert not score(samples("seen"), by_retold).faults
+    assert not score(samples("seen"), detect_with_retold).faults
 
 
 def test_the_bars_hold_on_the_unseen_half() -> None:
-    unseen = score(samples("unseen"), by_retold)
+    unseen = score(samples("unseen"), detect_with_retold)
     assert unseen.recall >= LEAST_RECALL
     assert unseen.precision >= LEAST_PRECISION
 
 
 def test_precision_holds_without_the_contexts_which_are_full_of_secrets() -> None:
-    assert score(written("unseen"), by_retold).precision >= LEAST_PRECISION
+    assert score(hand_written_samples("unseen"), detect_with_retold).precision >= LEAST_PRECISION
 
 
 def test_every_kind_that_is_labelled_is_a_kind_that_is_found() -> None:
@@ -43,7 +43,7 @@ def test_short_texts_are_passed_over_only_where_nothing_would_be_found(
 
 def test_the_page_has_the_numbers_of_today() -> None:
     told = PAGE.read_text(encoding="utf-8")
-    assert page(told) == told
+    assert updated_page(told) == told
 
 
 def test_findings_that_overlap_become_one_over_both() -> None:

@@ -3,8 +3,9 @@
 from collections import Counter
 
 import pytest
-from invented import SHAPES, SPEAKING
-from labelled_set import Half, samples, written
+
+from support.fake_secrets import SHAPES, SPEAKING
+from support.labelled_secrets import Half, hand_written_samples, samples
 
 LEAST_KINDS = 20
 
@@ -26,7 +27,7 @@ def test_the_halves_have_no_text_and_no_context_in_common() -> None:
         label.value for sample in unseen for label in sample.labels
     }
     assert 0.8 < len(seen) / len(unseen) < 1.25
-    assert 0.8 < len(written("seen")) / len(written("unseen")) < 1.25
+    assert 0.8 < len(hand_written_samples("seen")) / len(hand_written_samples("unseen")) < 1.25
 
 
 @pytest.mark.parametrize("half", ["seen", "unseen"])

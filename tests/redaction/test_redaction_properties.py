@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
-from filled import filled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from labelled_set import samples
 
 from retold.redaction import Redactor
 from retold.redaction.detector import findings, lower
 from retold.redaction.folding import Unfolded
+from support.labelled_secrets import samples
+from support.secret_session import session_filled_with
 
 _LINES = sorted({line for sample in samples("seen") for line in sample.text.splitlines()})
 _CRUMBS = (
@@ -46,7 +46,7 @@ def cycling(items: list[Any], otherwise: Any) -> Callable[[], Any]:
 @slow
 @given(st.lists(text, min_size=1, max_size=6), st.lists(values, max_size=3))
 def test_no_session_raises_and_twice_is_once(told: list[str], held: list[Any]) -> None:
-    session = filled(cycling(told, ""), cycling(held, None))
+    session = session_filled_with(cycling(told, ""), cycling(held, None))
     once = Redactor().redacted(session)
     assert Redactor().redacted(once) == once or has_nan(held)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import msgspec
 import pytest
-from filled import AT, PICTURE, filled
-from labelled_set import Sample, samples
 
 from retold.model.entries import Message
 from retold.model.parts import Attachment, Text, Thinking, ToolCall
 from retold.model.session import Session
 from retold.model.wire import decode_session, session_json
 from retold.redaction import Redactor
+from support.labelled_secrets import Sample, samples
+from support.secret_session import AT, PICTURE, session_filled_with
 
 KEY = "AIza" + "SyB7" + "k" * 3 + "Q9" * 14  # in the shape of a key, and none
 SECRET = "q7Rk2VbX9tLm4ZpW8sYd"  # noqa: S105 - invented
@@ -23,7 +23,9 @@ PASSWORD = "Birke-4711-Ember"  # noqa: S105 - invented
 
 def session_of(*parts: Any, extra: dict[str, Any] | None = None, key: str = "made:session-1") -> Session:
     message = Message("m1", "user", AT, "live", None, None, None, tuple(parts))
-    return msgspec.structs.replace(filled(lambda: "", key=key), timeline=(message,), extra=extra or {})
+    return msgspec.structs.replace(
+        session_filled_with(lambda: "", key=key), timeline=(message,), extra=extra or {}
+    )
 
 
 def call(arguments: dict[str, Any], result: str | None = None) -> ToolCall:
@@ -38,7 +40,7 @@ def told(session: Session) -> str:
 
 @pytest.mark.parametrize("sample", samples("seen")[::3], ids=lambda sample: sample.name)
 def test_no_secret_survives_anywhere_in_a_session(sample: Sample) -> None:
-    redacted = Redactor().redacted(filled(lambda: sample.text))
+    redacted = Redactor().redacted(session_filled_with(lambda: sample.text))
     plain = "\n".join(texts(json.loads(session_json(redacted))))
     for label in sample.labels:
         if label.kind != "home":  # a short name may be a word elsewhere
@@ -128,13 +130,13 @@ def test_keys_that_would_become_one_stay_two() -> None:
 
 
 def test_what_links_things_stays() -> None:
-    session = filled(lambda: "/home/oskarsen/x", key="made:oskarsen-shop/checkpoint-a")
+    session = session_filled_with(lambda: "/home/oskarsen/x", key="made:oskarsen-shop/checkpoint-a")
     redacted = Redactor().redacted(session)
     assert redacted.key == session.key
     assert redacted.children == session.children
     assert [entry.id for entry in redacted.timeline] == [entry.id for entry in session.timeline]
     assert redacted.usage == session.usage
-    leaking = filled(lambda: "", key=f"made:{KEY}")
+    leaking = session_filled_with(lambda: "", key=f"made:{KEY}")
     assert KEY not in told(Redactor().redacted(leaking))
 
 
@@ -202,7 +204,7 @@ def test_the_report_says_where_and_never_what() -> None:
 
 
 def test_a_redacted_session_can_be_read_again_and_a_text_alone_be_redacted() -> None:
-    redacted = Redactor().redacted(filled(lambda: f"mail lena@nordwind.dev {KEY}"))
+    redacted = Redactor().redacted(session_filled_with(lambda: f"mail lena@nordwind.dev {KEY}"))
     assert decode_session(session_json(redacted)) == redacted
     assert Redactor().redacted_text(f"a {KEY} b") == "a [redacted:google-api-key:1] b"
 

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from browsing import drive, listed, press, seen, settled, shown
 from retold.archive.database import Stopped
 from retold.export.formats import FORMATS
 from retold.tui.answers import Archive
 from retold.tui.exporting import Export
 from retold.tui.rows import Rows
+from support.terminal_browser import drive, listed_matches, press, screen_after, screen_text, wait_until_idle
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_every_form_is_written_into_this_folder(here: Archive, form: str) -> Non
 
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "ctrl+e", *["down"] * place, "enter")
-        assert "wrote 2026-03-01-question-0" in shown(pilot)
+        assert "wrote 2026-03-01-question-0" in screen_text(pilot)
 
     drive(here, play, size=(120, 40))
     (file,) = Path(here.here).iterdir()
@@ -44,7 +44,7 @@ def test_nothing_is_written_over(here: Archive) -> None:
         (first,) = Path(here.here).iterdir()
         first.write_text("mine")
         await press(pilot, "tab", "e", "enter")
-        assert "-2.md" in shown(pilot)
+        assert "-2.md" in screen_text(pilot)
         assert first.read_text() == "mine"
 
     drive(here, play, size=(120, 40))
@@ -62,10 +62,10 @@ def test_secrets_stay_out_unless_they_are_asked_for(here: Archive, monkeypatch: 
 
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "ctrl+e")
-        assert "secrets are taken out" in shown(pilot)
+        assert "secrets are taken out" in screen_text(pilot)
         await press(pilot, "enter")
         await press(pilot, "ctrl+e", "x")
-        assert "WITH all secrets in it" in shown(pilot)
+        assert "WITH all secrets in it" in screen_text(pilot)
         await press(pilot, "enter")
 
     drive(here, play)
@@ -75,7 +75,7 @@ def test_secrets_stay_out_unless_they_are_asked_for(here: Archive, monkeypatch: 
 def test_a_folder_that_cannot_be_written_to_is_told(here: Archive) -> None:
     Path(here.here).rmdir()
     Path(here.here).write_text("a file")
-    screen = seen(here, "ctrl+e", "enter")
+    screen = screen_after(here, "ctrl+e", "enter")
     assert "Export" in screen
     assert "exists" in screen or "Not a directory" in screen
 
@@ -83,11 +83,11 @@ def test_a_folder_that_cannot_be_written_to_is_told(here: Archive) -> None:
 def test_the_command_to_resume_is_shown_and_copied(demo: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "ctrl+r")
-        told = shown(pilot)
+        told = screen_text(pilot)
         assert "enter run it here" in told
         assert " --resume " in told or "resume" in told
         await press(pilot, "c")
-        assert "copied the command" in shown(pilot)
+        assert "copied the command" in screen_text(pilot)
         assert pilot.app.clipboard.startswith(("cd ", "retold restore"))
         assert pilot.app.is_running
 
@@ -98,7 +98,7 @@ def test_a_resume_ends_the_browser_with_the_conversation(demo: Archive) -> None:
     keys: list[str] = []
 
     async def play(pilot: Pilot[str]) -> None:
-        keys.append(listed(pilot)[0].card.key)
+        keys.append(listed_matches(pilot)[0].card.key)
         await press(pilot, "ctrl+r")
         await pilot.press("enter")
         await pilot.pause()
@@ -107,38 +107,40 @@ def test_a_resume_ends_the_browser_with_the_conversation(demo: Archive) -> None:
 
 
 def test_what_stands_in_the_way_of_a_resume_is_told(small: Archive) -> None:
-    screen = seen(small, "ctrl+r", "enter", "c")
+    screen = screen_after(small, "ctrl+r", "enter", "c")
     assert "the folder of its project is gone" in screen
 
 
 def test_what_the_agent_has_is_not_written(demo: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
-        place = [one.card.agent for one in listed(pilot)].index("claude")
+        place = [one.card.agent for one in listed_matches(pilot)].index("claude")
         pilot.app.screen.query_one("#found", Rows).choose(place)
         await press(pilot, "ctrl+o")
-        assert "nothing to write" in shown(pilot)
+        assert "nothing to write" in screen_text(pilot)
         await press(pilot, "y")
-        assert "nothing to write" in shown(pilot)
+        assert "nothing to write" in screen_text(pilot)
 
     drive(demo, play)
 
 
 def test_a_lost_conversation_is_restored(demo: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
-        (match, *_) = [one for one in listed(pilot) if one.card.agent == "gemini" and one.card.kind == "main"]
+        (match, *_) = [
+            one for one in listed_matches(pilot) if one.card.agent == "gemini" and one.card.kind == "main"
+        ]
         (source, *_) = [one for one in match.card.sources if one.state == "present"]
-        place = [one.card.key for one in listed(pilot)].index(match.card.key)
+        place = [one.card.key for one in listed_matches(pilot)].index(match.card.key)
         pilot.app.screen.query_one("#found", Rows).choose(place)
         held = Path(source.path)
         kept = held.read_bytes()
         held.unlink()
         try:
             await press(pilot, "ctrl+o")
-            assert "Would write, beside what is there:" in shown(pilot)
+            assert "Would write, beside what is there:" in screen_text(pilot)
             there = set(held.parent.rglob("*"))
             assert not held.exists()
             await press(pilot, "y")
-            assert "restored: " in shown(pilot)
+            assert "restored: " in screen_text(pilot)
             new = set(held.parent.rglob("*")) - there
             assert new
             for path in sorted(new, reverse=True):
@@ -150,21 +152,21 @@ def test_a_lost_conversation_is_restored(demo: Archive) -> None:
 
 
 def test_stats_follow_the_scope_and_the_fields(demo: Archive) -> None:
-    whole, part = seen(demo, "ctrl+s"), seen(demo, "ctrl+s", typed="project:harbour")
+    whole, part = screen_after(demo, "ctrl+s"), screen_after(demo, "ctrl+s", typed="project:harbour")
     assert "Stats: all" in whole
     assert "sessions" in whole
     assert "model" in whole
     assert whole != part
-    assert "Nothing to count." in seen(demo, "ctrl+t", "ctrl+s")
+    assert "Nothing to count." in screen_after(demo, "ctrl+t", "ctrl+s")
 
 
 def test_the_doctor_tells_what_is_at_risk(demo: Archive) -> None:
-    assert "retold keep --install" in seen(demo, "ctrl+d")
+    assert "retold keep --install" in screen_after(demo, "ctrl+d")
 
 
 def test_nothing_at_risk_is_told_too(small: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("retold.tui.answers.checkup", lambda _: iter(()))
-    assert "Nothing is at risk" in seen(small, "tab", "d")
+    assert "Nothing is at risk" in screen_after(small, "tab", "d")
 
 
 def test_an_answer_that_fails_is_told_in_its_box(small: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,19 +175,19 @@ def test_an_answer_that_fails_is_told_in_its_box(small: Archive, monkeypatch: py
 
     monkeypatch.setattr("retold.tui.home.findings", broken)
     monkeypatch.setattr("retold.tui.home.stats", broken)
-    assert "the disk is gone" in seen(small, "ctrl+d")
-    assert "the disk is gone" in seen(small, "ctrl+s")
+    assert "the disk is gone" in screen_after(small, "ctrl+d")
+    assert "the disk is gone" in screen_after(small, "ctrl+s")
 
 
 @pytest.mark.parametrize("keys", [("?",), ("f1",), ("tab", "?"), ("enter", "?")], ids=" ".join)
 def test_help_is_never_far(small: Archive, keys: tuple[str, ...]) -> None:
-    screen = seen(small, *keys)
+    screen = screen_after(small, *keys)
     assert "Keys" in screen
     assert "all conversations, this project, this folder" in screen
 
 
 def test_a_question_mark_can_still_be_typed(small: Archive) -> None:
-    assert "❯ day?" in seen(small, *"day?")  # noqa: RUF001 - a prompt
+    assert "❯ day?" in screen_after(small, *"day?")  # noqa: RUF001 - a prompt
 
 
 @pytest.mark.parametrize("key", ["ctrl+e", "ctrl+r", "ctrl+o", "enter"])
@@ -213,7 +215,7 @@ def test_a_form_is_chosen_by_mouse(here: Archive) -> None:
         await press(pilot, "ctrl+e")
         assert isinstance(pilot.app.screen, Export)
         await pilot.click("#forms", offset=(3, 2), times=2)
-        await settled(pilot)
-        assert ".json (" in shown(pilot)
+        await wait_until_idle(pilot)
+        assert ".json (" in screen_text(pilot)
 
     drive(here, play, size=(120, 40))

@@ -6,9 +6,18 @@ import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from browsing import HOSTILE, LARGE, SMALL, drive, lines, listed, press, shown
 from retold.tui.answers import Archive
 from retold.tui.words import plain, styled, wrapped
+from support.terminal_browser import (
+    HOSTILE,
+    LARGE,
+    SMALL,
+    drive,
+    listed_matches,
+    press,
+    screen_lines,
+    screen_text,
+)
 
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -16,13 +25,13 @@ CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u20
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=str)
 def test_nothing_hostile_reaches_any_screen(hostile: Archive, size: tuple[int, int]) -> None:
     async def look(pilot: Pilot[str]) -> None:
-        told = shown(pilot)
+        told = screen_text(pilot)
         assert not CONTROLS.search(told), told
-        assert all(cell_len(line) <= size[0] for line in lines(pilot))
+        assert all(cell_len(line) <= size[0] for line in screen_lines(pilot))
         assert pilot.app.is_running
 
     async def play(pilot: Pilot[str]) -> None:
-        assert len(listed(pilot)) == len(HOSTILE)
+        assert len(listed_matches(pilot)) == len(HOSTILE)
         for number in range(len(HOSTILE)):
             await look(pilot)
             for keys in (("enter",), ("o",), ("i",), ("u",), ("escape",), ("v",), ("escape",)):
@@ -31,7 +40,7 @@ def test_nothing_hostile_reaches_any_screen(hostile: Archive, size: tuple[int, i
             for keys in (("ctrl+e",), ("escape",), ("ctrl+r",), ("escape",), ("down",)):
                 await press(pilot, *keys)
                 await look(pilot)
-            assert number < len(listed(pilot))
+            assert number < len(listed_matches(pilot))
 
     drive(hostile, play, size)
 
@@ -39,11 +48,11 @@ def test_nothing_hostile_reaches_any_screen(hostile: Archive, size: tuple[int, i
 def test_markup_is_shown_as_it_was_typed(hostile: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *"alarm")
-        assert "[bold red]alarm[/bold red]" in shown(pilot)
+        assert "[bold red]alarm[/bold red]" in screen_text(pilot)
         await press(pilot, "enter")
         assert (
             "[bold red]alarm[/bold red] [link=file:///etc/passwd]x[/link] [@click=app.quit]quit[/]"
-            in shown(pilot)
+            in screen_text(pilot)
         )
         styles = [
             segment.style
@@ -58,8 +67,8 @@ def test_markup_is_shown_as_it_was_typed(hostile: Archive) -> None:
 def test_what_is_typed_is_not_markup_either(hostile: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *'"[bold][/')
-        assert '"[bold][/' in lines(pilot)[0]
-        assert "is not closed" in shown(pilot)
+        assert '"[bold][/' in screen_lines(pilot)[0]
+        assert "is not closed" in screen_text(pilot)
 
     drive(hostile, play)
 

@@ -9,13 +9,22 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from browsing import OTHER, drive, lines, press, seen, settled, shown, titles
 from retold.query.hits import Conversation
 from retold.tui import answers
 from retold.tui.answers import Archive
 from retold.tui.app import Browser
 from retold.tui.rows import Rows
 from retold.tui.transcript import Transcript
+from support.terminal_browser import (
+    OTHER,
+    drive,
+    listed_titles,
+    press,
+    screen_after,
+    screen_lines,
+    screen_text,
+    wait_until_idle,
+)
 
 MOON, DIAL, MANY = (
     "Why does the moon table skip a day?",
@@ -30,7 +39,7 @@ def found(archive: Archive, *keys: str, typed: str = "") -> list[str | None]:
 
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *keys)
-        told.append(titles(pilot))
+        told.append(listed_titles(pilot))
 
     drive(archive, play, typed=typed)
     return told[0]
@@ -74,11 +83,11 @@ def test_names_answer_before_the_text_was_searched(small: Archive, monkeypatch: 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press(*"moon")
         await pilot.pause()
-        assert titles(pilot) == [MOON]
-        assert "searching" in shown(pilot)
+        assert listed_titles(pilot) == [MOON]
+        assert "searching" in screen_text(pilot)
         gate.set()
-        await settled(pilot)
-        assert "searching" not in shown(pilot)
+        await wait_until_idle(pilot)
+        assert "searching" not in screen_text(pilot)
 
     drive(small, play)
 
@@ -101,36 +110,36 @@ def test_an_answer_that_comes_too_late_is_dropped(small: Archive, monkeypatch: p
         await press(pilot, *["backspace"] * 6, *"quokka")
         first.set()
         await asyncio.sleep(0.1)
-        await settled(pilot)
-        assert titles(pilot) == [MOON]
+        await wait_until_idle(pilot)
+        assert listed_titles(pilot) == [MOON]
 
     drive(small, play)
 
 
 def test_rows_out_of_the_text_are_marked_and_say_where(small: Archive) -> None:
-    screen = seen(small, typed="quokka")
+    screen = screen_after(small, typed="quokka")
     assert "0 by name, 1 more in the text ≡" in screen
     assert "≡ Why does the moon" in screen
     assert "▸ agent: Mended: the quokka query" in screen
 
 
 def test_a_query_that_means_nothing_is_told_in_a_line(small: Archive) -> None:
-    assert 'the quote at 0 is not closed: write "two words"' in seen(small, typed='"moon')
-    assert "the OR at 5 has only one side" in seen(small, typed="moon OR")
-    assert "the date at 0 is none" in seen(small, typed="after:someday")
+    assert 'the quote at 0 is not closed: write "two words"' in screen_after(small, typed='"moon')
+    assert "the OR at 5 has only one side" in screen_after(small, typed="moon OR")
+    assert "the date at 0 is none" in screen_after(small, typed="after:someday")
 
 
 def test_the_scope_rotates(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
-        assert lines(pilot)[0].endswith(" all")
+        assert screen_lines(pilot)[0].endswith(" all")
         await press(pilot, "ctrl+t")
-        assert lines(pilot)[0].endswith("this project")
-        assert titles(pilot) == [MANY, DIAL]
+        assert screen_lines(pilot)[0].endswith("this project")
+        assert listed_titles(pilot) == [MANY, DIAL]
         await press(pilot, *"quokka")
-        assert titles(pilot) == []
+        assert listed_titles(pilot) == []
         await press(pilot, "ctrl+t")
-        assert lines(pilot)[0].endswith(" all")
-        assert titles(pilot) == [MOON]
+        assert screen_lines(pilot)[0].endswith(" all")
+        assert listed_titles(pilot) == [MOON]
 
     drive(small, play)
 
@@ -140,8 +149,8 @@ def test_a_folder_that_is_no_project_is_a_scope_as_well(small: Archive) -> None:
 
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "f2")
-        assert lines(pilot)[0].endswith("this folder")
-        assert titles(pilot) == [MANY, DIAL, MOON]
+        assert screen_lines(pilot)[0].endswith("this folder")
+        assert listed_titles(pilot) == [MANY, DIAL, MOON]
 
     drive(above, play)
 
@@ -156,13 +165,13 @@ def test_filters_of_the_command_line_hold_for_names_and_text(small: Archive) -> 
 def test_arrows_choose_while_one_types(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "down", "down")
-        assert "2 rewound: told in the transcript" in shown(pilot)
+        assert "2 rewound: told in the transcript" in screen_text(pilot)
         await press(pilot, "up")
-        assert "It has one hand." in shown(pilot)
+        assert "It has one hand." in screen_text(pilot)
         await press(pilot, "pagedown")
-        assert "2 rewound" in shown(pilot)
+        assert "2 rewound" in screen_text(pilot)
         await press(pilot, "pageup")
-        assert "Answer 0" in shown(pilot)
+        assert "Answer 0" in screen_text(pilot)
 
     drive(small, play)
 
@@ -170,15 +179,15 @@ def test_arrows_choose_while_one_types(small: Archive) -> None:
 def test_letters_are_typed_in_the_line_and_are_keys_in_the_list(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *"dials")
-        assert lines(pilot)[0].startswith(" ❯ dials")  # noqa: RUF001 - a prompt
+        assert screen_lines(pilot)[0].startswith(" ❯ dials")  # noqa: RUF001 - a prompt
         await press(pilot, "escape", "tab", "j", "j")
-        assert "2 rewound" in shown(pilot)
+        assert "2 rewound" in screen_text(pilot)
         await press(pilot, "g")
-        assert "Answer 0" in shown(pilot)
+        assert "Answer 0" in screen_text(pilot)
         await press(pilot, "G", "t")
-        assert "this project" in lines(pilot)[0]
+        assert "this project" in screen_lines(pilot)[0]
         await press(pilot, "slash", *"hand")
-        assert titles(pilot) == [DIAL]
+        assert listed_titles(pilot) == [DIAL]
 
     drive(small, play)
 
@@ -186,10 +195,10 @@ def test_letters_are_typed_in_the_line_and_are_keys_in_the_list(small: Archive) 
 def test_the_mouse_may_do_the_same(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await pilot.click("#found", offset=(5, 1))
-        await settled(pilot)
-        assert "It has one hand." in shown(pilot)
+        await wait_until_idle(pilot)
+        assert "It has one hand." in screen_text(pilot)
         await pilot.click("#found", offset=(5, 1), times=2)
-        await settled(pilot)
+        await wait_until_idle(pilot)
         assert isinstance(pilot.app.screen, Transcript)
 
     drive(small, play)
@@ -198,7 +207,7 @@ def test_the_mouse_may_do_the_same(small: Archive) -> None:
 def test_esc_empties_the_line_and_then_quits(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *"moon", "escape")
-        assert titles(pilot) == [MANY, DIAL, MOON]
+        assert listed_titles(pilot) == [MANY, DIAL, MOON]
         assert pilot.app.is_running
         await pilot.press("escape")
 
@@ -219,11 +228,11 @@ def test_the_chosen_one_stays_when_answers_join(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press(*"tide", "down")
         chosen = pilot.app.screen.query_one("#found", Rows).chosen
-        await settled(pilot)
-        assert titles(pilot)[:2] == [DIAL, MANY]
+        await wait_until_idle(pilot)
+        assert listed_titles(pilot)[:2] == [DIAL, MANY]
         assert chosen is not None
         assert chosen.card.title == MANY
-        assert "Answer 0" in shown(pilot)
+        assert "Answer 0" in screen_text(pilot)
 
     drive(small, play)
 
@@ -231,11 +240,11 @@ def test_the_chosen_one_stays_when_answers_join(small: Archive) -> None:
 def test_an_archive_that_cannot_be_read_is_told(small: Archive, tmp_path: Any) -> None:
     (tmp_path / "archive.db").write_text("this is no database, but a text that is long enough")
     broken = msgspec.structs.replace(small, folder=str(tmp_path))
-    assert "archive.db" in seen(broken, size=(300, 24))  # wide enough for any path
+    assert "archive.db" in screen_after(broken, size=(300, 24))  # wide enough for any path
 
 
 def test_what_goes_soon_is_told_first(demo: Archive) -> None:
-    assert "soon deleted, archived: Claude Code" in seen(demo)
+    assert "soon deleted, archived: Claude Code" in screen_after(demo)
 
 
 def test_what_goes_soon_is_not_told_over_what_was_found_meanwhile(
@@ -255,8 +264,8 @@ def test_what_goes_soon_is_not_told_over_what_was_found_meanwhile(
             await asyncio.to_thread(is_asked.wait, 30)
             await pilot.press(*"walrus")
             may_answer.set()
-            await settled(pilot)
-            assert "1 more in the text" in shown(pilot)
-            assert "soon deleted" not in shown(pilot)
+            await wait_until_idle(pilot)
+            assert "1 more in the text" in screen_text(pilot)
+            assert "soon deleted" not in screen_text(pilot)
 
     asyncio.run(run())

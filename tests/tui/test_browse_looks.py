@@ -4,8 +4,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
-from browsing import LARGE, SMALL, drive, press, seen, shown
 from retold.tui.answers import Archive
+from support.terminal_browser import LARGE, SMALL, drive, press, screen_after, screen_text
 
 SIZES = pytest.mark.parametrize("size", [SMALL, LARGE], ids=lambda size: f"{size[0]}x{size[1]}")
 
@@ -29,7 +29,7 @@ SIZES = pytest.mark.parametrize("size", [SMALL, LARGE], ids=lambda size: f"{size
 def test_each_screen(
     small: Archive, keys: tuple[str, ...], size: tuple[int, int], snapshot: SnapshotAssertion
 ) -> None:
-    assert seen(small, *keys, size=size) == snapshot
+    assert screen_after(small, *keys, size=size) == snapshot
 
 
 @SIZES
@@ -37,7 +37,7 @@ def test_each_screen(
 def test_what_is_found(
     small: Archive, typed: str, size: tuple[int, int], snapshot: SnapshotAssertion
 ) -> None:
-    assert seen(small, typed=typed, size=size) == snapshot
+    assert screen_after(small, typed=typed, size=size) == snapshot
 
 
 @pytest.mark.parametrize("size", [(40, 12), (20, 6), (200, 60)], ids=str)
@@ -50,6 +50,6 @@ def test_no_size_is_too_small(small: Archive, size: tuple[int, int]) -> None:
             ("f1", "escape"),
         ):
             await press(pilot, *keys)
-        assert len(shown(pilot).splitlines()) <= size[1]
+        assert len(screen_text(pilot).splitlines()) <= size[1]
 
     drive(small, play, size)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from persons import FOREIGN, Person
+from support.person import CLEARED_VARIABLES, Person
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals there")
 PATIENCE = 60
@@ -77,7 +77,7 @@ def terminal(env: dict[str, str], *arguments: str, **more: str) -> Iterator[tupl
     clean = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith((*FOREIGN, "COLORTERM", "NO_COLOR", "TEXTUAL"))
+        if not name.startswith((*CLEARED_VARIABLES, "COLORTERM", "NO_COLOR", "TEXTUAL"))
     }
     process = subprocess.Popen(
         [sys.executable, "-c", _START.format(arguments=list(arguments))],

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from browsing import drive, lines, press, seen, settled, shown
 from retold.tui import pages
 from retold.tui.answers import Archive
 from retold.tui.pages import ENTRIES, Page
 from retold.tui.transcript import Transcript
+from support.terminal_browser import drive, press, screen_after, screen_lines, screen_text, wait_until_idle
 
 MOON = ("down", "down", "enter")
 
@@ -22,7 +22,7 @@ def screen(pilot: Pilot[str]) -> Transcript:
 
 
 def test_what_was_taken_back_is_marked_in_a_word(small: Archive) -> None:
-    told = seen(small, *MOON)
+    told = screen_after(small, *MOON)
     assert "┆ ── you (rewound) · 09:04:00\n ┆ Write it in COBOL instead" in told
     assert "\n ── you · 09:06:00\n Then mend the query" in told
 
@@ -30,17 +30,17 @@ def test_what_was_taken_back_is_marked_in_a_word(small: Archive) -> None:
 def test_toggles(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *MOON)
-        assert "Leap years" not in shown(pilot)
+        assert "Leap years" not in screen_text(pilot)
         await press(pilot, "t")
-        assert "~ Leap years: check 2024" in shown(pilot)
-        assert "thoughts" in lines(pilot)[1]
+        assert "~ Leap years: check 2024" in screen_text(pilot)
+        assert "thoughts" in screen_lines(pilot)[1]
         await press(pilot, "o")
-        assert '"command": "make tides"' in shown(pilot)
+        assert '"command": "make tides"' in screen_text(pilot)
         await press(pilot, "o")
-        assert "run_shell_command" not in shown(pilot)
+        assert "run_shell_command" not in screen_text(pilot)
         await press(pilot, "o", "i")
-        assert "run_shell_command" in shown(pilot)
-        assert "notices" in lines(pilot)[1]
+        assert "run_shell_command" in screen_text(pilot)
+        assert "notices" in screen_lines(pilot)[1]
 
     drive(small, play)
 
@@ -48,11 +48,11 @@ def test_toggles(small: Archive) -> None:
 def test_both_views(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *MOON, "v")
-        assert "only what its agent holds · tools by name · 4 entries, 2 turns" in shown(pilot)
-        assert "COBOL" not in shown(pilot)
+        assert "only what its agent holds · tools by name · 4 entries, 2 turns" in screen_text(pilot)
+        assert "COBOL" not in screen_text(pilot)
         await press(pilot, "]", "v")
-        assert "everything said" in shown(pilot)
-        assert "COBOL" in shown(pilot)
+        assert "everything said" in screen_text(pilot)
+        assert "COBOL" in screen_text(pilot)
 
     drive(small, play)
 
@@ -60,14 +60,14 @@ def test_both_views(small: Archive) -> None:
 def test_turns_are_jumped_to(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter", "]")
-        assert lines(pilot)[2].startswith(" ── you · 09:30:00")
-        assert lines(pilot)[3] == " Question 0: how high is it?"
+        assert screen_lines(pilot)[2].startswith(" ── you · 09:30:00")
+        assert screen_lines(pilot)[3] == " Question 0: how high is it?"
         await press(pilot, "]")
-        assert lines(pilot)[3] == " Question 1: how high is it?"
+        assert screen_lines(pilot)[3] == " Question 1: how high is it?"
         await press(pilot, "]", "]")
-        assert lines(pilot)[3] == " Question 3: how high is it?"
+        assert screen_lines(pilot)[3] == " Question 3: how high is it?"
         await press(pilot, "[")
-        assert lines(pilot)[3] == " Question 2: how high is it?"
+        assert screen_lines(pilot)[3] == " Question 2: how high is it?"
 
     drive(small, play)
 
@@ -78,16 +78,16 @@ def test_it_is_read_page_by_page(small: Archive) -> None:
         view = screen(pilot).view
         assert (view.page.first, view.page.end, view.page.total) == (0, ENTRIES, 240)
         await press(pilot, "end")
-        assert "Answer 119: 119 feet." in shown(pilot)
+        assert "Answer 119: 119 feet." in screen_text(pilot)
         assert view.page.first > 0
         for _ in range(60):
             await press(pilot, "pageup")
         assert view.page.first == 0
-        assert "Question 0: how high is it?" in lines(pilot)[0]
+        assert "Question 0: how high is it?" in screen_lines(pilot)[0]
         rows = [row.text for row in view.page.rows if row.text.startswith("Question")]
         assert rows == [f"Question {number}: how high is it?" for number in range(120)]
         await press(pilot, "G", "g")
-        assert lines(pilot)[2].startswith(" gemini:session-2026-03-01T09-30")
+        assert screen_lines(pilot)[2].startswith(" gemini:session-2026-03-01T09-30")
 
     drive(small, play)
 
@@ -97,7 +97,7 @@ def test_scrolling_down_joins_the_next_page(small: Archive) -> None:
         await press(pilot, "enter")
         for _ in range(40):
             await press(pilot, "space")
-        assert "Answer 119" in shown(pilot)
+        assert "Answer 119" in screen_text(pilot)
         rows = [row.text for row in screen(pilot).view.page.rows if row.text.startswith("Question")]
         assert rows == [f"Question {number}: how high is it?" for number in range(120)]
 
@@ -107,9 +107,9 @@ def test_scrolling_down_joins_the_next_page(small: Archive) -> None:
 def test_the_outline_leads_to_a_turn(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter", "u", "end", "enter")
-        assert "Question 119: how high is it?" in shown(pilot)
+        assert "Question 119: how high is it?" in screen_text(pilot)
         await press(pilot, "u", "escape")
-        assert "Question 119: how high is it?" in shown(pilot)
+        assert "Question 119: how high is it?" in screen_text(pilot)
 
     drive(small, play)
 
@@ -117,15 +117,15 @@ def test_the_outline_leads_to_a_turn(small: Archive) -> None:
 def test_something_is_found_far_away_and_again(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter", "slash", *"WALRUS", "enter")
-        assert lines(pilot)[2] == " A walrus."
+        assert screen_lines(pilot)[2] == " A walrus."
         await press(pilot, "slash", *["backspace"] * 6, *"feet", "enter")
-        assert lines(pilot)[2] == " Answer 91: 91 feet."
+        assert screen_lines(pilot)[2] == " Answer 91: 91 feet."
         await press(pilot, "n")
-        assert lines(pilot)[2] == " Answer 92: 92 feet."
+        assert screen_lines(pilot)[2] == " Answer 92: 92 feet."
         await press(pilot, "N", "N")
-        assert lines(pilot)[2] == " Answer 90: 90 feet."
+        assert screen_lines(pilot)[2] == " Answer 90: 90 feet."
         await press(pilot, "slash", *["backspace"] * 4, *"zebra", "enter")
-        assert "not found in what is shown" in shown(pilot)
+        assert "not found in what is shown" in screen_text(pilot)
 
     drive(small, play)
 
@@ -137,7 +137,7 @@ def test_esc_closes_one_thing_after_the_other(small: Archive) -> None:
         await press(pilot, "escape")
         assert screen(pilot).view.needle == ""
         await press(pilot, "escape")
-        assert "the newest first" in shown(pilot)
+        assert "the newest first" in screen_text(pilot)
 
     drive(small, play)
 
@@ -146,8 +146,8 @@ def test_a_hit_is_opened_where_it_is(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *"walrus")
         await press(pilot, "enter")
-        assert "A walrus." in shown(pilot)
-        assert "everything said" in shown(pilot)
+        assert "A walrus." in screen_text(pilot)
+        assert "everything said" in screen_text(pilot)
         assert screen(pilot).view.needle == "walrus"
 
     drive(small, play)
@@ -157,8 +157,8 @@ def test_lines_are_broken_anew_when_the_window_changes(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *MOON)
         await pilot.resize_terminal(30, 40)
-        await settled(pilot)
-        assert " The migration of the table\n lost February 29." in shown(pilot)
+        await wait_until_idle(pilot)
+        assert " The migration of the table\n lost February 29." in screen_text(pilot)
 
     drive(small, play)
 
@@ -180,13 +180,13 @@ def test_a_large_conversation_does_not_keep_the_screen_from_answering(
         await pilot.pause()
         await pilot.pause()
         assert started.wait(10)
-        assert "Question 0" in lines(pilot)[0]  # the title is there, and the text is being read
+        assert "Question 0" in screen_lines(pilot)[0]  # the title is there, and the text is being read
         await pilot.press("question_mark")
         await pilot.pause()
-        assert "The transcript" in shown(pilot)
+        assert "The transcript" in screen_text(pilot)
         await pilot.press("escape", "escape")
         await pilot.pause()
-        assert "conversations, the newest first" in shown(pilot)
+        assert "conversations, the newest first" in screen_text(pilot)
         await pilot.press("down")
         await pilot.pause()
         assert not gate.is_set()
@@ -214,10 +214,10 @@ def test_a_large_conversation_does_not_keep_the_list_from_moving(
         await pilot.press("down")
         await pilot.pause()
         assert len(asked) > 1
-        assert "preview of" not in shown(pilot)
+        assert "preview of" not in screen_text(pilot)
         gate.set()
-        await settled(pilot)
-        assert "preview of Why does the moon" in shown(pilot)
+        await wait_until_idle(pilot)
+        assert "preview of Why does the moon" in screen_text(pilot)
 
     async def run_gated() -> None:
         from retold.tui.app import Browser  # noqa: PLC0415

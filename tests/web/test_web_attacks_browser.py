@@ -12,9 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 from starlette.datastructures import Headers
 
-from browser import Seen, chromium
 from conftest import available
-from herons import QUESTION, heron_person
 from retold.archive.record import Record
 from retold.web import app
 from retold.web.answer import Answer, Asked, Moved
@@ -22,8 +20,10 @@ from retold.web.answer import Page as WebPage
 from retold.web.guard import Guard, Refusal
 from retold.web.looks import static_address
 from retold.web.pages import PAGES
-from served import Visit, served
-from web_browser import visited
+from support.chromium import OpenPage, start_chromium
+from support.one_session import QUESTION, person_with_one_session
+from support.web_page import visit_page
+from support.web_server import Visit, run_web_server
 
 REBOUND = "rebound.example"
 ATTACK = """
@@ -99,7 +99,7 @@ class Pass(NamedTuple):
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with available(), chromium(f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1") as started:
+    with available(), start_chromium(f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1") as started:
         yield started
 
 
@@ -135,7 +135,7 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[Pass]:
 @pytest.fixture
 def visit(tmp_path: Path, changes: list[str], passes: list[Pass]) -> Iterator[Visit]:
     assert (changes, passes) == ([], [])
-    with served(str(heron_person(tmp_path).archive)) as visit:
+    with run_web_server(str(person_with_one_session(tmp_path).archive)) as visit:
         yield visit
 
 
@@ -159,7 +159,7 @@ def other_port(tmp_path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def lured(seen: Seen, site: str) -> Iterator[Page]:
+def lured(seen: OpenPage, site: str) -> Iterator[Page]:
     """Have the visitor open an attacker's page in another tab; requests to elsewhere are let through."""
     seen.page.context.unroute_all()
     page = seen.page.context.new_page()
@@ -173,7 +173,7 @@ def test_another_site_reads_nothing_and_changes_nothing(  # noqa: PLR0913 - fixt
     browser: Browser, visit: Visit, passes: list[Pass], changes: list[str], other_port: int, name: str
 ) -> None:
     own = f"http://{visit.host}"
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         token = seen.page.locator("body").get_attribute("data-token")
         seen.page.goto("about:blank")  # our own page would go on asking for news
         link = visit.web.link()
@@ -203,7 +203,7 @@ def test_a_window_that_another_site_opens_is_not_looked_into(
     browser: Browser, visit: Visit, other_port: int, name: str
 ) -> None:
     with (
-        visited(browser, visit) as seen,
+        visit_page(browser, visit) as seen,
         lured(seen, f"http://{name}:{other_port}/") as page,
     ):
         page.evaluate("own => { window.opened = window.open(own + '/'); }", f"http://{visit.host}")
@@ -219,7 +219,7 @@ def test_a_window_that_another_site_opens_is_not_looked_into(
 def test_a_name_that_was_made_to_lead_here_shows_nothing(
     browser: Browser, visit: Visit, passes: list[Pass]
 ) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         seen.page.context.unroute_all()
         seen.page.goto("about:blank")  # our own page would go on asking for news
         link = visit.web.link()
@@ -246,7 +246,7 @@ def test_a_name_that_was_made_to_lead_here_shows_nothing(
 
 
 def test_the_cookie_is_out_of_reach_of_scripts(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         assert seen.page.evaluate("document.cookie") == ""
         (cookie,) = seen.page.context.cookies()
         assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
@@ -261,7 +261,7 @@ def test_a_page_with_a_hole_in_it_runs_and_loads_nothing(browser: Browser, visit
         "<link rel=stylesheet href='http://127.0.0.1:9/x.css'><base href='http://127.0.0.1:9/'>"
     )
     putting = "html => { document.body.append(document.createRange().createContextualFragment(html)); a.click(); f.submit(); }"
-    with pytest.raises(AssertionError, match="Content Security Policy"), visited(browser, visit) as seen:  # noqa: PT012 - at the end
+    with pytest.raises(AssertionError, match="Content Security Policy"), visit_page(browser, visit) as seen:  # noqa: PT012 - at the end
         seen.page.evaluate(putting, hole)
         seen.page.wait_for_timeout(300)
         assert (seen.hits(), seen.deeds) == (0, [])

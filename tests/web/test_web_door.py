@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from herons import heron_person
-from served import Visit, served
+from support.one_session import person_with_one_session
+from support.web_server import Visit, run_web_server
 
 
 @pytest.fixture
 def visit(tmp_path: Path) -> Iterator[Visit]:
-    with served(str(heron_person(tmp_path).archive)) as visit:
+    with run_web_server(str(person_with_one_session(tmp_path).archive)) as visit:
         yield visit
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from herons import QUESTION, heron_person
-from persons import Person, is_root
 from retold.serving.names import Names
 from retold.web import browser, peers
 from retold.web.entrance import LASTS, MOST, Entrance
-from served import PATIENCE, Visit, served
+from support.one_session import QUESTION, person_with_one_session
+from support.person import Person, is_root
+from support.web_server import PATIENCE, Visit, run_web_server
 
 TOKEN = "quokka-" * 3
 NOBODY = 65_534
@@ -24,12 +24,12 @@ NOBODY = 65_534
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Person:
-    return heron_person(tmp_path)
+    return person_with_one_session(tmp_path)
 
 
 @pytest.fixture
 def visit(ann: Person) -> Iterator[Visit]:
-    with served(str(ann.archive)) as visit:
+    with run_web_server(str(ann.archive)) as visit:
         yield visit
 
 
@@ -111,7 +111,7 @@ def test_a_link_leads_in_also_when_strangers_crowd_the_door(visit: Visit) -> Non
 
 
 def test_two_pages_side_by_side_keep_their_visitors_apart(visit: Visit, ann: Person) -> None:
-    with served(str(ann.archive)) as other:
+    with run_web_server(str(ann.archive)) as other:
         visit.enter()
         other.enter()
         assert visit.cookie is not None
@@ -135,7 +135,7 @@ def test_a_server_for_others_does_not_start_without_a_token(ann: Person) -> None
 
 
 def test_others_come_in_with_the_token(ann: Person) -> None:
-    with served(str(ann.archive), host="0.0.0.0", token=TOKEN, names=("Den.lan",)) as visit:  # noqa: S104
+    with run_web_server(str(ann.archive), host="0.0.0.0", token=TOKEN, names=("Den.lan",)) as visit:  # noqa: S104
         assert 'name="token"' in visit.get("/enter").text
         entered = visit.post("/enter", {"token": TOKEN})
         assert {"httponly", "samesite=strict"} <= set(entered.headers["set-cookie"].lower().split("; "))
@@ -147,7 +147,7 @@ def test_others_come_in_with_the_token(ann: Person) -> None:
 
 
 def test_tokens_cannot_be_tried_one_after_another(ann: Person) -> None:
-    with served(str(ann.archive), token=TOKEN) as visit:
+    with run_web_server(str(ann.archive), token=TOKEN) as visit:
         found = [visit.post("/enter", {"token": f"guess {number}"}) for number in range(6)]
         assert [one.status for one in found] == [403] * 5 + [429]
         assert visit.post("/enter", {"token": TOKEN}).status == 429
@@ -167,7 +167,7 @@ def test_tries_come_back_with_time() -> None:
 
 
 def test_a_form_that_is_none_is_refused_at_the_door(ann: Person) -> None:
-    with served(str(ann.archive), token=TOKEN) as visit:
+    with run_web_server(str(ann.archive), token=TOKEN) as visit:
         head = {"Origin": f"http://{visit.host}", "Content-Type": "application/x-www-form-urlencoded"}
         assert visit.ask("POST", "/enter", head, b"\xff\xfe").status == 400
         with suppress(ConnectionError):  # what is too large is not read to its end

@@ -8,11 +8,11 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, expect
 
-from browser import NARROW, WIDE, Seen, violations
-from figured import demo_person, links
-from persons import Person
-from served import Visit, served
-from web_browser import visited
+from support.chromium import NARROW, WIDE, OpenPage, accessibility_violations
+from support.person import Person
+from support.report_pages import archive_demo, page_links
+from support.web_page import visit_page
+from support.web_server import Visit, run_web_server
 
 LOOKS = ((WIDE, "light"), (NARROW, "dark"))
 SCREENSHOTS = "RETOLD_TEST_SCREENSHOTS"
@@ -20,12 +20,12 @@ SCREENSHOTS = "RETOLD_TEST_SCREENSHOTS"
 
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
-    return demo_person(tmp_path_factory.mktemp("figures"))
+    return archive_demo(tmp_path_factory.mktemp("figures"))
 
 
 @pytest.fixture(scope="module")
 def visit(person: Person) -> Iterator[Visit]:
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         yield visit
 
@@ -33,9 +33,9 @@ def visit(person: Person) -> Iterator[Visit]:
 @pytest.fixture(scope="module")
 def paths(visit: Visit) -> dict[str, str]:
     """Every page of figures."""
-    project = next(link for link in links(visit.get("/projects").text) if link.startswith("/projects?"))
-    file = next(link for link in links(visit.get("/files").text) if link.startswith("/files?path="))
-    changes = next(link for link in links(visit.get(file).text) if link.startswith("/files/changes"))
+    project = next(link for link in page_links(visit.get("/projects").text) if link.startswith("/projects?"))
+    file = next(link for link in page_links(visit.get("/files").text) if link.startswith("/files?path="))
+    changes = next(link for link in page_links(visit.get(file).text) if link.startswith("/files/changes"))
     return {
         "spend": "/spend",
         "year": "/spend?period=year&show=sessions",
@@ -52,7 +52,7 @@ def paths(visit: Visit) -> dict[str, str]:
     }
 
 
-def turn_to(seen: Seen, visit: Visit, path: str) -> None:
+def turn_to(seen: OpenPage, visit: Visit, path: str) -> None:
     seen.page.goto(f"http://{visit.host}{path}")
 
 
@@ -61,11 +61,11 @@ def test_everybody_can_read_every_page(
     browser: Browser, visit: Visit, axe: str, paths: dict[str, str], how: tuple[int, str]
 ) -> None:
     (width, look), found = how, dict[str, list[str]]()
-    with visited(browser, visit, width, color_scheme=look, bypass_csp=True) as seen:
+    with visit_page(browser, visit, width, color_scheme=look, bypass_csp=True) as seen:
         for name, path in paths.items():
             turn_to(seen, visit, path)
             seen.unfold()
-            found[name] = violations(seen, axe)
+            found[name] = accessibility_violations(seen, axe)
             assert seen.overhang() <= 0, name
             if folder := os.environ.get(SCREENSHOTS):
                 seen.page.screenshot(path=Path(folder) / f"figures-{name}-{width}-{look}.png", full_page=True)
@@ -73,7 +73,7 @@ def test_everybody_can_read_every_page(
 
 
 def test_pages_ask_nobody_else_and_say_nothing(browser: Browser, visit: Visit, paths: dict[str, str]) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         for path in paths.values():
             turn_to(seen, visit, path)
         assert seen.deeds == []
@@ -81,7 +81,7 @@ def test_pages_ask_nobody_else_and_say_nothing(browser: Browser, visit: Visit, p
 
 
 def test_a_day_of_the_calendar_leads_to_that_day(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         turn_to(seen, visit, "/spend?period=all&agent=claude")
         cell = seen.page.locator(".calendar a[tabindex='0']")
         day = (cell.get_attribute("aria-label") or "").partition(":")[0]
@@ -91,7 +91,7 @@ def test_a_day_of_the_calendar_leads_to_that_day(browser: Browser, visit: Visit)
 
 
 def test_arrows_move_in_a_picture_that_tab_enters_once(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         turn_to(seen, visit, "/spend?period=30d")
         page = seen.page
         page.locator(".columns a[tabindex='0']").focus()
@@ -107,7 +107,7 @@ def test_arrows_move_in_a_picture_that_tab_enters_once(browser: Browser, visit: 
 
 
 def test_a_choice_shows_at_once(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         turn_to(seen, visit, "/spend?period=30d")
         seen.page.locator("select[name=agent]").select_option("codex")
         expect(seen.page.locator(".chosen")).to_contain_text("agent codex")
@@ -118,7 +118,7 @@ def test_a_choice_shows_at_once(browser: Browser, visit: Visit) -> None:
 def test_changes_are_loaded_when_they_are_opened(
     browser: Browser, visit: Visit, paths: dict[str, str]
 ) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         asked: list[str] = []
         seen.page.on("request", lambda request: asked.append(request.url))
         turn_to(seen, visit, paths["file"])
@@ -148,7 +148,7 @@ def test_pages_are_whole_without_script(browser: Browser, visit: Visit, paths: d
 
 
 def test_a_walk_by_keys_alone(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.keyboard.press("g")
         page.keyboard.press("p")
@@ -164,7 +164,7 @@ def test_a_walk_by_keys_alone(browser: Browser, visit: Visit) -> None:
 
 def test_an_address_with_markup_runs_nothing(browser: Browser, visit: Visit) -> None:
     hostile = quote('"><img src=x onerror=hit()><svg onload=hit()>')
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         for path in (
             "/spend?model=",
             "/spend/ledger?session=",

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from figured import demo_person, links, rows, text
-from made_home import MadeHome, call, gemini, user
-from persons import Person
 from retold.archive.changed import WHOLE
 from retold.archive.record import Record
 from retold.export.html.edits import MOST
 from retold.projects.matching import whole_path
-from served import Visit, served
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Person
+from support.report_pages import archive_demo, page_links, table_rows, visible_text
+from support.web_server import Visit, run_web_server
 
 ROOT = "/home/ann/dev/almanac"
 HOSTILE = "<img src=x onerror=hit()>"
@@ -24,12 +24,12 @@ HOSTILE = "<img src=x onerror=hit()>"
 
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
-    return demo_person(tmp_path_factory.mktemp("files"))
+    return archive_demo(tmp_path_factory.mktemp("files"))
 
 
 @pytest.fixture(scope="module")
 def visit(person: Person) -> Iterator[Visit]:
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         yield visit
 
@@ -41,7 +41,7 @@ def edit(path: str, old: str, new: str, minute: int = 2) -> dict[str, object]:
 @pytest.fixture
 def almanac(tmp_path: Path) -> Iterator[Visit]:
     """One file, called by three names in two sessions."""
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     home.mark("almanac", ROOT)
     calls = [edit(f"{ROOT}/moon.py", "waxing", "waning"), edit("moon.py", "half", "full")]
     home.lines(
@@ -53,20 +53,20 @@ def almanac(tmp_path: Path) -> Iterator[Visit]:
     )
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         yield visit
 
 
 def test_one_file_is_one_however_it_is_called(almanac: Visit) -> None:
-    found = [row[:4] for row in rows(almanac.get("/files").text)]
+    found = [row[:4] for row in table_rows(almanac.get("/files").text)]
     assert found == [["almanac/moon.py", "", "3", "2"], ["/elsewhere/moon.py", "", "1", "1"]]
 
 
 def test_the_sessions_that_changed_a_file_come_newest_first(almanac: Visit) -> None:
     page = almanac.get(f"/files?path={quote(f'{ROOT}/moon.py')}").text
     folds = page.split("<details")[1:]
-    assert [text(f"<{fold}".partition("</summary>")[0]) for fold in folds] == [
+    assert [visible_text(f"<{fold}".partition("</summary>")[0]) for fold in folds] == [
         "Once more. gemini 1 change 2026-03-01",
         "Fix the moon. gemini 2 changes 2026-03-01",
     ]
@@ -74,12 +74,12 @@ def test_the_sessions_that_changed_a_file_come_newest_first(almanac: Visit) -> N
 
 def test_what_a_session_changed_is_shown_when_it_is_asked_for(almanac: Visit) -> None:
     page = almanac.get(f"/files?path={quote(f'{ROOT}/moon.py')}").text
-    newest, oldest = [link for link in links(page) if link.startswith("/files/changes")]
+    newest, oldest = [link for link in page_links(page) if link.startswith("/files/changes")]
     told = almanac.get(oldest).text
     assert [word in told for word in ("-waxing", "+waning", "-half", "+full", "new moon")] == [True] * 4 + [
         False
     ]
-    assert any(link.endswith("at=1#e1") for link in links(told)), "the place of the call"
+    assert any(link.endswith("at=1#e1") for link in page_links(told)), "the place of the call"
     piece = almanac.get(f"{newest}&piece=1").text
     assert "<html" not in piece
     assert "-&lt;img src=x onerror=hit()&gt;" in piece
@@ -102,8 +102,8 @@ def test_no_path_of_an_address_is_opened(almanac: Visit, tmp_path: Path) -> None
 
 
 def test_files_are_narrowed_by_a_part_of_their_path(almanac: Visit) -> None:
-    assert [row[0] for row in rows(almanac.get("/files?q=ALMANAC").text)] == ["almanac/moon.py"]
-    assert [row[0] for row in rows(almanac.get("/files?q=elsewhere").text)] == ["/elsewhere/moon.py"]
+    assert [row[0] for row in table_rows(almanac.get("/files?q=ALMANAC").text)] == ["almanac/moon.py"]
+    assert [row[0] for row in table_rows(almanac.get("/files?q=elsewhere").text)] == ["/elsewhere/moon.py"]
     assert "No file was changed" in almanac.get("/files?q=%25").text
 
 
@@ -125,22 +125,24 @@ def test_changes_are_counted_as_the_sessions_tell_them(person: Person, visit: Vi
     for number in range(3):
         page = visit.get(f"/files?page={number}").text
         paths = [one.partition('"')[0] for one in page.split('title="')[1:]]
-        found |= {path: int(row[2]) for path, row in zip(paths, rows(page), strict=True)}
+        found |= {path: int(row[2]) for path, row in zip(paths, table_rows(page), strict=True)}
     for path, changes in told.items():
         assert found[path] >= changes, "patches change files as well"
     assert sum(found.values()) >= sum(told.values()) > 20
 
 
 def test_very_many_changes_are_not_all_shown(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     home.mark("almanac", ROOT)
     calls = [{**edit("moon.py", f"old {n}", f"new {n}"), "id": f"replace-{n}"} for n in range(MOST + 5)]
     home.lines("almanac", 1, 1, [user("u1", 1, "Go."), gemini("g1", 2, "Done.", calls)], kind="main")
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
-        (link,) = [one for one in links(visit.get(f"/files?path={ROOT}/moon.py").text) if "/changes" in one]
+        (link,) = [
+            one for one in page_links(visit.get(f"/files?path={ROOT}/moon.py").text) if "/changes" in one
+        ]
         told = visit.get(link).text
         assert (f"+new {MOST - 1}" in told, f"+new {MOST}" in told) == (True, False)
         assert "5 more" in told

@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import pytest
 
-from herons import QUESTION, heron_person
 from retold.archive.record import Record
 from retold.serving import connection
 from retold.web import app, guard
@@ -18,7 +17,8 @@ from retold.web import request as web_request
 from retold.web.answer import Answer, Asked, Moved, Page, Sent
 from retold.web.guard import STRANGERS
 from retold.web.pages import PAGES
-from served import PATIENCE, Answered, Visit, served
+from support.one_session import QUESTION, person_with_one_session
+from support.web_server import PATIENCE, PageResponse, Visit, run_web_server
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -53,14 +53,14 @@ MADE = (
 
 @pytest.fixture
 def archive(tmp_path: Path) -> str:
-    return str(heron_person(tmp_path).archive)
+    return str(person_with_one_session(tmp_path).archive)
 
 
 @pytest.fixture
 def visit(archive: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visit]:
     """Somebody who was let in, to pages among which are some that answer in every way there is."""
     monkeypatch.setattr(app, "PAGES", (*PAGES, *MADE))
-    with served(archive) as visit:
+    with run_web_server(archive) as visit:
         visit.enter()
         yield visit
 
@@ -83,7 +83,7 @@ def status(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1]) if answer else 0
 
 
-def shown(answered: Answered) -> bool:
+def shown(answered: PageResponse) -> bool:
     return QUESTION in answered.text
 
 
@@ -294,7 +294,7 @@ def test_what_others_ask_in_the_name_of_a_visitor_is_not_at_their_expense(
     archive: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "KNOWN", (10, 0.001))
-    with served(archive) as visit:
+    with run_web_server(archive) as visit:
         visit.enter()
         assert until_refused(visit, "/", {"Sec-Fetch-Site": "same-site"})[-1] == 429
         assert shown(visit.get("/"))

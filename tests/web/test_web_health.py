@@ -9,10 +9,10 @@ from urllib.parse import quote
 
 import pytest
 
-from demo_person import DemoPerson
 from retold.care.doctor.survey import survey
 from retold.web import checkups
-from served import Visit, served
+from support.demo_person import DemoPerson
+from support.web_server import Visit, run_web_server
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def ann(tmp_path: Path) -> DemoPerson:
 
 @pytest.fixture
 def visit(ann: DemoPerson) -> Iterator[Visit]:
-    with patch.dict(os.environ, ann.env, clear=True), served(str(ann.archive)) as visit:
+    with patch.dict(os.environ, ann.env, clear=True), run_web_server(str(ann.archive)) as visit:
         visit.enter()
         yield visit
 
@@ -181,7 +181,7 @@ def test_where_nothing_is_at_risk_it_says_so(tmp_path: Path) -> None:
     ann = DemoPerson(tmp_path)
     for path in ann.sources():
         path.unlink()
-    with patch.dict(os.environ, ann.env, clear=True), served(str(ann.archive)) as visit:
+    with patch.dict(os.environ, ann.env, clear=True), run_web_server(str(ann.archive)) as visit:
         visit.enter()
         text = again(visit)
         assert "Nothing is at risk. What is gone is archived." in text

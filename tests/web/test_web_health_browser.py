@@ -8,10 +8,10 @@ from unittest.mock import patch
 import pytest
 from playwright.sync_api import Browser
 
-from browser import NARROW, WIDE, Seen, violations
-from demo_person import DemoPerson
-from served import Visit, served
-from web_browser import visited
+from support.chromium import NARROW, WIDE, OpenPage, accessibility_violations
+from support.demo_person import DemoPerson
+from support.web_page import visit_page
+from support.web_server import Visit, run_web_server
 
 SCREENSHOTS = "RETOLD_TEST_SCREENSHOTS"
 PATIENCE = 40_000
@@ -24,7 +24,7 @@ def ann(tmp_path: Path) -> DemoPerson:
 
 @pytest.fixture
 def visit(ann: DemoPerson) -> Iterator[Visit]:
-    with patch.dict(os.environ, ann.env), served(str(ann.archive)) as visit:
+    with patch.dict(os.environ, ann.env), run_web_server(str(ann.archive)) as visit:
         yield visit
 
 
@@ -35,7 +35,7 @@ def key_of(ann: DemoPerson) -> str:
     return next(key for name in alone if (key := f"gemini:{name}") in ann.rows())
 
 
-def tab_to(seen: Seen, name: str) -> None:
+def tab_to(seen: OpenPage, name: str) -> None:
     """Press Tab until something of this name is reached."""
     for _ in range(80):
         seen.page.keyboard.press("Tab")
@@ -52,7 +52,7 @@ def test_a_lost_session_is_restored_without_a_mouse(browser: Browser, visit: Vis
     (gone,) = ann.lose(key)
     title = str(ann.rows()[key]["title"])
     assert ann.lost() == [key]
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         seen.page.keyboard.press("g")
         seen.page.keyboard.press("h")
         seen.page.wait_for_url("**/health")
@@ -82,7 +82,7 @@ def test_a_lost_session_is_restored_without_a_mouse(browser: Browser, visit: Vis
 
 
 def test_archiving_says_that_it_is_at_it_and_what_it_came_to(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         seen.page.goto(f"http://{visit.host}/health")
         tab_to(seen, "Archive now")
         seen.page.keyboard.press("Enter")
@@ -93,7 +93,7 @@ def test_archiving_says_that_it_is_at_it_and_what_it_came_to(browser: Browser, v
 def test_it_works_without_scripts(browser: Browser, visit: Visit, ann: DemoPerson) -> None:
     key = key_of(ann)
     ann.lose(key)
-    with visited(browser, visit, java_script_enabled=False) as seen:
+    with visit_page(browser, visit, java_script_enabled=False) as seen:
         seen.page.goto(f"http://{visit.host}/health")
         seen.page.click("text=See and restore")
         seen.page.click(".each .button, .deeds .button")
@@ -110,7 +110,7 @@ def test_nobody_is_shut_out(
     key = key_of(ann)
     ann.lose(key)
     shots = Path(os.environ.get(SCREENSHOTS) or ann.folder)
-    with visited(browser, visit, width, color_scheme=scheme, bypass_csp=True) as seen:
+    with visit_page(browser, visit, width, color_scheme=scheme, bypass_csp=True) as seen:
         for name, path in (
             ("health", "/health?again=1"),
             ("lost", "/health?show=lost"),
@@ -119,5 +119,5 @@ def test_nobody_is_shut_out(
             seen.page.goto(f"http://{visit.host}{path}")
             seen.unfold()
             assert seen.overhang() <= 0, path
-            assert violations(seen, axe) == [], path
+            assert accessibility_violations(seen, axe) == [], path
             seen.page.screenshot(path=shots / f"{name}-{width}-{scheme}.png", full_page=True)

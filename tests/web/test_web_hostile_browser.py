@@ -8,16 +8,16 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser
 
-from browser import NARROW
-from hostile_texts import SHORT
-from made_home import MadeHome, call, gemini, user
-from persons import Person
 from retold.archive.record import Record
 from retold.query.listing import listed
 from retold.query.wanted import Wanted
 from retold.web.pages import PAGES
-from served import Visit, served
-from web_browser import visited
+from support.chromium import NARROW
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.hostile_texts import SHORT
+from support.person import Person
+from support.web_page import visit_page
+from support.web_server import Visit, run_web_server
 
 ALL = "\n\n".join(SHORT)
 ROOT = "/home/ann/</script><img src=x onerror=hit()>"
@@ -26,7 +26,7 @@ ROOT = "/home/ann/</script><img src=x onerror=hit()>"
 @pytest.fixture(scope="module")
 def ann(tmp_path_factory: pytest.TempPathFactory) -> Person:
     """Somebody whose every conversation says nothing but harm, in all places that one has."""
-    home = MadeHome(tmp_path_factory.mktemp("hostile") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("hostile") / "ann")
     home.mark("den", ROOT)
     for number, text in enumerate([*SHORT, ALL], start=1):
         home.lines("den", number, number, harmful(text, number), kind="main", summary=text)
@@ -51,7 +51,7 @@ def harmful(text: str, number: int) -> list[dict[str, object]]:
 
 @pytest.fixture(scope="module")
 def visit(ann: Person) -> Iterator[Visit]:
-    with patch.dict(os.environ, ann.env), served(str(ann.archive)) as visit:
+    with patch.dict(os.environ, ann.env), run_web_server(str(ann.archive)) as visit:
         visit.enter()
         yield visit
 
@@ -91,7 +91,7 @@ def test_every_page_is_quiet_whatever_was_said(browser: Browser, visit: Visit, a
         keys = [str(row[0]) for row in listed(record, Wanted(), 100)]
     assert len(keys) == len(SHORT) + 1
     count = 0
-    with visited(browser, visit, NARROW) as seen:
+    with visit_page(browser, visit, NARROW) as seen:
         for path in (page.path for page in PAGES if not page.is_post):
             for asked in parameters([keys[0], keys[1], keys[-1]]):
                 address = f"{path}?{urlencode(asked)}"

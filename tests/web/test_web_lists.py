@@ -11,57 +11,57 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from listed import count, facets, rows
-from made_home import MadeHome, session_id, user
-from persons import Person
 from retold.demo.home import make_home
 from retold.web.pages.sessions import FOUND
-from served import served
-from synced import synced
+from support.gemini_home import GeminiHome, session_id, user
+from support.person import Person
+from support.session_list_page import facets, list_rows, session_count
+from support.synced_archive import sync_archive
+from support.web_server import run_web_server
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> str:
     made = make_home(tmp_path_factory.mktemp("made") / "demo", datetime.now(UTC))
-    return synced(made.variables["RETOLD_HOME"], made.variables).folder
+    return sync_archive(made.variables["RETOLD_HOME"], made.variables).folder
 
 
 @pytest.mark.parametrize(
     "address", ["/", "/?agent=claude", "/?q=test", "/?q=file&agent=codex", "/?q=order&mode=letters"]
 )
 def test_each_facet_counts_what_choosing_it_shows_whatever_the_agent(demo: str, address: str) -> None:
-    with served(demo) as visit:
+    with run_web_server(demo) as visit:
         visit.enter()
         for href, name, value, number in facets(visit.get(address).text):
             if name not in parse_qs(urlsplit(address).query):
-                assert count(visit.get(href).text) == number, (name, value)
+                assert session_count(visit.get(href).text) == number, (name, value)
 
 
 def test_fifty_at_a_time_and_each_once(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     for number in range(1, 61):
         home.lines(
             "den", number, number % 50, [user(f"u{number}", number % 50, f"otter {number}")], kind="main"
         )
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         first = visit.get("/").text
         (more,) = re.findall(r'class="more"><a class="button" href="([^"]*)"', first)
         second = visit.get(unescape(more)).text
-        assert (len(rows(first)), len(rows(second))) == (50, 10)
-        assert list(rows(first) | rows(second)) == [
+        assert (len(list_rows(first)), len(list_rows(second))) == (50, 10)
+        assert list(list_rows(first) | list_rows(second)) == [
             row["key"] for row in person.run("list", "--json").objects
         ]
         assert 'class="more"' not in second
         piece = visit.get(f"{unescape(more)}&piece=rows").text
-        assert list(rows(piece)) == list(rows(second))
+        assert list(list_rows(piece)) == list(list_rows(second))
         assert "<html" not in piece
-        assert len(rows(visit.get("/?many=60").text)) == 60
+        assert len(list_rows(visit.get("/?many=60").text)) == 60
         found = visit.get("/?q=otter").text
-        assert count(found) == 60
-        assert len(rows(found)) == FOUND
+        assert session_count(found) == 60
+        assert len(list_rows(found)) == FOUND
 
 
 @pytest.fixture(params=["UTC", "Pacific/Kiritimati", "America/Los_Angeles"])
@@ -75,7 +75,7 @@ def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 @pytest.mark.usefixtures("zone")
 def test_yesterday_is_one_click_in_the_days_of_this_machine(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
     for number, hours in enumerate((-25, -23, -1, 0), start=1):
         moment = (midnight + timedelta(hours=hours)).isoformat()
@@ -83,10 +83,10 @@ def test_yesterday_is_one_click_in_the_days_of_this_machine(tmp_path: Path) -> N
         home.lines("den", number, number, [said], kind="main", startTime=moment, lastUpdated=moment)
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         (href,) = re.findall(r'<a href="([^"]*)" data-facet="when=Yesterday">', visit.get("/").text)
-        shown = rows(visit.get(unescape(href)).text)
+        shown = list_rows(visit.get(unescape(href)).text)
         assert [row.partition(" gemini")[0] for row in shown.values()] == ["at -1", "at -23"]
         text = visit.get(unescape(href)).text
         assert 'data-facet="when=Yesterday" aria-current="true"' in text
@@ -96,7 +96,7 @@ def test_yesterday_is_one_click_in_the_days_of_this_machine(tmp_path: Path) -> N
 def test_an_empty_archive_says_what_to_do(tmp_path: Path) -> None:
     person = Person(tmp_path / "ann")
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         text = visit.get("/").text
         assert "<code>retold sync</code>" in text
@@ -105,14 +105,14 @@ def test_an_empty_archive_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_nothing_of_a_transcript_or_an_address_is_taken_for_markup(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     evil = "<img src=x onerror=hit()>\"'&{{7*7}}"
     home.mark("den", f"/home/ann/{evil.replace('/', '')}")
     home.lines("den", 1, 1, [user("u1", 1, f"{evil} weasel \ud800 half")], kind="main")
     person = Person(home.folder)
     person.sync()
     person.run("tag", session_id(1), f"+{evil}")
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         pages = ["/", "/?q=weasel", f"/?q={quote(evil)}", f"/?project={quote(evil)}", f"/?tag={quote(evil)}"]
         pages += [
@@ -126,21 +126,21 @@ def test_nothing_of_a_transcript_or_an_address_is_taken_for_markup(tmp_path: Pat
             assert answered.status == 200, page
             assert "<img" not in answered.text, page
             assert "{{7*7}}" in answered.text or "palette" in page, page
-            assert len(rows(answered.text)) == ("/?q=weasel" in page) or "/?q=weasel" not in page, page
+            assert len(list_rows(answered.text)) == ("/?q=weasel" in page) or "/?q=weasel" not in page, page
         assert visit.get("/?q=%00&mode=letters").status == 200
         assert "These are more than 24 words: write fewer." in visit.get("/?q=" + "a+" * 199).text
         assert visit.get("/palette?q=" + "a+" * 199).status == 200
 
 
 def test_many_values_of_a_facet_are_folded(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     for number in range(1, 11):
         root = f"/home/ann/dev/nest{number}"
         home.mark(f"nest{number}", root)
         home.lines(f"nest{number}", number, number, [user("u1", 1, "eggs")], root=root, kind="main")
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         text = visit.get("/").text
         assert "<summary>2 more</summary>" in text
@@ -148,14 +148,14 @@ def test_many_values_of_a_facet_are_folded(tmp_path: Path) -> None:
 
 
 def test_without_its_index_the_list_is_there_and_says_how_to_search_again(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     home.lines("den", 1, 1, [user("u1", 1, "a badger")], kind="main")
     person = Person(home.folder)
     person.sync()
     shutil.rmtree(person.archive / "index")
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
-        assert len(rows(visit.get("/").text)) == 1
+        assert len(list_rows(visit.get("/").text)) == 1
         for mode in ("", "&mode=letters", "&mode=regex"):
             assert "`retold sync --reindex` makes it anew" in visit.get(f"/?q=badger{mode}").text
         assert visit.get("/palette?q=badger").status == 200

@@ -6,9 +6,9 @@ from html import unescape
 
 import pytest
 
-from made_home import ROOT, MadeHome, gemini, session_id, user
-from persons import Person
-from served import Visit, served
+from support.gemini_home import ROOT, GeminiHome, gemini, session_id, user
+from support.person import Person
+from support.web_server import Visit, run_web_server
 
 _LINK = re.compile(r'<li data-row><a href="([^"]*)"[^>]*>(.*?)</a></li>', re.DOTALL)
 
@@ -26,7 +26,7 @@ def offered(visit: Visit, typed: str) -> list[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
-    home = MadeHome(tmp_path_factory.mktemp("palette") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("palette") / "ann")
     home.mark("almanac", ROOT)
     for number in range(1, 12):
         said = [user(f"u{number}", number, f"bird {number}"), gemini(f"g{number}", number, "It moults.")]
@@ -34,7 +34,7 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
     person = Person(home.folder)
     person.sync()
     person.run("name", session_id(5), "Plumage of the spendthrift")
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         yield visit
 

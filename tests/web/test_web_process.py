@@ -15,17 +15,17 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from herons import QUESTION, heron_person
-from made_home import gemini, metadata, session_id, user
-from persons import Person
-from served import PATIENCE, served
+from support.gemini_home import gemini, metadata, session_id, user
+from support.one_session import QUESTION, person_with_one_session
+from support.person import Person
+from support.web_server import PATIENCE, run_web_server
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 
 @pytest.fixture
 def ann(tmp_path: Path) -> Person:
-    return heron_person(tmp_path)
+    return person_with_one_session(tmp_path)
 
 
 @contextmanager
@@ -127,7 +127,7 @@ def test_readers_are_answered_while_a_sync_writes(ann: Person) -> None:
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         (chats / f"session-2026-03-01T09-01-{session_id(number)[:8]}.jsonl").write_text(lines)
     wrong: list[object] = []
-    with served(str(ann.archive)) as visit:
+    with run_web_server(str(ann.archive)) as visit:
         visit.enter()
 
         def read() -> None:

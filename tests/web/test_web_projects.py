@@ -6,22 +6,22 @@ from urllib.parse import urlencode
 
 import pytest
 
-from figured import cards, demo_person, links, rows, section, text
-from made_home import MadeHome, call, gemini, sha, user
-from persons import Person
 from retold.export.amounts import count, money
 from retold.web.pages.projects import EVIDENCE
-from served import Visit, served
+from support.gemini_home import GeminiHome, call, gemini, sha, user
+from support.person import Person
+from support.report_pages import archive_demo, page_links, section, summary_cards, table_rows, visible_text
+from support.web_server import Visit, run_web_server
 
 
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
-    return demo_person(tmp_path_factory.mktemp("projects"))
+    return archive_demo(tmp_path_factory.mktemp("projects"))
 
 
 @pytest.fixture(scope="module")
 def visit(person: Person) -> Iterator[Visit]:
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         yield visit
 
@@ -31,7 +31,7 @@ def test_all_projects_are_told(person: Person, visit: Visit) -> None:
     costs = {
         line["of"]: line["cost_usd"] for line in person.run("stats", "--json", "--by", "project").objects
     }
-    found = rows(visit.get("/projects").text)
+    found = table_rows(visit.get("/projects").text)
     assert len(found) == len(told)
     for row, place in zip(found, told, strict=True):
         name = place["root"] or place["hash"] or (place["native_keys"] or ["unknown"])[0]
@@ -44,31 +44,31 @@ def test_all_projects_are_told(person: Person, visit: Visit) -> None:
 
 def test_each_project_has_its_page(person: Person, visit: Visit) -> None:
     page = visit.get("/projects").text
-    for link in {link for link in links(page) if link.startswith("/projects?")}:
+    for link in {link for link in page_links(page) if link.startswith("/projects?")}:
         answered = visit.get(link)
         assert answered.status == 200
         assert any(words in answered.text for words in EVIDENCE.values())
     place = next(one for one in person.run("projects", "--json").objects if one["root"])
     one = visit.get(f"/projects?{urlencode({'root': place['root']})}").text
-    assert cards(one)["Sessions"] == count(place["sessions"])
+    assert summary_cards(one)["Sessions"] == count(place["sessions"])
     told = person.run("list", "--json", "--project", place["root"]).objects
     keys = [row["key"] for row in told if row["kind"] != "subagent"][:12]
-    found = [link for link in links(section(one, "of-sessions")) if link.startswith("/session?")]
+    found = [link for link in page_links(section(one, "of-sessions")) if link.startswith("/session?")]
     assert found == [f"/session?{urlencode({'key': key})}" for key in keys]
     tools = {
         line["of"]: line["tool_calls"]
         for line in person.run("stats", "--json", "--by", "tool", "--project", place["root"]).objects
     }
-    shown = {row[0]: int(row[1]) for row in rows(section(one, "of-tools"))}
+    shown = {row[0]: int(row[1]) for row in table_rows(section(one, "of-tools"))}
     assert shown.items() <= tools.items()
     assert {
         f"/?{urlencode({'project': place['root']})}",
         f"/spend?{urlencode({'project': place['root']})}",
-    } <= set(links(one))
+    } <= set(page_links(one))
 
 
 def test_a_project_of_which_only_a_hash_is_known_is_reached(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     folder = sha("/nowhere/that/is/named")
     said = [
         user("u1", 1, "Count the herons."),
@@ -79,12 +79,12 @@ def test_a_project_of_which_only_a_hash_is_known_is_reached(tmp_path: Path) -> N
     person.sync()
     (place,) = person.run("projects", "--json").objects
     assert (place["root"], place["hash"]) == (None, folder)
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
-        (link,) = {link for link in links(visit.get("/projects").text) if link.startswith("/projects?")}
+        (link,) = {link for link in page_links(visit.get("/projects").text) if link.startswith("/projects?")}
         page = visit.get(link).text
-        assert "Root not known" in text(page)
-        assert cards(page)["Sessions"] == "1"
-        assert [row[:2] for row in rows(section(page, "of-files"))] == [["herons.txt", "1"]]
-        spend = next(link for link in links(page) if link.startswith("/spend?"))
-        assert cards(visit.get(f"{spend}&period=all").text)["Requests"] == "1"
+        assert "Root not known" in visible_text(page)
+        assert summary_cards(page)["Sessions"] == "1"
+        assert [row[:2] for row in table_rows(section(page, "of-files"))] == [["herons.txt", "1"]]
+        spend = next(link for link in page_links(page) if link.startswith("/spend?"))
+        assert summary_cards(visit.get(f"{spend}&period=all").text)["Requests"] == "1"

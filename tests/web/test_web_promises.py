@@ -5,39 +5,39 @@ from urllib.parse import quote
 
 import pytest
 
-from listed import count, rows
-from made_home import MadeHome, gemini, user
-from made_pages import PIXEL
-from persons import Person
 from retold.archive.index import kept_index
 from retold.archive.record import Record
 from retold.projects.matching import is_meant
-from served import served
+from support.gemini_home import GeminiHome, gemini, user
+from support.html_sessions import PIXEL
+from support.person import Person
+from support.session_list_page import list_rows, session_count
+from support.web_server import run_web_server
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> MadeHome:
-    home = MadeHome(tmp_path / "ann")
+def home(tmp_path: Path) -> GeminiHome:
+    home = GeminiHome(tmp_path / "ann")
     picture = {"inlineData": {"mimeType": "image/png", "data": PIXEL}}
     asked = user("u1", 1, "") | {"content": [{"text": "What bird is this?"}, picture]}
     home.lines("den", 1, 1, [asked, gemini("g1", 2, "A heron.")], kind="main")
     return home
 
 
-def test_what_was_just_archived_is_found_by_an_index_that_stays_open(home: MadeHome) -> None:
+def test_what_was_just_archived_is_found_by_an_index_that_stays_open(home: GeminiHome) -> None:
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
-        assert count(visit.get("/?q=heron").text) == 1
+        assert session_count(visit.get("/?q=heron").text) == 1
         home.lines("den", 2, 20, [user("u2", 21, "Another heron"), gemini("g2", 22, "Yes.")], kind="main")
         person.sync()
-        assert count(visit.get("/?q=heron").text) == 2
+        assert session_count(visit.get("/?q=heron").text) == 2
         person.sync("--reindex")
-        assert count(visit.get("/?q=heron").text) == 2
+        assert session_count(visit.get("/?q=heron").text) == 2
 
 
-def test_an_index_that_rests_holds_on_to_no_moment(home: MadeHome) -> None:
+def test_an_index_that_rests_holds_on_to_no_moment(home: GeminiHome) -> None:
     person = Person(home.folder)
     person.sync()
     with Record(str(person.archive)) as record:
@@ -49,19 +49,19 @@ def test_an_index_that_rests_holds_on_to_no_moment(home: MadeHome) -> None:
         assert all(file.connection.in_transaction for file in index.files)
 
 
-def test_a_picture_that_came_along_is_shown(home: MadeHome) -> None:
+def test_a_picture_that_came_along_is_shown(home: GeminiHome) -> None:
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
-        (key,) = rows(visit.get("/").text)
+        (key,) = list_rows(visit.get("/").text)
         assert f'src="data:image/png;base64,{PIXEL}"' in visit.get(f"/session?key={quote(key, safe='')}").text
 
 
-def test_a_look_that_was_chosen_is_there_from_the_first_byte(home: MadeHome) -> None:
+def test_a_look_that_was_chosen_is_there_from_the_first_byte(home: GeminiHome) -> None:
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         for look, told in (("dark", ' data-look="dark"'), ("light", ' data-look="light"'), ('x"><b', "")):
             text = visit.get("/", {"Cookie": f"{visit.cookie}; retold-look={look}"}).text
@@ -69,7 +69,7 @@ def test_a_look_that_was_chosen_is_there_from_the_first_byte(home: MadeHome) -> 
 
 
 def test_sessions_of_no_known_project_are_found_by_that(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     home.lines("den", 1, 1, [user("u1", 1, "A heron")], kind="main", root="/home/ann/dev/almanac")
     codex = home.folder / ".codex" / "history.jsonl"
     codex.parent.mkdir()
@@ -78,9 +78,9 @@ def test_sessions_of_no_known_project_are_found_by_that(tmp_path: Path) -> None:
     )
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         shown = visit.get("/?project=unknown").text
-        assert count(shown) == 1
+        assert session_count(shown) == 1
         assert "Where was that?" in shown
         assert 'data-facet="project=unknown"' in visit.get("/").text

@@ -13,11 +13,11 @@ from subprocess import run
 
 import pytest
 
-from made_home import MadeHome, gemini, user
-from persons import Person
 from retold.query.scans import MOST, Scans
 from retold.web import app
-from served import Visit, served
+from support.gemini_home import GeminiHome, gemini, user
+from support.person import Person
+from support.web_server import Visit, run_web_server
 
 NEVER_ENDING = "/?q=" + "%28a%2B%29%2B%24" + "&mode=regex"
 """`(a+)+$`: it takes twice as long for each further letter."""
@@ -27,7 +27,7 @@ PATIENCE = 5
 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    home = MadeHome(tmp_path_factory.mktemp("scans") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("scans") / "ann")
     home.lines(
         "den", 1, 1, [user("u1", 1, "a" * 60 + "b"), gemini("g1", 2, "That is a long word.")], kind="main"
     )
@@ -40,7 +40,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def visit(archive: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Visit]:
     monkeypatch.setattr(app, "Scans", partial(Scans, bound=request.param))
-    with served(str(archive)) as visit:
+    with run_web_server(str(archive)) as visit:
         visit.enter()
         yield visit
 

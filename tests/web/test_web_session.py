@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import pytest
 
-from made_home import MadeHome, call, gemini, user
-from persons import Person
 from retold.export.formats import FORMATS
 from retold.web.parts import FIRST, PAGE
-from served import Answered, Visit, served
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Person
+from support.web_server import PageResponse, Visit, run_web_server
 
 KEY = "gemini:session-2026-03-01T09-01-00000001"
 LONG_KEY = "gemini:session-2026-03-01T09-10-00000002"
@@ -59,7 +59,7 @@ def address(path: str, key: str = KEY, **query: object) -> str:
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
     folder = tmp_path_factory.mktemp("ann")
-    home = MadeHome(folder)
+    home = GeminiHome(folder)
     root = folder / "almanac"
     root.mkdir()
     home.mark("den", str(root))
@@ -117,7 +117,7 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
 
 @pytest.fixture(scope="module")
 def visit(person: Person) -> Iterator[Visit]:
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         yield visit
 
@@ -260,7 +260,7 @@ def test_calls_beside_each_other_are_one_group(visit: Visit) -> None:
 
 
 def test_what_is_shown_is_chosen_in_the_address_or_as_the_last_time(visit: Visit) -> None:
-    def classes(answered: Answered) -> set[str]:
+    def classes(answered: PageResponse) -> set[str]:
         found = re.search(r'<div class="transcript ([^"]*)" data-tools="([^"]*)"', answered.text)
         assert found
         return {*found[1].split(), found[2]}
@@ -367,11 +367,11 @@ def test_where_there_is_no_way_on_it_says_why(visit: Visit) -> None:
 
 
 def test_how_it_stands_changes_when_it_grows(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "bea")
+    home = GeminiHome(tmp_path / "bea")
     file = home.lines("den", 1, 1, [user("u1", 1, "Where do herons nest?")], kind="main")
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         before = json.loads(visit.get(address("/session/state")).text)
         assert (before["total"], before["fates"]) == (1, {"live": 1})

@@ -10,13 +10,13 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser import NARROW, WIDE, Seen, violations
-from made_home import MadeHome, call, gemini, user
-from persons import Person
 from retold.demo.home import make_home
-from served import Visit, served
-from synced import synced
-from web_browser import visited
+from support.chromium import NARROW, WIDE, OpenPage, accessibility_violations
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Person
+from support.synced_archive import sync_archive
+from support.web_page import visit_page
+from support.web_server import Visit, run_web_server
 
 NOW = datetime(2026, 11, 16, 2, 10, tzinfo=UTC)
 KEY = "gemini:session-2026-03-01T09-01-00000001"
@@ -39,7 +39,7 @@ def session(visit: Visit, key: str = KEY, more: str = "") -> str:
 
 @pytest.fixture(scope="module")
 def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
-    home = MadeHome(tmp_path_factory.mktemp("ann"))
+    home = GeminiHome(tmp_path_factory.mktemp("ann"))
     output = [{"functionResponse": {"name": "x", "response": {"output": "bittern " * 500}}}]
     calls = [
         call("read_file", {"file_path": "reeds.py"}, 2),
@@ -71,15 +71,15 @@ def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
     home.lines("den", 2, 10, said, kind="main")
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         yield visit
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     made = make_home(tmp_path_factory.mktemp("made") / "demo", NOW)
-    found = synced(made.variables["RETOLD_HOME"], made.variables).summaries()
-    with served(made.variables["RETOLD_HOME"]) as visit:
+    found = sync_archive(made.variables["RETOLD_HOME"], made.variables).summaries()
+    with run_web_server(made.variables["RETOLD_HOME"]) as visit:
         yield Demo(visit, {one.title or "": one.key for one in found})
 
 
@@ -89,7 +89,7 @@ def ids(page: Page) -> list[str]:
 
 
 def test_further_entries_come_as_one_scrolls_down(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit, LONG_KEY))
         assert len(ids(page)) < ENTRIES
@@ -104,7 +104,7 @@ def test_further_entries_come_as_one_scrolls_down(browser: Browser, visit: Visit
 def test_further_entries_come_as_one_scrolls_up_and_what_is_read_stays(
     browser: Browser, visit: Visit
 ) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit, LONG_KEY, "&at=150#e150"))
         expect(page.locator("#e110")).to_be_attached()
@@ -119,7 +119,7 @@ def test_further_entries_come_as_one_scrolls_up_and_what_is_read_stays(
 
 
 def test_toggles_act_at_once_and_are_kept(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit))
         expect(page.locator(".call").first).to_be_visible()
@@ -145,7 +145,7 @@ def test_toggles_act_at_once_and_are_kept(browser: Browser, visit: Visit) -> Non
 
 
 def test_a_call_is_fetched_when_it_is_opened(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit))
         assert "bittern" not in page.content()
@@ -154,7 +154,7 @@ def test_a_call_is_fetched_when_it_is_opened(browser: Browser, visit: Visit) -> 
 
 
 def test_a_place_is_found_that_was_not_there_yet(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit, LONG_KEY))
         assert "e170" not in ids(page)
@@ -168,7 +168,7 @@ def test_a_place_is_found_that_was_not_there_yet(browser: Browser, visit: Visit)
 
 
 def test_keys_lead_from_turn_to_turn(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit, LONG_KEY))
         page.keyboard.press("]")
@@ -180,7 +180,7 @@ def test_keys_lead_from_turn_to_turn(browser: Browser, visit: Visit) -> None:
 
 
 def test_the_outline_leads_into_what_was_taken_back(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit))
         expect(page.locator("#e2")).to_be_hidden()
@@ -190,7 +190,7 @@ def test_the_outline_leads_into_what_was_taken_back(browser: Browser, visit: Vis
 
 
 def test_what_is_selected_is_searched_for_everywhere(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit))
         page.evaluate("getSelection().selectAllChildren(document.querySelector('#e5 .prose'))")
@@ -200,7 +200,7 @@ def test_what_is_selected_is_searched_for_everywhere(browser: Browser, visit: Vi
 
 
 def test_it_is_copied_as_markdown(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit, permissions=["clipboard-read", "clipboard-write"]) as seen:
+    with visit_page(browser, visit, permissions=["clipboard-read", "clipboard-write"]) as seen:
         page = seen.page
         page.goto(session(visit))
         page.get_by_text("Copy as Markdown").click()
@@ -209,7 +209,7 @@ def test_it_is_copied_as_markdown(browser: Browser, visit: Visit) -> None:
 
 
 def test_nothing_that_was_said_runs(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit) as seen:
+    with visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit))
         seen.unfold()
@@ -221,7 +221,7 @@ def test_nothing_that_was_said_runs(browser: Browser, visit: Visit) -> None:
 
 
 def test_it_grows_while_somebody_looks(browser: Browser, tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "bea")
+    home = GeminiHome(tmp_path / "bea")
     said = [
         (user if place % 2 == 0 else gemini)(f"m{place}", place, f"Sentence {place} of it.")
         for place in range(20)
@@ -235,7 +235,7 @@ def test_it_grows_while_somebody_looks(browser: Browser, tmp_path: Path) -> None
             stream.writelines(json.dumps(record) + "\n" for record in records)
         person.sync()
 
-    with served(str(person.archive)) as visit, visited(browser, visit) as seen:
+    with run_web_server(str(person.archive)) as visit, visit_page(browser, visit) as seen:
         page = seen.page
         page.goto(session(visit))
         expect(page.locator("#e19")).to_be_attached()
@@ -258,7 +258,7 @@ def test_it_grows_while_somebody_looks(browser: Browser, tmp_path: Path) -> None
 
 
 def test_a_subagent_is_told_inside_its_call(browser: Browser, demo: Demo) -> None:
-    with visited(browser, demo.visit) as seen:
+    with visit_page(browser, demo.visit) as seen:
         page = seen.page
         page.goto(session(demo.visit, demo.keys["Find every place that assumes grams"]))
         call_ = page.locator("details.call:has(> details.subagent)").first
@@ -273,28 +273,28 @@ def test_a_subagent_is_told_inside_its_call(browser: Browser, demo: Demo) -> Non
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_everybody_can_read_it(browser: Browser, visit: Visit, axe: str, width: int, scheme: str) -> None:
     options = {"color_scheme": scheme, "bypass_csp": True}
-    with visited(browser, visit, width, **options) as seen:
+    with visit_page(browser, visit, width, **options) as seen:
         page = seen.page
         page.goto(session(visit))
         page.keyboard.press("t")
         page.keyboard.press("u")
         seen.unfold()
         page.wait_for_timeout(500)
-        assert violations(seen, axe) == []
+        assert accessibility_violations(seen, axe) == []
         assert seen.overhang() == 0
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS[::3])
 def test_a_busy_one_of_the_demo(browser: Browser, demo: Demo, axe: str, width: int, scheme: str) -> None:
-    with visited(browser, demo.visit, width, color_scheme=scheme, bypass_csp=True) as seen:
+    with visit_page(browser, demo.visit, width, color_scheme=scheme, bypass_csp=True) as seen:
         page = seen.page
         page.goto(session(demo.visit, demo.keys["Christmas pre-orders: stollen per day"]))
         _unfold_panels(seen)
-        assert violations(seen, axe) == []
+        assert accessibility_violations(seen, axe) == []
         assert seen.overhang() == 0
 
 
-def _unfold_panels(seen: Seen) -> None:
+def _unfold_panels(seen: OpenPage) -> None:
     for panel in ("#elsewhere", "#ledger"):
         seen.page.locator(f"{panel} > summary").click()
     expect(seen.page.locator("#ledger table")).to_be_visible()

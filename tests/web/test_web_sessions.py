@@ -7,10 +7,10 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
 
-from listed import count, facets, rows
-from made_home import ROOT, MadeHome, call, gemini, session_id, user
-from persons import Json, Person
-from served import Visit, served
+from support.gemini_home import ROOT, GeminiHome, call, gemini, session_id, user
+from support.person import Json, Person
+from support.session_list_page import facets, list_rows, session_count
+from support.web_server import Visit, run_web_server
 
 OTHER = "/home/ann/dev/orchard"
 
@@ -21,7 +21,7 @@ def talk(number: int, words: str, *calls: Json) -> list[Json]:
 
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
-    home = MadeHome(tmp_path_factory.mktemp("lists") / "ann")
+    home = GeminiHome(tmp_path_factory.mktemp("lists") / "ann")
     home.mark("almanac", ROOT)
     home.mark("orchard", OTHER)
     failed = call("run_shell_command", {"command": "make"}, 2, status="error")
@@ -48,13 +48,13 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
 
 @pytest.fixture(scope="module")
 def visit(person: Person) -> Iterator[Visit]:
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         yield visit
 
 
 def test_a_row_tells_what_the_list_tells(person: Person, visit: Visit) -> None:
-    shown = rows(visit.get("/").text)
+    shown = list_rows(visit.get("/").text)
     listed = {row["key"]: row for row in person.run("list", "--json").objects}
     assert list(shown) == list(listed)
     by_title = {row["title"]: shown[key] for key, row in listed.items()}
@@ -92,7 +92,7 @@ def test_each_facet_counts_what_choosing_it_shows(visit: Visit, address: str) ->
     assert {name for _, name, _, _ in found} >= {"agent", "project", "model", "tool", "status"}
     for href, name, value, number in found:
         if name not in parse_qs(urlsplit(address).query):
-            assert count(visit.get(href).text) == number, (name, value)
+            assert session_count(visit.get(href).text) == number, (name, value)
 
 
 def test_a_chosen_facet_shows_what_else_could_be_chosen_and_how_to_take_it_off(visit: Visit) -> None:
@@ -100,20 +100,20 @@ def test_a_chosen_facet_shows_what_else_could_be_chosen_and_how_to_take_it_off(v
     projects = {value: (href, number) for href, name, value, number in facets(text) if name == "project"}
     assert {value: number for value, (_, number) in projects.items()} == {ROOT: 2, OTHER: 4}
     assert projects[ROOT][0] == "/"
-    assert len(rows(text)) == 2
+    assert len(list_rows(text)) == 2
     assert 'data-chip="project"><bdi>project: almanac</bdi>' in text
 
 
 def test_several_filters_narrow_and_stay_in_the_address(visit: Visit) -> None:
     text = visit.get("/?agent=gemini&status=success&tool=file_write").text
-    (row,) = rows(text).values()
+    (row,) = list_rows(text).values()
     assert row.startswith("plant pear trees")
     assert all("tool=file_write" in href for href, name, _, _ in facets(text) if name == "project")
 
 
 def test_words_are_found_where_they_were_said(person: Person, visit: Visit) -> None:
     text = visit.get("/?q=herons+again").text
-    (key,) = rows(text)
+    (key,) = list_rows(text)
     places = [
         parse_qs(urlsplit(unescape(href)).query)
         for href in re.findall(r'href="(/session\?[^"]*at=[^"]*)"', text)
@@ -127,21 +127,21 @@ def test_words_are_found_where_they_were_said(person: Person, visit: Visit) -> N
 
 
 def test_a_place_tells_what_became_of_it(visit: Visit) -> None:
-    (row,) = rows(visit.get("/?q=storks").text).values()
+    (row,) = list_rows(visit.get("/?q=storks").text).values()
     assert "you taken back who counted the storks" in row
 
 
 def test_the_order_is_the_best_or_the_newest(visit: Visit) -> None:
-    best = list(rows(visit.get("/?q=herons").text))
-    newest = list(rows(visit.get("/?q=herons&order=newest").text))
-    listed = [key for key in rows(visit.get("/").text) if key in newest]
+    best = list(list_rows(visit.get("/?q=herons").text))
+    newest = list(list_rows(visit.get("/?q=herons&order=newest").text))
+    listed = [key for key in list_rows(visit.get("/").text) if key in newest]
     assert sorted(best) == sorted(newest)
     assert newest == listed
 
 
 def test_a_word_that_is_being_typed_is_found_by_its_beginning(visit: Visit) -> None:
     text = visit.get("/?q=hero").text
-    assert len(rows(text)) == 3
+    assert len(list_rows(text)) == 3
     assert "Nobody said “hero” as a word: these begin so." in text
 
 
@@ -166,10 +166,10 @@ def test_what_is_not_understood_or_not_found_says_what_to_try(visit: Visit, quer
 
 
 def test_letters_and_patterns_are_found_anywhere(visit: Visit) -> None:
-    (letters,) = rows(visit.get("/?q=rune+in+win&mode=letters").text).values()
+    (letters,) = list_rows(visit.get("/?q=rune+in+win&mode=letters").text).values()
     assert letters.startswith("prune in winter")
     patterns = visit.get("/?q=pe.r+tre*s&mode=regex").text
-    (pattern,) = rows(patterns).values()
+    (pattern,) = list_rows(patterns).values()
     assert pattern.startswith("plant pear trees")
     assert "<mark>pear trees</mark>" in patterns
-    assert rows(visit.get("/?q=pe.r&mode=regex&project=almanac").text) == {}
+    assert list_rows(visit.get("/?q=pe.r&mode=regex&project=almanac").text) == {}

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from browser import NARROW, WIDE, Seen, installed_axe, violations
 from conftest import available
-from made_home import ROOT, MadeHome, gemini, user
-from persons import Person
-from real_cli import cache_folder
-from served import Visit, served
-from web_browser import visited
+from support.chromium import NARROW, WIDE, OpenPage, accessibility_violations, install_axe
+from support.gemini_home import ROOT, GeminiHome, gemini, user
+from support.person import Person
+from support.real_gemini import cache_folder
+from support.web_page import visit_page
+from support.web_server import Visit, run_web_server
 
 MANY = 120
 DEN = "/home/ann/dev/den"
@@ -25,7 +25,7 @@ class Den:
     """A home with many sessions, and a page that shows them."""
 
     def __init__(self, folder: Path) -> None:
-        self.home = MadeHome(folder)
+        self.home = GeminiHome(folder)
         self.home.mark("almanac", ROOT)
         self.home.mark("den", DEN)
         self.person = Person(folder)
@@ -47,13 +47,13 @@ def den(tmp_path_factory: pytest.TempPathFactory) -> Den:
 
 @pytest.fixture(scope="module")
 def visit(den: Den) -> Iterator[Visit]:
-    with served(str(den.person.archive)) as visit:
+    with run_web_server(str(den.person.archive)) as visit:
         yield visit
 
 
 @pytest.fixture
-def seen(browser: Browser, visit: Visit) -> Iterator[Seen]:
-    with visited(browser, visit) as seen:
+def seen(browser: Browser, visit: Visit) -> Iterator[OpenPage]:
+    with visit_page(browser, visit) as seen:
         seen.page.route(
             re.compile(r"/session\?"), lambda route: route.fulfill(body=A_SESSION, content_type="text/html")
         )
@@ -69,7 +69,7 @@ def focused(page: Page) -> str:
     return str(page.evaluate("document.activeElement.textContent")).strip()
 
 
-def test_the_list_is_searched_while_somebody_types(seen: Seen) -> None:
+def test_the_list_is_searched_while_somebody_types(seen: OpenPage) -> None:
     page = seen.page
     page.locator("form.ask input[name=q]").press_sequentially("sings")
     expect(page.locator("[data-key]")).to_have_count(3)
@@ -82,7 +82,7 @@ def test_the_list_is_searched_while_somebody_types(seen: Seen) -> None:
     assert field(page) == "sings"
 
 
-def test_filters_are_chosen_taken_off_and_come_back_to(seen: Seen) -> None:
+def test_filters_are_chosen_taken_off_and_come_back_to(seen: OpenPage) -> None:
     page = seen.page
     page.locator(".facets").get_by_role("link", name="almanac").click()
     expect(page.get_by_role("status")).to_have_text("60 conversations")
@@ -99,7 +99,7 @@ def test_filters_are_chosen_taken_off_and_come_back_to(seen: Seen) -> None:
     expect(page.get_by_role("status")).to_have_text("3 conversations")
 
 
-def test_scrolling_goes_on_and_back_leads_to_the_same_row(seen: Seen) -> None:
+def test_scrolling_goes_on_and_back_leads_to_the_same_row(seen: OpenPage) -> None:
     page = seen.page
     expect(page.locator("[data-key]")).to_have_count(50)
     page.locator(".more a").scroll_into_view_if_needed()
@@ -117,7 +117,7 @@ def test_scrolling_goes_on_and_back_leads_to_the_same_row(seen: Seen) -> None:
     assert abs(page.evaluate("scrollY") - height) < 5
 
 
-def test_everything_is_reached_by_keys(seen: Seen) -> None:
+def test_everything_is_reached_by_keys(seen: OpenPage) -> None:
     page = seen.page
     first, second = (page.locator("[data-key] a.title").nth(place).inner_text() for place in (0, 1))
     page.keyboard.press("j")
@@ -139,7 +139,7 @@ def test_everything_is_reached_by_keys(seen: Seen) -> None:
     expect(page.get_by_text("A conversation")).to_be_visible()
 
 
-def test_the_palette_leads_anywhere_by_keys(seen: Seen) -> None:
+def test_the_palette_leads_anywhere_by_keys(seen: OpenPage) -> None:
     page = seen.page
     found = page.locator("#palette-found [data-row]")
     page.keyboard.press("Control+k")
@@ -164,7 +164,7 @@ def test_the_palette_leads_anywhere_by_keys(seen: Seen) -> None:
     expect(page.locator("[data-key]")).to_have_count(3)
 
 
-def test_enter_in_the_palette_opens_the_first(seen: Seen) -> None:
+def test_enter_in_the_palette_opens_the_first(seen: OpenPage) -> None:
     page = seen.page
     page.keyboard.press("Control+k")
     page.keyboard.type("sings")
@@ -175,7 +175,7 @@ def test_enter_in_the_palette_opens_the_first(seen: Seen) -> None:
 
 def test_a_list_renews_itself_where_it_stands(browser: Browser, tmp_path: Path) -> None:
     den = Den(tmp_path / "ann")
-    with served(str(den.person.archive)) as visit, visited(browser, visit) as seen:
+    with run_web_server(str(den.person.archive)) as visit, visit_page(browser, visit) as seen:
         page = seen.page
         expect(page.locator("[data-key]")).to_have_count(50)
         page.keyboard.press("j")
@@ -199,7 +199,7 @@ def test_a_list_renews_itself_where_it_stands(browser: Browser, tmp_path: Path) 
 
 
 def test_it_works_without_script(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit, java_script_enabled=False) as seen:
+    with visit_page(browser, visit, java_script_enabled=False) as seen:
         page = seen.page
         page.locator("form.ask input[name=q]").fill("sings")
         page.get_by_role("button", name="Search", exact=True).click()
@@ -215,22 +215,22 @@ def test_it_works_without_script(browser: Browser, visit: Visit) -> None:
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 def test_nobody_is_shut_out(browser: Browser, visit: Visit, width: int, scheme: str) -> None:
     with available():
-        axe = installed_axe(cache_folder(os.environ))
-    with visited(browser, visit, width, color_scheme=scheme, bypass_csp=True) as seen:
+        axe = install_axe(cache_folder(os.environ))
+    with visit_page(browser, visit, width, color_scheme=scheme, bypass_csp=True) as seen:
         page = seen.page
         for path in ("/", "/?q=sings&project=den", "/?q=unheard", "/?q=%22&since=someday"):
             page.goto(f"http://{visit.host}{path}")
             assert seen.overhang() <= 0, path
-            assert violations(seen, axe) == [], path
+            assert accessibility_violations(seen, axe) == [], path
         page.keyboard.press("Control+k")
         page.keyboard.type("sings")
         expect(page.locator("#palette-found")).to_contain_text("All results")
-        assert violations(seen, axe) == []
+        assert accessibility_violations(seen, axe) == []
         assert seen.overhang() <= 0
 
 
 def test_on_a_phone_the_filters_are_one_step_away(browser: Browser, visit: Visit) -> None:
-    with visited(browser, visit, NARROW) as seen:
+    with visit_page(browser, visit, NARROW) as seen:
         page = seen.page
         expect(page.locator(".facets")).to_be_hidden()
         page.get_by_role("link", name="Filters").click()

@@ -9,12 +9,12 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from figured import cards, demo_person, links, rows, section
-from made_home import MadeHome, call, gemini, user
-from persons import Person
 from retold.export.amounts import count, money, span
 from retold.export.table import short_number
-from served import Visit, served
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Person
+from support.report_pages import archive_demo, page_links, section, summary_cards, table_rows
+from support.web_server import Visit, run_web_server
 
 Json = dict[str, Any]
 HOSTILE = '"><script>hit()</script>'
@@ -26,13 +26,13 @@ def person(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TZ", request.param)
         time.tzset()
-        yield demo_person(tmp_path_factory.mktemp("spend"))
+        yield archive_demo(tmp_path_factory.mktemp("spend"))
     time.tzset()
 
 
 @pytest.fixture(scope="module")
 def visit(person: Person) -> Iterator[Visit]:
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         yield visit
 
@@ -87,13 +87,15 @@ def test_every_figure_is_that_of_stats(
             for line in stats(person, by, *given)
             if line["requests"]
         )
-        found = sorted((name, tokens, paid) for name, _, tokens, paid in rows(section(page, f"of-{by}")))
+        found = sorted(
+            (name, tokens, paid) for name, _, tokens, paid in table_rows(section(page, f"of-{by}"))
+        )
         assert [(name.lower(), *rest) for name, *rest in found] == [
             (name.lower(), *rest) for name, *rest in told
         ]
     lines = stats(person, "agent", *given)
     dear = [told for told in map(picos, lines) if told is not None]
-    assert cards(page) == {
+    assert summary_cards(page) == {
         "Cost": money(sum(dear) if dear else None)
         + ("+" if dear and added(lines, "unpriced_requests") else ""),
         "Tokens": short_number(sum(line["usage"]["total"] or 0 for line in lines)),
@@ -117,10 +119,10 @@ def test_days_are_those_of_stats(person: Person, visit: Visit) -> None:
     }
     for measure, told_of in words.items():
         page = shown(visit, "/spend", period="all", show=measure)
-        found = dict(rows(section(page, "of-days")))
+        found = dict(table_rows(section(page, "of-days")))
         assert found == {day: told_of(line) for day, line in told.items() if line["requests"] or day in found}
         assert set(found) >= {day for day, line in told.items() if line["requests"]}
-    by_time = dict(rows(section(page, "of-time")))
+    by_time = dict(table_rows(section(page, "of-time")))
     assert {day: dear for day, dear in by_time.items() if dear != "-"} == {
         day: cost(line) for day, line in told.items() if line["cost_usd"] is not None
     }
@@ -129,7 +131,7 @@ def test_days_are_those_of_stats(person: Person, visit: Visit) -> None:
 @pytest.mark.parametrize("by", ["day", "week", "month"])
 def test_cost_over_time_is_that_of_stats(person: Person, visit: Visit, by: str) -> None:
     told = {line["of"]: cost(line) for line in stats(person, by) if line["cost_usd"] is not None}
-    found = rows(section(shown(visit, "/spend", period="all", by=by), "of-time"))
+    found = table_rows(section(shown(visit, "/spend", period="all", by=by), "of-time"))
     assert {of: dear for of, dear in found if dear != "-"} == told
 
 
@@ -141,7 +143,7 @@ def test_the_requests_behind_a_figure_come_to_it(person: Person, visit: Visit) -
                 continue
             link = next(
                 link
-                for link in links(section(page, f"of-{by}"))
+                for link in page_links(section(page, f"of-{by}"))
                 if "/ledger" in link and quote(line["of"], safe="") in link
             )
             told = visit.get(link).text
@@ -155,11 +157,11 @@ def test_the_ledger_turns_its_pages(person: Person, visit: Visit) -> None:
     link, seen = "/spend/ledger?period=all", []
     while link:
         page = visit.get(link).text
-        seen += rows(page)
+        seen += table_rows(page)
         link = next(
             (
                 one
-                for one in links(page.partition('aria-label="Pages of this list"')[2])
+                for one in page_links(page.partition('aria-label="Pages of this list"')[2])
                 if f"page={len(seen) // 100}" in one
             ),
             "",
@@ -179,13 +181,13 @@ def test_the_dearest_sessions_lead_to_themselves_and_their_requests(person: Pers
     lines = [line for line in stats(person, "session") if picos(line)]
     page = section(shown(visit, "/spend", period="all"), "dearest")
     keys = [line["of"] for line in sorted(lines, key=lambda line: -(picos(line) or 0))[:10]]
-    found = links(page)
+    found = page_links(page)
     assert [link for link in found if link.startswith("/session?")] == [
         f"/session?{urlencode({'key': key})}" for key in keys
     ]
     ledger = visit.get(next(link for link in found if "/ledger" in link)).text
     assert "✓ the sum is what the report says" in ledger
-    assert {link for link in links(ledger) if link.startswith("/session?")} == {
+    assert {link for link in page_links(ledger) if link.startswith("/session?")} == {
         f"/session?{urlencode({'key': keys[0]})}"
     }
 
@@ -196,7 +198,7 @@ def test_hours_are_those_of_the_requests(person: Person, visit: Visit) -> None:
         if one["at"] and not one["usage"]["estimated"]:
             at = datetime.fromisoformat(one["at"]).astimezone()
             counted[f"{at:%A %H}:00"] = counted.get(f"{at:%A %H}:00", 0) + 1
-    found = rows(section(shown(visit, "/spend", period="all"), "of-hours"))
+    found = table_rows(section(shown(visit, "/spend", period="all"), "of-hours"))
     assert {name: int(number.replace(",", "")) for name, number in found} == counted
 
 
@@ -220,7 +222,7 @@ def test_an_address_out_of_an_enemys_hand_is_only_text(visit: Visit, path: str, 
 def test_an_archive_without_sessions_has_its_pages(tmp_path: Path) -> None:
     person = Person(tmp_path / "bob")
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         for path in ("/spend", "/spend?period=all", "/spend/ledger", "/tools", "/projects", "/files"):
             assert visit.get(path).status == 200, path
@@ -234,14 +236,14 @@ def test_an_archive_without_sessions_has_its_pages(tmp_path: Path) -> None:
 
 
 def test_names_out_of_transcripts_stay_names(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     hostile = f"/home/ann/{HOSTILE}"
     told = {**gemini("g1", 2, "In reeds."), "model": HOSTILE}
     home.lines("den", 1, 1, [user("u1", 1, f"{HOSTILE}?"), told], kind="main")
     home.mark("den", hostile)
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         for path in (
             "/spend?period=all",
@@ -257,7 +259,7 @@ def test_names_out_of_transcripts_stay_names(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("year", ["0001", "1969", "2999", "9999"])
 def test_times_that_cannot_be_do_no_harm(tmp_path: Path, year: str) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     when = f"{year}-12-31T23:59:59.000Z"
     failed = {**call("replace", {"file_path": "moon.py"}, 2, status="error"), "timestamp": when}
     said = [
@@ -271,7 +273,7 @@ def test_times_that_cannot_be_do_no_harm(tmp_path: Path, year: str) -> None:
     )
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         for path in ("/spend", "/spend/ledger", "/tools", "/projects", "/files"):
             for period in (
@@ -286,7 +288,7 @@ def test_times_that_cannot_be_do_no_harm(tmp_path: Path, year: str) -> None:
 
 
 def test_a_model_whose_name_begins_another_is_counted_alone(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     said = [
         user("u1", 1, "Which bird?"),
         {**gemini("g1", 2, "A heron."), "model": "heron"},
@@ -296,9 +298,9 @@ def test_a_model_whose_name_begins_another_is_counted_alone(tmp_path: Path) -> N
     home.lines("den", 1, 1, said, kind="main")
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
-        assert cards(visit.get("/spend?period=all&model=heron").text)["Requests"] == "1"
+        assert summary_cards(visit.get("/spend?period=all&model=heron").text)["Requests"] == "1"
         ledger = visit.get("/spend/ledger?period=all&model=heron").text
-        assert [row[2] for row in rows(ledger)] == ["heron"]
+        assert [row[2] for row in table_rows(ledger)] == ["heron"]
         assert "✓ the sum is what the report says" in ledger

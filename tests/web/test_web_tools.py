@@ -7,24 +7,24 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from figured import cards, demo_person, links, rows, section
-from made_home import MadeHome, call, gemini, user
-from made_talks import claude, turns
-from persons import Person
 from retold.export.amounts import count, share, span
-from served import Visit, served
+from support.conversation_files import claude, turns
+from support.gemini_home import GeminiHome, call, gemini, user
+from support.person import Person
+from support.report_pages import archive_demo, page_links, section, summary_cards, table_rows
+from support.web_server import Visit, run_web_server
 
 Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
-    return demo_person(tmp_path_factory.mktemp("tools"))
+    return archive_demo(tmp_path_factory.mktemp("tools"))
 
 
 @pytest.fixture(scope="module")
 def visit(person: Person) -> Iterator[Visit]:
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         yield visit
 
@@ -42,9 +42,9 @@ def told_of(line: Json) -> list[str]:
 def test_each_tool_is_told_as_stats_tells_it(person: Person, visit: Visit, agent: str) -> None:
     lines = person.run("stats", "--json", "--by", "tool", *([f"--agent={agent}"] if agent else [])).objects
     page = visit.get(f"/tools?period=all&agent={agent}").text
-    found = rows(section(page, "of-tools"))
+    found = table_rows(section(page, "of-tools"))
     assert [row[:9] for row in found] == [told_of(line) for line in lines]
-    assert cards(page) == {
+    assert summary_cards(page) == {
         "Calls": count(sum(line["tool_calls"] for line in lines)),
         "Failed": count(sum(line["tool_errors"] for line in lines)),
         "Retries": count(sum(line["tool_retries"] for line in lines)),
@@ -56,7 +56,7 @@ def test_each_tool_is_told_as_stats_tells_it(person: Person, visit: Visit, agent
 def test_failures_over_time_are_all_failures(person: Person, visit: Visit) -> None:
     page = visit.get("/tools?period=all").text
     days = {line["of"]: line for line in person.run("stats", "--json", "--by", "day").objects}
-    found = {day: told for day, told in rows(section(page, "of-time")) if told != "0 of 0"}
+    found = {day: told for day, told in table_rows(section(page, "of-time")) if told != "0 of 0"}
     assert found == {
         day: f"{line['tool_errors']} of {line['tool_calls']}"
         for day, line in days.items()
@@ -66,7 +66,7 @@ def test_failures_over_time_are_all_failures(person: Person, visit: Visit) -> No
 
 def test_a_failure_leads_to_its_place(person: Person, visit: Visit) -> None:
     page = section(visit.get("/tools?period=all&tool=Bash").text, "of-failures")
-    found = [link for link in links(page) if link.startswith("/session?")]
+    found = [link for link in page_links(page) if link.startswith("/session?")]
     assert found
     for link in found:
         place = parse_qs(urlsplit(link).query)
@@ -79,12 +79,12 @@ def test_a_failure_leads_to_its_place(person: Person, visit: Visit) -> None:
 def test_one_tool_is_counted_alone(person: Person, visit: Visit) -> None:
     lines = {line["of"]: line for line in person.run("stats", "--json", "--by", "tool").objects}
     page = visit.get("/tools?period=all&tool=Bash").text
-    assert [row[0] for row in rows(section(page, "of-tools"))] == ["Bash"]
-    assert cards(page)["Failed"] == count(lines["Bash"]["tool_errors"])
-    in_sessions = rows(section(page, "of-failing"))
+    assert [row[0] for row in table_rows(section(page, "of-tools"))] == ["Bash"]
+    assert summary_cards(page)["Failed"] == count(lines["Bash"]["tool_errors"])
+    in_sessions = table_rows(section(page, "of-failing"))
     assert sum(int(row[2]) for row in in_sessions) == lines["Bash"]["tool_errors"]
     kind = visit.get("/tools?period=all&tool=shell_exec").text
-    assert {row[1] for row in rows(section(kind, "of-tools"))} == {"shell_exec"}
+    assert {row[1] for row in table_rows(section(kind, "of-tools"))} == {"shell_exec"}
 
 
 def test_a_tool_that_rested_in_a_period_is_still_one(visit: Visit) -> None:
@@ -93,7 +93,7 @@ def test_a_tool_that_rested_in_a_period_is_still_one(visit: Visit) -> None:
 
 
 def test_a_tool_of_two_agents_is_one_with_a_share_for_each(tmp_path: Path) -> None:
-    home = MadeHome(tmp_path / "ann")
+    home = GeminiHome(tmp_path / "ann")
     calls = [
         call("Bash", {"command": "ls"}, 2),
         {**call("Bash", {"command": "nest"}, 2, status="error"), "id": "b2"},
@@ -102,10 +102,10 @@ def test_a_tool_of_two_agents_is_one_with_a_share_for_each(tmp_path: Path) -> No
     claude(home.folder, 2, turns("reed"))
     person = Person(home.folder)
     person.sync()
-    with served(str(person.archive)) as visit:
+    with run_web_server(str(person.archive)) as visit:
         visit.enter()
         page = section(visit.get("/tools?period=all").text, "of-tools")
-        (row,) = rows(page)
+        (row,) = table_rows(page)
         assert (row[0], row[3], row[4], row[5]) == ("Bash", "3", "1", "33%")
         assert sorted(zip(row[9].split()[::2], row[9].split()[1::2], strict=True)) == [
             ("claude", "1"),

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
-from casebook import strings
 from retold.agents import claude
 from retold.agents.protocol import Source
 from retold.model.entries import Message
@@ -20,6 +19,7 @@ from retold.model.schema import schemas
 from retold.model.session import Session
 from retold.model.wire import as_builtins, decode_session, session_json, time_text
 from retold.reading.files import printable
+from support.cases import strings
 
 pytestmark = pytest.mark.shared
 

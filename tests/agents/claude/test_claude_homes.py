@@ -16,7 +16,7 @@ from retold.model.entries import Message
 from retold.model.parts import ToolCall
 from retold.model.session import Session
 from retold.model.wire import session_json
-from synced import conversations, synced
+from support.synced_archive import sync_archive, sync_conversations
 
 Json = dict[str, Any]
 FIRST = "5b1f0c7e-2a94-4d3b-9c61-7e0d4f82a6b3"
@@ -111,7 +111,7 @@ def home_of(folder: Path) -> Home:
 
 
 def everything(*folders: Path) -> list[Session]:
-    return sorted(conversations(*folders, agent="claude"), key=lambda session: session.key)
+    return sorted(sync_conversations(*folders, agent="claude"), key=lambda session: session.key)
 
 
 def found_in(folder: Path) -> list[str]:
@@ -205,7 +205,7 @@ def test_what_is_no_transcript_is_not_even_found(made: Made) -> None:
 def test_a_file_that_is_no_session_is_told(made: Made, tmp_path: Path) -> None:
     made.write(f"{FIRST}.jsonl", TALK)
     empty = made.write(f"{SECOND}.jsonl", [{"type": "summary", "summary": "Tides", "leafUuid": "a1"}])
-    archive = synced(tmp_path / "retold", {"HOME": str(made.folder)})
+    archive = sync_archive(tmp_path / "retold", {"HOME": str(made.folder)})
     assert len(archive.sessions()) == 1
     refusals = [(problem.code, problem.path) for problem in archive.refusals()]
     assert refusals == [("not-a-session", str(empty))]

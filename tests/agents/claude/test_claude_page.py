@@ -3,18 +3,18 @@
 import re
 from pathlib import Path
 
-import casebook
 from retold.model.problem import CODES
+from support import cases
 
 PAGE = Path(__file__).parents[3] / "docs" / "formats" / "claude.md"
 NAMED = re.compile(r"`([a-z0-9.]+(?:-[a-z0-9.]+){2,})`")
 
 
 def test_every_case_is_named_and_every_name_is_a_case() -> None:
-    cases = {name.removeprefix("claude-") for name in casebook.NAMES if name.startswith("claude-")}
+    own_cases = {name.removeprefix("claude-") for name in cases.NAMES if name.startswith("claude-")}
     named = set(NAMED.findall(PAGE.read_text(encoding="utf-8")))
-    assert cases - named == set()
-    assert named - cases <= {*OTHER_WORDS, *CODES}
+    assert own_cases - named == set()
+    assert named - own_cases <= {*OTHER_WORDS, *CODES}
 
 
 OTHER_WORDS = {"file-history-snapshot", "file-history-delta", "api-request-shape", "api-request-blob"}

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as some
 
-import casebook
 from retold.agents import claude
 from retold.agents.protocol import Source
 from retold.model.entries import Message
 from retold.model.problem import Problem
 from retold.model.session import Session, View
 from retold.model.wire import as_builtins
+from support import cases
 
-CASES = [case for case in casebook.NAMES if case.startswith("claude-")]
-FILES = [casebook.FOLDER / case / file for case in CASES for file in casebook.material(case)]
+CASES = [case for case in cases.NAMES if case.startswith("claude-")]
+FILES = [cases.FOLDER / case / file for case in CASES for file in cases.input_files(case)]
 WHOLE = [file for file in FILES if file.read_bytes().endswith(b"\n") and b"\r" not in file.read_bytes()]
 """Files that consist of whole lines: others cannot be put together in another order."""
 COUNTED = re.compile(rb'"(?:input|output|cache_read_input|cache_creation_input)_tokens":(\d+)')
@@ -45,7 +45,7 @@ def read_again(place: Path, original: Path, data: bytes | Iterable[bytes]) -> li
     """The sessions of a file with another content under the same name."""
     file = place / original.name
     file.write_bytes(data if isinstance(data, bytes) else b"".join(data))
-    os.utime(file, (casebook.MODIFIED_AT, casebook.MODIFIED_AT))
+    os.utime(file, (cases.MODIFIED_AT, cases.MODIFIED_AT))
     return read(file)
 
 
@@ -170,8 +170,8 @@ def test_damage_is_read_around(tmp_path: Path, file: Path, data: some.DataObject
 
 @every_claude_case
 def test_every_prompt_is_told_once(case: str) -> None:
-    for file in casebook.material(case):
-        for session in original(casebook.FOLDER / case / file):
+    for file in cases.input_files(case):
+        for session in original(cases.FOLDER / case / file):
             entries = [entry for entry in session.timeline if isinstance(entry, Message) and entry.prompt]
             named = [(entry.id, entry.fate) for entry in entries if entry.id is not None]
             assert len(named) == len(set(named))

@@ -13,29 +13,39 @@ import pytest
 
 import retold
 from conftest import available
-from fake_anthropic import FAILING, LISTING, PARALLEL, TASK, THOUGHT, Served, Spent, is_reminder, total
-from real_claude import (
+from retold.model.session import View
+from support.fake_anthropic import (
+    FAILING,
+    LISTING,
+    PARALLEL,
+    TASK,
+    THOUGHT,
+    Served,
+    Spent,
+    is_reminder,
+    total,
+)
+from support.real_claude import (
     FORKING,
     NEWEST,
     REWINDING,
     VERSIONS,
+    ClaudeHome,
     Line,
-    Place,
-    installed_claude,
-    made_place,
+    install_claude,
+    make_claude_home,
     read_lines,
     require_isolation,
     write_lines,
 )
-from real_cli import cache_folder
-from retold.model.session import View
-from synced import synced
+from support.real_gemini import cache_folder
+from support.synced_archive import sync_archive
 
 pytestmark = pytest.mark.real_cli
 
-Stage = Callable[[str, str], Place]
+Stage = Callable[[str, str], ClaudeHome]
 """An empty place for a version of the CLI, by what is to be played there; the same name is the same place."""
-Talked = Callable[[str], tuple[Place, list[str]]]
+Talked = Callable[[str], tuple[ClaudeHome, list[str]]]
 """A conversation that was resumed twice, and its sessions: one, or one each where a resume copies."""
 Said = tuple[str, str]
 """Who said it, and what: the words, or the id of a call."""
@@ -49,10 +59,10 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
         require_isolation()
 
     @cache
-    def made(version: str, scene: str) -> Place:
+    def made(version: str, scene: str) -> ClaudeHome:
         with available():
-            command = installed_claude(cache_folder(os.environ), version)
-        return made_place(command, version, tmp_path_factory.mktemp(f"{scene}-{version}") / "place")
+            command = install_claude(cache_folder(os.environ), version)
+        return make_claude_home(command, version, tmp_path_factory.mktemp(f"{scene}-{version}") / "place")
 
     return made
 
@@ -60,7 +70,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
 @pytest.fixture(scope="session")
 def talked(stage: Stage) -> Talked:
     @cache
-    def played(version: str) -> tuple[Place, list[str]]:
+    def played(version: str) -> tuple[ClaudeHome, list[str]]:
         place = stage(version, "talk")
         ids = [place.ask(TYPED[0])]
         for words in TYPED[1:]:
@@ -70,15 +80,15 @@ def talked(stage: Stage) -> Talked:
     return played
 
 
-def sessions(place: Place, view: View = "full") -> list[retold.Session]:
+def sessions(place: ClaudeHome, view: View = "full") -> list[retold.Session]:
     """Every conversation in the home of a place, the oldest first."""
     with TemporaryDirectory() as folder:
-        archive = synced(folder, {"CLAUDE_CONFIG_DIR": str(place.config)}, agents=["claude"])
+        archive = sync_archive(folder, {"CLAUDE_CONFIG_DIR": str(place.config)}, agents=["claude"])
         assert not archive.problems
         return archive.sessions(view)
 
 
-def session_of(place: Place, native_id: str, view: View = "full") -> retold.Session:
+def session_of(place: ClaudeHome, native_id: str, view: View = "full") -> retold.Session:
     (session,) = [
         one for one in sessions(place, view) if one.native_id == native_id and one.kind != "subagent"
     ]
@@ -140,7 +150,7 @@ def sent(served: Served) -> list[Said]:
     return said
 
 
-def served_to(place: Place, prompt: str) -> Served:
+def served_to(place: ClaudeHome, prompt: str) -> Served:
     """The last response to a prompt."""
     return [served for served in place.turns() if prompt in served.words][-1]
 
@@ -347,7 +357,7 @@ EDITS: dict[str, Edit] = {
 
 
 @pytest.fixture(scope="session")
-def three_turns(stage: Stage) -> tuple[Place, Path, list[Line]]:
+def three_turns(stage: Stage) -> tuple[ClaudeHome, Path, list[Line]]:
     place = stage(NEWEST, "edits")
     native_id = place.ask("one")
     for words in ("two", "three"):
@@ -357,7 +367,7 @@ def three_turns(stage: Stage) -> tuple[Place, Path, list[Line]]:
 
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_an_edited_transcript_is_active_as_it_is_sent(
-    three_turns: tuple[Place, Path, list[Line]], edit: Edit
+    three_turns: tuple[ClaudeHome, Path, list[Line]], edit: Edit
 ) -> None:
     place, file, lines = three_turns
     answers = [line for line in lines if line["type"] == "assistant"]

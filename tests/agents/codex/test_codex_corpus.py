@@ -16,14 +16,14 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
-from casebook import strings
 from retold.agents import codex
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.schema import schemas
 from retold.model.session import Session, View
 from retold.model.wire import as_builtins, decode_session, session_json
-from synced import conversations
+from support.cases import strings
+from support.synced_archive import sync_conversations
 
 pytestmark = pytest.mark.shared
 
@@ -292,7 +292,7 @@ def test_a_made_home_has_the_tokens_that_its_maker_expects(shared: Path, tmp_pat
         capture_output=True,
     )
     expected = json.loads((tmp_path / "home" / "EXPECTED.json").read_bytes())["codex"]
-    usages = [session.usage for session in conversations(tmp_path / "home", agent="codex")]
+    usages = [session.usage for session in sync_conversations(tmp_path / "home", agent="codex")]
     tokens = expected["tokens_each"]
     assert len(usages) == expected["sessions"]
     for usage in usages:

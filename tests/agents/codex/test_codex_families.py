@@ -8,9 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 import zstandard
-from made_rollouts import as_text, at, counted, event, line, made_id, meta, numbered, said, turn, usage, write
 
-from made_disks import MemoryDisk, watched
 from retold import Message, Session, Text, ToolCall
 from retold.agents import codex
 from retold.agents.protocol import Home, Reading, Source
@@ -18,9 +16,24 @@ from retold.ingest.derive import conversations, scraps
 from retold.model.problem import Problem
 from retold.model.session import View
 from retold.reading.disk import DISK, Disk
-from synced import synced
+from support.codex_home import (
+    as_text,
+    at,
+    event_line,
+    line,
+    message_line,
+    meta_line,
+    thread_id,
+    token_line,
+    turn,
+    usage,
+    with_ordinals,
+    write,
+)
+from support.disks import MemoryDisk, watch_paths
+from support.synced_archive import sync_archive
 
-MAIN, FORK, BACK = made_id(0, 1), made_id(100, 2), made_id(50, 3)
+MAIN, FORK, BACK = thread_id(0, 1), thread_id(100, 2), thread_id(50, 3)
 
 
 @pytest.fixture
@@ -33,7 +46,7 @@ def sessions(*homes: Path, view: View = "full") -> dict[str, Session]:
     """Every thread in some homes, by its id; a file that cannot be read fails the test."""
     with TemporaryDirectory() as folder:
         env, others = {"CODEX_HOME": str(homes[0])}, [(None, home) for home in homes[1:]]
-        archive = synced(folder, env, others, ["codex"])
+        archive = sync_archive(folder, env, others, ["codex"])
         assert not archive.problems
         assert archive.refusals() == []
         return {str(session.native_id): session for session in archive.sessions(view)}
@@ -70,13 +83,15 @@ def base_of(thread: str, end: int) -> dict[str, object]:
 
 
 def two_turns() -> list[dict[str, object]]:
-    return numbered([meta(MAIN, 0), *turn(1, "First.", "Done.", 1), *turn(10, "Second.", "Also done.", 2)])
+    return with_ordinals(
+        [meta_line(MAIN, 0), *turn(1, "First.", "Done.", 1), *turn(10, "Second.", "Also done.", 2)]
+    )
 
 
 def test_a_thread_turned_back_is_one_session_of_two_files(home: Path) -> None:
     write(home, MAIN, two_turns())
-    later = [meta(MAIN, 50, **base_of(MAIN, 6)), *turn(51, "Another way.", "Done anew.", 2)]
-    write(home, f"{MAIN}_{BACK}", numbered(later, 6))
+    later = [meta_line(MAIN, 50, **base_of(MAIN, 6)), *turn(51, "Another way.", "Done anew.", 2)]
+    write(home, f"{MAIN}_{BACK}", with_ordinals(later, 6))
     (session,) = sessions(home).values()
     assert texts(session) == [
         ("First.", "live", True), ("Done.", "live", True), ("Second.", "rewound", True), ("Also done.", "rewound", True),
@@ -90,10 +105,10 @@ def test_a_thread_turned_back_is_one_session_of_two_files(home: Path) -> None:
 
 def test_what_was_turned_back_twice_is_rewound_as_a_whole(home: Path) -> None:
     write(home, MAIN, two_turns())
-    later = [meta(MAIN, 50, **base_of(MAIN, 6)), *turn(51, "Another way.", "Done anew.", 2)]
-    write(home, f"{MAIN}_{BACK}", numbered(later, 6))
-    last = [meta(MAIN, 80, **base_of(MAIN, 6)), *turn(81, "A third way.", "Done at last.", 2)]
-    write(home, f"{MAIN}_{made_id(80, 4)}", numbered(last, 6))
+    later = [meta_line(MAIN, 50, **base_of(MAIN, 6)), *turn(51, "Another way.", "Done anew.", 2)]
+    write(home, f"{MAIN}_{BACK}", with_ordinals(later, 6))
+    last = [meta_line(MAIN, 80, **base_of(MAIN, 6)), *turn(81, "A third way.", "Done at last.", 2)]
+    write(home, f"{MAIN}_{thread_id(80, 4)}", with_ordinals(last, 6))
     (session,) = sessions(home, view="active").values()
     assert [text for text, _, _ in texts(session)] == ["First.", "Done.", "A third way.", "Done at last."]
     assert session.usage.requests == 4
@@ -101,8 +116,8 @@ def test_what_was_turned_back_twice_is_rewound_as_a_whole(home: Path) -> None:
 
 def test_one_file_of_a_thread_turned_back_brings_its_base_along(home: Path) -> None:
     write(home, MAIN, two_turns())
-    later = [meta(MAIN, 50, **base_of(MAIN, 6)), *turn(51, "Another way.", "Done anew.", 2)]
-    file = write(home, f"{MAIN}_{BACK}", numbered(later, 6))
+    later = [meta_line(MAIN, 50, **base_of(MAIN, 6)), *turn(51, "Another way.", "Done anew.", 2)]
+    file = write(home, f"{MAIN}_{BACK}", with_ordinals(later, 6))
     found = codex.read(Source(file))
     assert not isinstance(found, Problem)
     assert [text for text, _, _ in texts(codex.join(found))] == [
@@ -121,10 +136,10 @@ def test_a_fork_goes_on_from_a_file_wherever_it_lies(home: Path, folder: str, is
         base.with_name(f"{base.name}.zst").write_bytes(zstandard.compress(base.read_bytes()))
         base.unlink()
     own = [
-        meta(FORK, 100, forked_from_id=MAIN, **base_of(MAIN, 6)),
+        meta_line(FORK, 100, forked_from_id=MAIN, **base_of(MAIN, 6)),
         *turn(101, "Elsewhere.", "Done here.", 2),
     ]
-    write(home, FORK, numbered(own, 6))
+    write(home, FORK, with_ordinals(own, 6))
     fork = sessions(home)[FORK]
     assert texts(fork) == [
         ("First.", "live", False), ("Done.", "live", False), ("Elsewhere.", "live", True), ("Done here.", "live", True),
@@ -136,24 +151,28 @@ def test_a_fork_goes_on_from_a_file_wherever_it_lies(home: Path, folder: str, is
 def test_a_fork_of_a_fork_has_three_files(home: Path) -> None:
     write(home, MAIN, two_turns())
     own = [
-        meta(FORK, 100, forked_from_id=MAIN, **base_of(MAIN, 6)),
+        meta_line(FORK, 100, forked_from_id=MAIN, **base_of(MAIN, 6)),
         *turn(101, "Elsewhere.", "Done here.", 2),
     ]
-    write(home, FORK, numbered(own, 6))
-    third = made_id(200, 5)
+    write(home, FORK, with_ordinals(own, 6))
+    third = thread_id(200, 5)
     last = [
-        meta(third, 200, forked_from_id=FORK, **base_of(FORK, 12)),
+        meta_line(third, 200, forked_from_id=FORK, **base_of(FORK, 12)),
         *turn(201, "Further.", "Done there.", 3),
     ]
-    write(home, third, numbered(last, 12))
+    write(home, third, with_ordinals(last, 12))
     assert [text for text, _, _ in texts(sessions(home)[third])] == [
         "First.", "Done.", "Elsewhere.", "Done here.", "Further.", "Done there.",
     ]  # fmt: skip
 
 
 def test_files_that_go_on_from_each_other_end(home: Path) -> None:
-    write(home, MAIN, numbered([meta(MAIN, 0, **base_of(FORK, 6)), *turn(1, "First.", "Done.", 1)]))
-    write(home, FORK, numbered([meta(FORK, 100, **base_of(MAIN, 6)), *turn(101, "Elsewhere.", "Done.", 2)]))
+    write(home, MAIN, with_ordinals([meta_line(MAIN, 0, **base_of(FORK, 6)), *turn(1, "First.", "Done.", 1)]))
+    write(
+        home,
+        FORK,
+        with_ordinals([meta_line(FORK, 100, **base_of(MAIN, 6)), *turn(101, "Elsewhere.", "Done.", 2)]),
+    )
     assert set(sessions(home)) == {MAIN, FORK}
 
 
@@ -163,10 +182,10 @@ def copied(lines: list[dict[str, object]], second: int) -> list[dict[str, object
 
 
 def test_a_copy_without_turn_ids_is_told_by_comparison_with_its_parent(home: Path) -> None:
-    parent = [meta(MAIN, 0, cli_version="0.98.0"), *turn(1, "First.", "Done.", 1)]
+    parent = [meta_line(MAIN, 0, cli_version="0.98.0"), *turn(1, "First.", "Done.", 1)]
     write(home, MAIN, [*parent, *turn(20, "Later.", "Much later.", 2)])
     own = [
-        meta(FORK, 100, forked_from_id=MAIN),
+        meta_line(FORK, 100, forked_from_id=MAIN),
         *copied(parent, 100),
         *turn(101, "Elsewhere.", "Done here.", 2),
     ]
@@ -179,14 +198,18 @@ def test_a_copy_without_turn_ids_is_told_by_comparison_with_its_parent(home: Pat
 
 
 def test_a_copy_of_which_no_line_is_its_own_counts_nothing(home: Path) -> None:
-    parent = [meta(MAIN, 0), event(1, "task_started", turn_id=made_id(1, 9)), *turn(1, "First.", "Done.", 1)]
-    write(home, FORK, [meta(FORK, 100, forked_from_id=MAIN), *copied(parent, 100)])
+    parent = [
+        meta_line(MAIN, 0),
+        event_line(1, "task_started", turn_id=thread_id(1, 9)),
+        *turn(1, "First.", "Done.", 1),
+    ]
+    write(home, FORK, [meta_line(FORK, 100, forked_from_id=MAIN), *copied(parent, 100)])
     fork = sessions(home)[FORK]
     assert (fork.usage.requests, fork.counts.prompts) == (0, 0)
 
 
 def test_a_subagent_names_its_parent_and_is_named_by_a_call(home: Path) -> None:
-    child = made_id(2, 6)
+    child = thread_id(2, 6)
     call = {
         "type": "function_call",
         "name": "spawn_agent",
@@ -195,9 +218,9 @@ def test_a_subagent_names_its_parent_and_is_named_by_a_call(home: Path) -> None:
         "call_id": "c",
     }
     output = {"type": "function_call_output", "call_id": "c", "output": json.dumps({"agent_id": child})}
-    write(home, MAIN, [meta(MAIN, 0), line(1, "response_item", call), line(3, "response_item", output)])
+    write(home, MAIN, [meta_line(MAIN, 0), line(1, "response_item", call), line(3, "response_item", output)])
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": MAIN, "depth": 1}}}
-    write(home, child, [meta(child, 2, source=spawned), *turn(3, "A task.", "Done.", 1)])
+    write(home, child, [meta_line(child, 2, source=spawned), *turn(3, "A task.", "Done.", 1)])
     found = sessions(home)
     parts = [part for entry in found[MAIN].timeline if isinstance(entry, Message) for part in entry.parts]
     assert [part.child for part in parts if isinstance(part, ToolCall)] == [f"codex:{child}"]
@@ -209,7 +232,7 @@ def test_a_subagent_names_its_parent_and_is_named_by_a_call(home: Path) -> None:
 
 
 def test_the_lists_name_threads_and_keep_prompts_of_lost_ones(home: Path) -> None:
-    write(home, MAIN, [meta(MAIN, 0), *turn(1, "First.", "Done.", 1)])
+    write(home, MAIN, [meta_line(MAIN, 0), *turn(1, "First.", "Done.", 1)])
     names = [{"id": MAIN, "thread_name": name, "updated_at": at(5)} for name in ("Old", "The first")]
     (home / "session_index.jsonl").write_text(as_text(names), encoding="utf-8")
     typed = [{"session_id": thread, "ts": 1_772_355_601, "text": "First."} for thread in (MAIN, FORK)]
@@ -228,20 +251,24 @@ def test_files_kept_elsewhere_go_on_from_each_other_there(home: Path) -> None:
     base.with_name(f"{base.name}.zst").write_bytes(zstandard.compress(base.read_bytes()))
     base.unlink()
     own = [
-        meta(BACK, 50, forked_from_id=MAIN, **base_of(MAIN, 6)),
+        meta_line(BACK, 50, forked_from_id=MAIN, **base_of(MAIN, 6)),
         *turn(51, "Another way.", "Done anew.", 2),
     ]
-    write(home, BACK, numbered(own, 6))
-    parent = made_id(80, 4)
-    lines = [meta(parent, 80), *turn(81, "First.", "Done.", 1)]
+    write(home, BACK, with_ordinals(own, 6))
+    parent = thread_id(80, 4)
+    lines = [meta_line(parent, 80), *turn(81, "First.", "Done.", 1)]
     write(home, parent, lines)
-    write(home, FORK, [meta(FORK, 100, forked_from_id=parent), *lines, *turn(101, "Elsewhere.", "Here.", 2)])
-    typed = [{"session_id": made_id(90, 5), "ts": 1_772_355_700, "text": "Lost."}]
+    write(
+        home,
+        FORK,
+        [meta_line(FORK, 100, forked_from_id=parent), *lines, *turn(101, "Elsewhere.", "Here.", 2)],
+    )
+    typed = [{"session_id": thread_id(90, 5), "ts": 1_772_355_700, "text": "Lost."}]
     (home / "history.jsonl").write_text(as_text(typed), encoding="utf-8")
     expected, memory = on_disk(DISK, home), MemoryDisk.of(home)
     assert len(expected) == 5
     shutil.rmtree(home)
-    with watched(home) as touched:
+    with watch_paths(home) as touched:
         assert on_disk(memory, home) == expected
     assert touched == set()
 
@@ -298,11 +325,11 @@ def test_a_home_is_known_by_its_name_or_by_what_lies_in_it(home: Path, tmp_path:
 
 def test_a_count_that_repeats_the_fork_is_not_its_own(home: Path) -> None:
     own = [
-        meta(FORK, 100, forked_from_id=MAIN, **base_of(MAIN, 6)),
-        said(101, "user", "Here?"),
-        said(102, "assistant", "Yes."),
+        meta_line(FORK, 100, forked_from_id=MAIN, **base_of(MAIN, 6)),
+        message_line(101, "user", "Here?"),
+        message_line(102, "assistant", "Yes."),
     ]
-    write(home, FORK, numbered([*own, counted(102, usage(1100, 110), usage(100, 10))], 6))
+    write(home, FORK, with_ordinals([*own, token_line(102, usage(1100, 110), usage(100, 10))], 6))
     assert sessions(home)[FORK].usage.input == 100
 
 

@@ -4,17 +4,17 @@ import tracemalloc
 from pathlib import Path
 
 import zstandard
-from made_rollouts import as_text, line, made_id, meta, turn
 
 from retold.agents import codex
 from retold.agents.codex.places import find_rollout
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.session import Session
+from support.codex_home import as_text, line, meta_line, thread_id, turn
 
-THREAD = made_id(0, 1)
+THREAD = thread_id(0, 1)
 LINES = [
-    meta(THREAD, 0),
+    meta_line(THREAD, 0),
     *[said for n in range(1, 40) for said in turn(n, f"Prompt {n}.", f"Answer {n}.", n)],
 ]
 TEXT = as_text(LINES).encode()

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import casebook
 from retold import Message, Session
 from retold.agents import codex
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.wire import decode_session, session_json
+from support import cases
 
-CASES = [case for case in casebook.NAMES if case.startswith("codex-")]
+CASES = [case for case in cases.NAMES if case.startswith("codex-")]
 ROLLOUTS = [
-    (casebook.FOLDER / case / file).read_bytes().splitlines(keepends=True)
+    (cases.FOLDER / case / file).read_bytes().splitlines(keepends=True)
     for case in CASES
-    for file in casebook.material(case)
+    for file in cases.input_files(case)
     if file.name.startswith("rollout-") and file.suffix == ".jsonl"
 ]
 ENVELOPED = [lines for lines in ROLLOUTS if b'"payload"' in lines[0]]

@@ -6,14 +6,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import casebook
 from retold.agents import codex
 from retold.agents.codex import usual
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem
 from retold.model.session import Session
+from support import cases
 
-CASES = [case for case in casebook.NAMES if case.startswith("codex-")]
+CASES = [case for case in cases.NAMES if case.startswith("codex-")]
 
 
 def sessions(found: Sequence[Reading] | Problem) -> list[Session]:
@@ -36,7 +36,7 @@ def read_both_ways(files: Sequence[Path], monkeypatch: pytest.MonkeyPatch) -> in
 
 
 def test_cases_are_read_the_same_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
-    files = [casebook.FOLDER / case / file for case in CASES for file in casebook.material(case)]
+    files = [cases.FOLDER / case / file for case in CASES for file in cases.input_files(case)]
     assert read_both_ways(files, monkeypatch) > len(CASES) // 2
 
 

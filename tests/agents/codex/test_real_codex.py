@@ -14,20 +14,20 @@ import pytest
 
 import retold
 from conftest import available, unavailable
-from fake_openai import PARALLEL, TASK, THOUGHT, running_fake, total
-from real_cli import cache_folder, missing_programs
-from real_codex import (
+from retold import Event, Message, Session, Thinking, ToolCall
+from retold.model.session import View
+from support.fake_openai import PARALLEL, TASK, THOUGHT, run_fake_openai, total
+from support.real_codex import (
     HEADLESS,
     SCRIPTING_MODEL,
     SEALING_PROVIDER,
     AppServer,
-    Place,
-    installed_codex,
-    made_place,
+    CodexHome,
+    install_codex,
+    make_codex_home,
 )
-from retold import Event, Message, Session, Thinking, ToolCall
-from retold.model.session import View
-from synced import synced
+from support.real_gemini import cache_folder, missing_programs
+from support.synced_archive import sync_archive
 
 pytestmark = pytest.mark.real_cli
 
@@ -55,17 +55,17 @@ Threads = Mapping[str, str]
 class Work:
     """What was done in one place, with the ids of the conversations by what they are to the tests."""
 
-    place: Place
+    place: CodexHome
     threads: Threads
 
     def session(self, name: str, view: View = "full") -> Session:
         return conversations(self.place, view)[self.threads[name]]
 
 
-def conversations(place: Place, view: View = "full") -> dict[str, Session]:
+def conversations(place: CodexHome, view: View = "full") -> dict[str, Session]:
     """Every conversation of a home, by its native id, whatever the number of files it lies in."""
     with TemporaryDirectory() as folder:
-        archive = synced(folder, {"CODEX_HOME": str(place.home)}, agents=["codex"])
+        archive = sync_archive(folder, {"CODEX_HOME": str(place.home)}, agents=["codex"])
         assert not archive.problems
         assert archive.refusals() == []
         sessions = archive.sessions(view)
@@ -119,13 +119,13 @@ class Workshop:
     fakes: ExitStack
     finished: dict[tuple[str, str], Work]
 
-    def work(self, done: Callable[[Place], Threads], version: str, **config: str) -> Work:
+    def work(self, done: Callable[[CodexHome], Threads], version: str, **config: str) -> Work:
         made = (done.__name__, version)
         if made not in self.finished:
             with available():
-                program = installed_codex(cache_folder(os.environ), version)
-            fake = self.fakes.enter_context(running_fake())
-            place = made_place(program, version, self.folders.mktemp("codex"), fake, **config)
+                program = install_codex(cache_folder(os.environ), version)
+            fake = self.fakes.enter_context(run_fake_openai())
+            place = make_codex_home(program, version, self.folders.mktemp("codex"), fake, **config)
             self.finished[made] = Work(place, done(place))
         return self.finished[made]
 
@@ -141,7 +141,7 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
 # Headless, and resumed
 
 
-def asked_and_resumed(place: Place) -> Threads:
+def asked_and_resumed(place: CodexHome) -> Threads:
     thread = place.ask(TYPED[0])
     for prompt in TYPED[1:]:
         place.ask(prompt, "resume", thread)
@@ -226,7 +226,7 @@ def test_nothing_that_the_cli_wrote_is_a_problem(executed: Work) -> None:
 # Before there was a kind on every line
 
 
-def asked_once(place: Place) -> Threads:
+def asked_once(place: CodexHome) -> Threads:
     return {"main": place.ask(TYPED[0])}
 
 
@@ -250,7 +250,7 @@ def test_an_early_file_records_no_tokens_so_they_are_estimated(early: Work) -> N
 # Forked headless
 
 
-def asked_and_forked(place: Place) -> Threads:
+def asked_and_forked(place: CodexHome) -> Threads:
     thread = place.ask(FIRST)
     return {"main": thread, "fork": place.ask(IN_FORK, "fork", thread)}
 
@@ -274,7 +274,7 @@ def test_a_headless_fork_counts_only_its_own_tokens(forked: Work, name: str) -> 
 # Driven as an editor does it
 
 
-def driven_by_an_editor(place: Place) -> Threads:
+def driven_by_an_editor(place: CodexHome) -> Threads:
     """Have a conversation that is forked, goes back, and is compacted; one that is archived, and one stopped."""
     with place.app_server() as server:
         main, fork = turned_back(server, place.project)
@@ -304,7 +304,7 @@ def turned_back(server: AppServer, project: Path) -> tuple[str, str]:
     return main, fork
 
 
-def stop(server: AppServer, thread: str, place: Place) -> None:
+def stop(server: AppServer, thread: str, place: CodexHome) -> None:
     """Interrupt a turn while the API is still silent."""
     asked = len(place.fake.requests)
     turn = server.say(thread, STOPPED)
@@ -382,7 +382,7 @@ def test_nothing_that_an_editor_makes_the_cli_write_is_a_problem(driven: Work) -
 # With a subagent
 
 
-def asked_to_delegate(place: Place) -> Threads:
+def asked_to_delegate(place: CodexHome) -> Threads:
     main = place.ask(DELEGATED)
     (subagent,) = {served.thread for served in place.fake.served if served.prompt == TASK}
     return {"main": main, "subagent": subagent}
@@ -418,7 +418,7 @@ def test_a_subagent_counts_its_own_tokens(delegated: Work, name: str) -> None:
 # With a model that writes scripts, and an API that seals its summaries
 
 
-def asked_for_scripts(place: Place) -> Threads:
+def asked_for_scripts(place: CodexHome) -> Threads:
     thread = place.ask(TYPED[2])
     place.ask(TYPED[3], "resume", thread)
     return {"main": thread}
@@ -437,7 +437,7 @@ def test_a_script_is_one_call_whatever_it_calls(scripted: Work) -> None:
     assert_spent_as_served(scripted, "main")
 
 
-def compacted_by_the_api(place: Place) -> Threads:
+def compacted_by_the_api(place: CodexHome) -> Threads:
     with place.app_server() as server:
         thread = server.start(place.project)
         server.turn(thread, FIRST)
@@ -461,7 +461,7 @@ def test_a_sealed_summary_is_a_compaction_too(sealed: Work) -> None:
 # With an API that refuses
 
 
-def asked_in_vain(place: Place) -> Threads:
+def asked_in_vain(place: CodexHome) -> Threads:
     assert place.run(*HEADLESS, REFUSED).returncode == 1
     (rollout,) = place.rollouts()
     return {"main": first_record(rollout)["payload"]["id"]}

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from real_cli import Oracle, Record, loaded_ids
 from retold.agents import gemini
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem
+from support.real_gemini import Oracle, Record, record_ids
 
 pytestmark = [pytest.mark.shared, pytest.mark.real_cli]
 
@@ -59,7 +59,7 @@ def differences(files: Sequence[Path], records: Sequence[Record]) -> list[str]:
     for file, record in sorted(zip(files, records, strict=True), key=lambda pair: pair[0].stat().st_size):
         content = repr(file.read_bytes()[:2000])
         try:
-            theirs, ours = loaded_ids(record), active_ids(file)
+            theirs, ours = record_ids(record), active_ids(file)
         except Exception as error:
             error.add_note(f"while reading {content}")
             raise
@@ -307,7 +307,7 @@ def test_every_session_file_of_the_real_cli_loads_as_the_cli_loads_it(shared: Pa
     files = chats(shared)
     records = oracle(files)
     assert len(files) > 50
-    assert sum(bool(loaded_ids(record)) for record in records) > 50
+    assert sum(bool(record_ids(record)) for record in records) > 50
     found = differences(files, records)
     assert not found, "\n".join(found[:3])
 
@@ -316,7 +316,7 @@ def test_every_public_session_file_loads_as_the_cli_loads_it(shared: Path, oracl
     files = public_sessions(shared)
     records = oracle(files)
     assert len(files) > 50
-    assert sum(bool(loaded_ids(record)) for record in records) > 50
+    assert sum(bool(record_ids(record)) for record in records) > 50
     found = differences(files, records)
     assert not found, "\n".join(found[:3])
 
@@ -333,13 +333,13 @@ def test_a_file_is_told_to_be_unreadable_by_the_agent_when_it_is(shared: Path, o
 @pytest.mark.parametrize("name", CORNERS)
 def test_a_corner_loads_as_the_cli_loads_it(corners: dict[str, tuple[Path, Record]], name: str) -> None:
     file, record = corners[name]
-    assert active_ids(file) == loaded_ids(record)
+    assert active_ids(file) == record_ids(record)
 
 
 @pytest.mark.parametrize("kind", GENERATED)
 def test_generated_files_load_as_the_cli_loads_them(oracle: Oracle, tmp_path: Path, kind: str) -> None:
     files = written(tmp_path, generated(*GENERATED[kind]))
     records = oracle(files)
-    assert sum(map(bool, map(loaded_ids, records))) > len(files) // 4
+    assert sum(map(bool, map(record_ids, records))) > len(files) // 4
     found = differences(files, records)
     assert not found, "\n".join(found[:3])

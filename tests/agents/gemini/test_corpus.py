@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
-from casebook import strings
 from retold.agents import gemini
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem
 from retold.model.schema import schemas
 from retold.model.wire import as_builtins, decode_session, session_json
+from support.cases import strings
 
 pytestmark = pytest.mark.shared
 

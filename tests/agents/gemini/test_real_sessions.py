@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from real_cli import Driver, Finished, Gemini, Oracle, loaded_ids
 from retold.agents import gemini
 from retold.agents.protocol import Reading, Source
 from retold.model.entries import Message
 from retold.model.parts import Attachment, Thinking, ToolCall
 from retold.model.session import Session
+from support.real_gemini import Driver, Finished, Gemini, Oracle, record_ids
 
 pytestmark = [pytest.mark.shared, pytest.mark.real_cli]
 
@@ -134,7 +134,7 @@ def assert_active_as_loaded(home: Path, oracle: Oracle) -> None:
     found = list(readings(home))
     loaded = oracle([reading.source.path for reading in found])
     active = [[entry.id for entry in gemini.join([reading], "active").timeline] for reading in found]
-    assert active == [loaded_ids(record) for record in loaded]
+    assert active == [record_ids(record) for record in loaded]
 
 
 # A session with everything in it

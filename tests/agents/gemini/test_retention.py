@@ -1,21 +1,31 @@
 """What Gemini CLI is going to delete: the rules one by one, and the real CLI asked whether they are its own."""
 
 import json
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from real_cli import Gemini
 from retold.agents.gemini import limit, retention
 from retold.agents.gemini.limits import rules
 from retold.agents.protocol import Home, Threat
+from support.real_gemini import Gemini
 
 NOW = datetime.now(UTC)
 DAY = 86_400
-LONG = ("-p", "SCENARIO:full", "--yolo")
-"""A run with many turns: one that says hello may end before the CLI has deleted everything."""
+AUTH = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
+WAIT = """#!/bin/sh
+# Wait until none of the files is left, at most 30 s.
+for _ in $(seq 300); do
+  left=
+  for file do [ -e "$file" ] && left=1; done
+  [ "$left" ] || break
+  sleep 0.1
+done >&2
+echo '{}'
+"""
 
 
 def ago(days: float) -> str:
@@ -58,12 +68,31 @@ class Den:
         (self.chats / file).write_text(text, encoding="utf-8")
         return file
 
+    def clean_up(self, run: Gemini, version: str, due: set[str]) -> set[str]:
+        """Run the CLI once and return the names of the files that it deleted.
+
+        It deletes in the background and stops when it has answered: a hook makes it wait for what is due.
+        """
+        before = {file.name for file in self.chats.iterdir()}
+        script = self.home.path.parent / "wait.sh"
+        script.write_text(WAIT, encoding="utf-8")
+        hook = {"type": "command", "timeout": 40_000}
+        hook["command"] = shlex.join(["sh", str(script), *(str(self.chats / name) for name in sorted(due))])
+        told = json.loads((self.home.path / "settings.json").read_text()) if self.has_settings() else {}
+        told |= {"security": AUTH, "hooks": {"SessionEnd": [{"hooks": [hook]}]}}
+        self.settings(json.dumps(told))
+        done = run(version, self.home.path.parent, self.project, "-p", "hello")
+        assert done.returncode == 0, done.stderr
+        return before - {file.name for file in self.chats.iterdir()}
+
+    def has_settings(self) -> bool:
+        return (self.home.path / "settings.json").exists()
+
     def settings(self, text: str) -> None:
         (self.home.path / "settings.json").write_text(text, encoding="utf-8")
 
     def retain(self, **told: Any) -> None:
-        auth = {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}}
-        self.settings(json.dumps({"general": {"sessionRetention": told}, "security": auth}))
+        self.settings(json.dumps({"general": {"sessionRetention": told}, "security": AUTH}))
 
     def threats(self) -> dict[str, Threat]:
         return {threat.source.path.name: threat for threat in retention(self.home)}
@@ -129,11 +158,8 @@ def test_the_real_cli_deletes_what_is_foretold_and_nothing_else(
     foretold = den.due()
     assert foretold
     assert foretold < before
-    for _ in range(2):
-        done = real_gemini(version, den.home.path.parent, den.project, *LONG)
-        assert done.returncode == 0, done.stderr
-    gone = before - {file.name for file in den.chats.iterdir()}
-    assert sorted(gone) == sorted(foretold)
+    assert sorted(den.clean_up(real_gemini, version, foretold)) == sorted(foretold)
+    assert den.clean_up(real_gemini, version, set()) == set()
 
 
 def test_the_real_cli_of_the_time_of_documents_deletes_them_too(den: Den, real_gemini: Gemini) -> None:
@@ -148,11 +174,8 @@ def test_the_real_cli_of_the_time_of_documents_deletes_them_too(den: Den, real_g
     den.document("aaaaaab5", 3, *talk)  # drawn along by a subagent's file
     den.document("aaaaaab5", 2, *talk, kind="subagent")
     (den.chats / "session-2026-01-01T10-00-aaaaaab6.json").write_text("{ torn", encoding="utf-8")
-    before = {file.name for file in den.chats.iterdir()}
     foretold = den.due()
-    done = real_gemini("0.38.2", den.home.path.parent, den.project, *LONG)
-    assert done.returncode == 0, done.stderr
-    assert before - {file.name for file in den.chats.iterdir()} == foretold
+    assert den.clean_up(real_gemini, "0.38.2", foretold) == foretold
 
 
 @pytest.mark.parametrize(
@@ -167,11 +190,8 @@ def test_the_real_cli_understands_the_settings_in_the_same_way(
         den.write(f"bbbbbbb{number}", days, asked(), answered())
     den.write("bbbbbbb9", 2)
     den.retain(**told)
-    before = {file.name for file in den.chats.iterdir()}
     foretold = den.due()
-    done = real_gemini("0.61.0", den.home.path.parent, den.project, *LONG)
-    assert done.returncode == 0, done.stderr
-    assert before - {file.name for file in den.chats.iterdir()} == foretold
+    assert den.clean_up(real_gemini, "0.61.0", foretold) == foretold
 
 
 def test_age_counts_from_the_last_change_alone(den: Den) -> None:

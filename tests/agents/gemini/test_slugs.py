@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from real_cli import RealCli, installed_oracle
 from retold.agents.gemini.slugs import slug_of, slugified
 from retold.agents.protocol import Home
+from support.real_gemini import RealCli, install_oracle
 
 ROOT = "/home/ann/My.Proj_01"
 ASK = """
@@ -86,7 +86,7 @@ HOMES = (
 def test_a_project_has_the_folder_that_the_cli_finds(
     made: Callable[[Path], None], real_cli: RealCli, tmp_path: Path
 ) -> None:
-    core = installed_oracle(real_cli.shared, real_cli.cache).parent
+    core = install_oracle(real_cli.shared, real_cli.cache).parent
     home = tmp_path / ".gemini"
     home.mkdir()
     made(home)

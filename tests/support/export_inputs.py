@@ -1,0 +1,68 @@
+"""Conversations to be told, as an export gets them: with their subagents inside."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from retold.agents.registry import NotASession
+from retold.demo.home import make_home
+from retold.export.formats import FORMATS
+from retold.export.telling import Choice, Telling
+from retold.model.entries import Message
+from retold.model.parts import ToolCall
+from retold.model.session import Session
+from support import cases
+from support.synced_archive import sync_archive
+
+NOW = datetime(2026, 11, 16, 2, 10, tzinfo=UTC)
+EVERYTHING = Choice(thoughts=True, tokens=True, notices=True)
+
+
+def export_bytes(form: str, tellings: Iterable[Telling], choice: Choice = EVERYTHING) -> bytes:
+    """Return a whole file."""
+    return b"".join(FORMATS[form].pieces()(tellings, choice))
+
+
+def nest_subagents(sessions: Sequence[Session]) -> list[Telling]:
+    """Return conversations with the subagents that their calls started."""
+    by_key = {session.key: session for session in sessions}
+    started = {key for session in sessions for key in child_keys(session)}
+    return [_telling(session, by_key) for session in sessions if session.key not in started]
+
+
+def _telling(session: Session, by_key: dict[str, Session]) -> Telling:
+    keys = [key for key in child_keys(session) if key in by_key]
+    return Telling(session, {key: _telling(by_key[key], by_key) for key in keys})
+
+
+def tool_calls(session: Session) -> list[ToolCall]:
+    messages = [entry for entry in session.timeline if isinstance(entry, Message)]
+    return [part for message in messages for part in message.parts if isinstance(part, ToolCall)]
+
+
+def child_keys(session: Session) -> list[str]:
+    return [call.child for call in tool_calls(session) if call.child]
+
+
+def demo_sessions(folder: Path) -> list[Telling]:
+    """Return the conversations of the made-up home."""
+    made = make_home(folder / "demo", NOW)
+    return nest_subagents(sync_archive(made.variables["RETOLD_HOME"], made.variables).sessions())
+
+
+def generated_sessions(shared: Path, folder: Path) -> list[Telling]:
+    """Return the conversations of the home whose totals are known."""
+    script = shutil.copy(shared / "truth" / "make_home.py", folder)
+    subprocess.run([sys.executable, script, str(folder / "home")], check=True, stdout=subprocess.DEVNULL)
+    return nest_subagents(sync_archive(folder / "retold", {"HOME": str(folder / "home")}).sessions())
+
+
+def case_sessions(name: str, folder: Path) -> list[Telling]:
+    """Return the conversations of a case; none where it is refused."""
+    try:
+        return nest_subagents(list(cases.case_sessions(name, cases.copy_case(name, folder))))
+    except NotASession:
+        return []

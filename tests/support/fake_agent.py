@@ -1,0 +1,134 @@
+"""An agent of our own making, for tests of what comes after reading: its files are sessions in their JSON form."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import pytest
+
+from retold.agents.connection import Connection, ConnectPlan
+from retold.agents.protocol import (
+    Agent,
+    Call,
+    Ghost,
+    Home,
+    HookPlan,
+    Limit,
+    Lost,
+    Reading,
+    Refused,
+    Remains,
+    Restored,
+    Source,
+    Target,
+    Threat,
+)
+from retold.agents.registry import AGENTS
+from retold.model.metered import Metered
+from retold.model.problem import Problem
+from retold.model.project import Clue
+from retold.model.session import Session, View
+from retold.model.wire import decode_session, session_json
+from retold.reading.disk import DISK, Disk
+from retold.reading.files import read_bytes
+
+NAME = PROGRAM = PACKAGE = "made"
+HOME_VARIABLE = "MADE_HOME"
+
+
+@contextmanager
+def registered() -> Iterator[None]:
+    """Let this agent be one of those that retold knows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(AGENTS, NAME, cast("Agent", sys.modules[__name__]))
+        yield
+
+
+def write(home: Path, name: str, session: Session) -> None:
+    """Put a session into a home, in a file of its own."""
+    home.mkdir(exist_ok=True)
+    (home / name).write_bytes(session_json(session))
+
+
+def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
+    yield Home(Path(env[HOME_VARIABLE]), Path(env[HOME_VARIABLE]), disk=disk)
+
+
+def home_in(folder: Path, disk: Disk = DISK) -> Home | None:  # noqa: ARG001 - as every agent has it
+    return None
+
+
+def find(home: Home) -> Iterator[Source | Problem]:
+    for entry in home.disk.entries(str(home.path)):
+        yield Source(Path(entry.path), home, entry.name)
+
+
+def cluster_of(native_id: str) -> str:
+    return native_id
+
+
+def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - as every agent has it
+    return iter(())
+
+
+def read(
+    source: Source,
+    earlier: Sequence[Reading] = (),  # noqa: ARG001 - as every agent has it
+) -> Sequence[Reading] | Problem:
+    file = read_bytes(source.path, source.disk)
+    if isinstance(file, Problem):
+        return file
+    session = decode_session(file.data)
+    return [Reading(source, NAME, session.native_id, len(file.data), file.modified_at, session, ())]
+
+
+def group(reading: Reading) -> str | None:
+    return reading.source.shown
+
+
+def join(readings: Sequence[Reading], view: View = "full") -> Session:
+    session: Session = readings[0].state
+    return msgspec.structs.replace(session, view=view)
+
+
+def relate(sessions: Sequence[Session]) -> Sequence[Session]:
+    return sessions
+
+
+def ghosts(home: Home) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
+    return iter(())
+
+
+def restore(lost: Lost, target: Target) -> Restored | Refused:  # noqa: ARG001 - as every agent has it
+    return Refused("made up")
+
+
+def resume(native_id: str) -> Sequence[str]:
+    return ("made", native_id)
+
+
+def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
+    return None
+
+
+def connect_plan(home: Home, connection: Connection) -> ConnectPlan:  # noqa: ARG001 - as every agent has it
+    return ConnectPlan(home.path, (), (), "/recall", is_trust_needed=False)
+
+
+def limit(home: Home) -> Limit:  # noqa: ARG001 - as every agent has it
+    return Limit()
+
+
+def retention(home: Home) -> Iterator[Threat]:  # noqa: ARG001 - as every agent has it
+    return iter(())
+
+
+def remains(home: Home) -> Iterator[Remains]:  # noqa: ARG001 - as every agent has it
+    return iter(())
+
+
+def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:  # noqa: ARG001 - as every agent has it
+    return None

@@ -1,0 +1,149 @@
+"""The tables of some homes, told twice: by an archive, and by reading the files without one."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from retold.archive.record import Record
+from retold.ingest.retell import retold
+from retold.lake.job import planned
+from retold.lake.reading import prices, told
+from retold.lake.rows import rows_of
+from retold.lake.spread import Spread, reunited
+from retold.lake.telling import as_told
+from retold.lake.told import Refused, Told
+from retold.model.problem import Problem
+from retold.model.tables import TABLES
+from retold.projects.atlas import Atlas
+from support.conversation_files import FORMS, turns
+from support.home_ledgers import copy_into_home, homes_in
+from support.synced_archive import Given, sync_archive
+
+Row = dict[str, Any]
+DEPENDENT_COLUMNS = frozenset(
+    ("own", "kind", "parent", "child", "requests", "cost_usd", "estimated", "session")
+)
+"""What depends on other sessions: who else holds an entry, and so which sums are its own; who else has its key."""
+
+
+def tables_from_archive(folder: Path, given: Given) -> dict[str, list[Row]]:
+    """Return all tables as an archive of labelled homes tells them."""
+    found = sync_archive(folder, {"HOME": str(folder / "nobody")}, given)
+    with Record(found.folder) as record:
+        keys = list(record.rows("SELECT id, name, key FROM sessions"))
+        sessions: list[Told | Refused] = [_told(record, *one) for one in keys]
+        asked = "SELECT agent, label, refusal FROM sources WHERE refusal IS NOT NULL"
+        sessions += [
+            Refused(agent, label, msgspec.json.decode(refusal, type=Problem))
+            for agent, label, refusal in record.rows(asked)
+        ]
+    return rows_by_table(sessions)
+
+
+def _told(record: Record, number: int, name: int, key: str) -> Told:
+    session = retold(record, key)
+    assert session is not None
+    found = as_told(record, (number, name, session), None)
+    assert isinstance(found, Told)
+    return found
+
+
+def tables_from_files(given: Given, several: Sequence[Spread] = ()) -> dict[str, list[Row]]:
+    """Return all tables as jobs tell them, one after the other; each of some conversations by one job."""
+    plan = reunited(planned(given), several)
+    atlas = Atlas(plan.clues, {}, os.getcwd())
+    for _ in range(2):  # a root that one session proves is known of the others the next time
+        found = [one for job in plan.jobs for one in told(job, atlas, prices().cost)]
+    return rows_by_table([*plan.refused, *found])
+
+
+def split_conversations(sessions: Iterable[Row]) -> list[Spread]:
+    """Return the conversations that several jobs tell."""
+    paths: dict[tuple[str, str], list[list[str]]] = {}
+    for row in sessions:
+        paths.setdefault((row["agent"], row["conversation"]), []).append(
+            [one["path"] for one in row["sources"]]
+        )
+    return [Spread(*name, tuple(chain(*held))) for name, held in paths.items() if len(held) > 1]
+
+
+def rows_by_table(found: Iterable[Told | Refused]) -> dict[str, list[Row]]:
+    """Return the rows of sessions, by table."""
+    held = list(found)
+    return {name: [_row(name, row) for one in held for row in rows_of(name, one)] for name in TABLES}
+
+
+def _row(table: str, values: Iterable[object]) -> Row:
+    return dict(zip(TABLES[table].names, values, strict=True))
+
+
+def resolve_requests(requests: Iterable[Row]) -> list[Row]:
+    """Return each request once: that of the earliest session that holds it."""
+    earliest: dict[object, Row] = {}
+    for row in requests:
+        known = earliest.setdefault(row["request"], row)
+        if _order(row) < _order(known):
+            earliest[row["request"]] = row
+    return list(earliest.values())
+
+
+def _order(row: Row) -> tuple[str, str, str]:
+    return str(row["session_started_at"]), str(row["session_ended_at"]), row["session"]
+
+
+def row_counts(rows: Iterable[Row], without: Collection[str]) -> Counter[str]:
+    """Return rows in no order, without some of their columns."""
+    return Counter(repr({name: value for name, value in row.items() if name not in without}) for row in rows)
+
+
+def two_homes(folder: Path) -> Path:
+    """Make the homes of two people in a folder, with conversations of every agent and form."""
+    for place, form in enumerate(FORMS, start=1):
+        # Ids that differ from the first digits on: by these, files are put together.
+        FORMS[form].write(folder / "ann", place << 28, turns("heron", "otter"))
+        FORMS[form].write(folder / "bob", place << 28 | 1 << 24, turns("vole"))
+    return folder
+
+
+def real_cli_homes(shared: Path) -> list[tuple[str, Path]]:
+    """Return the homes that Gemini CLI itself wrote, each with a label."""
+    homes = homes_in(shared / "corpus" / "gemini-cli", ".gemini")
+    return [(f"home-{number:02}", home) for number, home in enumerate(homes)]
+
+
+def generated_homes(shared: Path, folder: Path) -> list[tuple[str, Path]]:
+    """Return homes whose totals are known, of every agent and form."""
+    forms = ("gemini", "gemini-jsonl", "claude", "codex")
+    asked = {
+        "true": ("make_home.py",),
+        "priced": ("make_priced_corpus.py", "30", "20"),
+        **{form: ("make_big_corpus.py", "40", "4", "--fmt", form) for form in forms},
+    }
+    for label, (script, *options) in asked.items():
+        command: list[str | Path] = [sys.executable, shared / "truth" / script, folder / label, *options]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return [(label, folder / label) for label in asked]
+
+
+def public_homes(shared: Path, folder: Path) -> list[tuple[str, Path]]:
+    """Return what others published, laid out as homes."""
+    found = []
+    for repository in sorted((shared / "corpus" / "public").glob("*/*")):
+        files = sorted(file for file in repository.rglob("*") if file.suffix in (".json", ".jsonl"))
+        label = f"{repository.parent.name}-{repository.name}"
+        found.append((label, copy_into_home(files, folder / label)))
+    return found
+
+
+def token_totals(requests: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the tokens of requests, summed."""
+    held = list(requests)
+    names = [name for name in TABLES["requests"].names if name.endswith("_tokens")]
+    return {name: sum(row[name] or 0 for row in held) for name in names}

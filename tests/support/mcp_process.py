@@ -1,0 +1,209 @@
+"""`retold mcp` as agents have it: asked line by line, or by the SDK's own client, over pipes and over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import httpx2
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import CallToolResult, TextContent
+
+from support.person import Person
+
+Json = dict[str, Any]
+PATIENCE = 20.0
+"""Seconds for which an answer is waited for, on a busy machine."""
+TOKEN = "quokka-" * 4
+VERSION = "2025-06-18"
+SLOW_PATTERN = "(a+)+$"
+"""It takes twice as long for each further letter."""
+
+
+def answer_text(result: CallToolResult) -> str:
+    """Return what a tool has answered."""
+    (content,) = result.content
+    assert isinstance(content, TextContent)
+    return content.text
+
+
+@asynccontextmanager
+async def stdio_client(env: Mapping[str, str], *arguments: str, mode: str = "auto") -> AsyncIterator[Client]:
+    """Start a server, and speak with it as the SDK does."""
+    command = ["-m", "retold", "mcp", "--scope", "all", *arguments]
+    server = StdioServerParameters(command=sys.executable, args=command, env=dict(env))
+    async with Client(server, mode=mode, read_timeout_seconds=PATIENCE) as spoken:
+        yield spoken
+
+
+@asynccontextmanager
+async def http_client(address: str, token: str = TOKEN, mode: str = "auto") -> AsyncIterator[Client]:
+    """Speak with a server over HTTP as the SDK does."""
+    headers = {"authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as web:
+        transport = streamable_http_client(address, http_client=web)
+        async with Client(transport, mode=mode, read_timeout_seconds=PATIENCE) as spoken:
+            yield spoken
+
+
+class LineClient:
+    """A server that is spoken with line by line."""
+
+    def __init__(self, person: Person, *arguments: str, code: str = "") -> None:
+        pipes = {
+            "stdin": subprocess.PIPE,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "text": False,
+        }
+        self.process: subprocess.Popen[bytes] = person.start(  # type: ignore[assignment]  # as bytes
+            "mcp", "--scope", "all", *arguments, code=code, **pipes
+        )
+        self._heard = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self.process:
+            self.process.kill()
+            self.process.stdin.close() if self.process.stdin else None
+
+    def say(self, *messages: Json | bytes) -> None:
+        """Send messages, or what is none."""
+        assert self.process.stdin is not None
+        for message in messages:
+            line = message if isinstance(message, bytes) else json.dumps(message).encode()
+            self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def hear(self, patience: float = PATIENCE) -> Json:
+        """Return the next message; every line must be one."""
+        assert self.process.stdout is not None
+        until = time.monotonic() + patience
+        while b"\n" not in self._heard:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(until - time.monotonic(), 0))
+            assert ready, "no answer"
+            piece = os.read(self.process.stdout.fileno(), 1 << 16)
+            assert piece, (self.process.stderr or sys.stdin.buffer).read()
+            self._heard += piece
+        line, _, self._heard = self._heard.partition(b"\n")
+        message: Json = json.loads(line)
+        assert message["jsonrpc"] == "2.0"
+        return message
+
+    def greet(self, version: str = VERSION) -> Json:
+        """Shake hands, as older clients do."""
+        about = {
+            "protocolVersion": version,
+            "capabilities": {},
+            "clientInfo": {"name": "ann", "version": "1"},
+        }
+        self.say({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": about})
+        answer = self.hear()
+        self.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return answer
+
+    def call(self, number: int, tool: str = "search_history", **arguments: Any) -> None:
+        """Call a tool, and do not wait."""
+        params = {"name": tool, "arguments": arguments}
+        self.say({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+
+    def called(self, number: int, tool: str = "search_history", **arguments: Any) -> Json:
+        """Call a tool, and return its answer."""
+        self.call(number, tool, **arguments)
+        answer = self.hear()
+        assert answer["id"] == number, answer
+        result: Json = answer["result"]
+        return result
+
+    def close(self) -> None:
+        """Say nothing more."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def ended(self, patience: float = 10.0) -> tuple[int, float]:
+        """Wait for the end: return its code, and how many seconds it took."""
+        began = time.monotonic()
+        return self.process.wait(patience), time.monotonic() - began
+
+    def scanners(self) -> list[str]:
+        """Return the processes that scan for this server."""
+        return [
+            line
+            for line in process_commands()
+            if line.split()[0] == str(self.process.pid) and "scanner" in line
+        ]
+
+    def wait_for_scanners(self, number: int) -> None:
+        """Wait until so many scan."""
+        until = time.monotonic() + PATIENCE
+        while len(self.scanners()) != number:
+            assert time.monotonic() < until, self.scanners()
+            time.sleep(0.02)
+
+
+def process_commands() -> list[str]:
+    """Return every process: its parent, its number, its command."""
+    told = subprocess.run(["ps", "-eo", "ppid=,pid=,args="], capture_output=True, text=True, check=True)
+    return told.stdout.splitlines()
+
+
+def is_running(number: int) -> bool:
+    """Tell whether a process runs."""
+    return any(line.split()[1] == str(number) and "defunct" not in line for line in process_commands())
+
+
+def result_text(result: Json) -> str:
+    """Return what a tool has answered, in its JSON form."""
+    return str(result["content"][0]["text"])
+
+
+@contextmanager
+def run_http_server(
+    env: Mapping[str, str], *arguments: str, token: str | None = TOKEN
+) -> Iterator[HttpServer]:
+    """Start a server over HTTP; it is told to end afterwards."""
+    told = dict(env) | ({} if token is None else {"RETOLD_MCP_TOKEN": token})
+    command = [sys.executable, "-m", "retold", "mcp", "--scope", "all", "--http", *arguments]
+    with subprocess.Popen(
+        command, env=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            assert address, process.communicate()
+            yield HttpServer(process, address)
+        finally:
+            process.terminate()
+            process.communicate(timeout=PATIENCE)
+
+
+class HttpServer:
+    """A server over HTTP."""
+
+    def __init__(self, process: subprocess.Popen[str], address: str) -> None:
+        self.process, self.address = process, address
+        self.port = int(address.partition("127.0.0.1:")[2].partition("/")[0])
+
+
+def person_with_slow_text(home: Path) -> Person:
+    """Return somebody with a text over which a pattern never ends."""
+    from support.gemini_home import GeminiHome, gemini, user  # noqa: PLC0415
+
+    made = GeminiHome(home)
+    made.lines("den", 1, 1, [user("u1", 1, "a" * 60 + "b"), gemini("g1", 2, "A long word.")], kind="main")
+    made.lines("den", 2, 2, [user("u2", 1, "baa"), gemini("g2", 2, "So say sheep.")], kind="main")
+    person = Person(made.folder)
+    person.sync()
+    return person

@@ -1,0 +1,81 @@
+"""Archives of several machines, and what becomes of them when one is imported into another."""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from retold.archive.record import Record
+from retold.ingest.importing import Import, Imported, Tells, import_archive
+from retold.model.session import Session
+from retold.model.wire import as_builtins
+from support.synced_archive import SyncedArchive, sync_archive
+
+CALLBACKS = Tells(lambda: None, lambda _done, _size: None, lambda _damage: None)
+KEPT_TABLES = (
+    "sources",
+    "originals",
+    "pieces",
+    "chunks",
+    "clues",
+    "names",
+    "tags",
+    "forgotten",
+    "sessions",
+    "messages",
+    "requests",
+)
+"""The tables that a second import must leave as they are."""
+
+
+def import_into(into: Path, other: Path, label: str = "other", **more: Any) -> Imported:
+    """Import an archive into another."""
+    return import_archive(Import(str(other), str(into), label, **more), CALLBACKS)
+
+
+class Machine:
+    """A machine whose home lies where that of every other lies, and its archive."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self.home, self.archive = folder / "home", folder / name
+        self._steps = 0
+
+    def sync(self, write: Callable[[Path], object]) -> SyncedArchive:
+        """Write into the home, and bring the archive up to date; a later file is written later by its time as well."""
+        self._steps += 1
+        self.home.mkdir(exist_ok=True)
+        write(self.home)
+        for path in sorted(self.home.rglob("*")):
+            os.utime(path, (1_770_000_000 + self._steps,) * 2)
+        return sync_archive(self.archive, {"HOME": str(self.home)})
+
+    def leave(self) -> None:
+        """Take the home away, so that another's can lie there."""
+        shutil.rmtree(self.home)
+
+
+def merge_archives(folder: Path, first: Path, *others: Path, labels: Sequence[str] = ()) -> Path:
+    """Return a copy of an archive into which others were imported."""
+    shutil.copytree(first, folder)
+    for place, other in enumerate(others):
+        import_into(folder, other, labels[place] if labels else "other")
+    return folder
+
+
+def load_sessions(archive: Path) -> list[Session]:
+    """Return everything that an archive retells."""
+    return SyncedArchive(str(archive), None, ()).sessions()  # type: ignore[arg-type]
+
+
+def load_everything(archive: Path) -> list[Any]:
+    """Return everything that an archive retells, but for its files: where they lie, and how many there are."""
+    left_out = {"sources", "problems", "coverage"}
+    sessions = [as_builtins(session) for session in load_sessions(archive)]
+    return [{name: value for name, value in one.items() if name not in left_out} for one in sessions]
+
+
+def load_tables(archive: Path) -> dict[str, list[Any]]:
+    """Return what stands in the tables that matter."""
+    with Record(str(archive)) as record:
+        return {name: sorted(record.rows(f"SELECT * FROM {name}"), key=repr) for name in KEPT_TABLES}  # noqa: S608 - ours

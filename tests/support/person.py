@@ -1,0 +1,259 @@
+"""Somebody with a home and an archive: `retold` as that person runs it, and all that the archive holds."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import apsw
+
+from retold.archive.index import Index
+from retold.archive.record import Record
+from retold.cli.main import main
+from retold.projects.matching import is_meant
+
+Json = dict[str, Any]
+Row = tuple[Any, ...]
+AGENTS = (".gemini", ".claude", ".codex")
+CLEARED_VARIABLES = ("GEMINI_", "CLAUDE_", "CODEX_", "XDG_", "RETOLD_")
+is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+
+
+class CommandResult(NamedTuple):
+    """A command that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def objects(self) -> list[Json]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+class Person:
+    """Runs `retold` in a home of their own."""
+
+    def __init__(self, folder: Path, archive: Path | None = None) -> None:
+        self.folder = folder
+        self.archive = archive or folder / "retold"
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def env(self) -> dict[str, str]:
+        env = {name: value for name, value in os.environ.items() if not name.startswith(CLEARED_VARIABLES)}
+        return env | {"HOME": str(self.folder), "RETOLD_HOME": str(self.archive), "COLUMNS": "80"}
+
+    def run(self, *arguments: str) -> CommandResult:
+        """Run a command in this process, which is much faster than another."""
+        out, err = _stream(), _stream()
+        with patch.dict(os.environ, self.env, clear=True), redirect_stdout(out), redirect_stderr(err):
+            try:
+                code = main(arguments)
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else 1
+        return CommandResult(code, _written(out), _written(err))
+
+    def start(self, *arguments: str, code: str = "", **options: Any) -> subprocess.Popen[str]:
+        """Start a command in a process, and a session, of its own; code may run before it."""
+        told = f"import sys\n{code}\nfrom retold.cli.main import main\nsys.exit(main({list(arguments)!r}))\n"
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(
+            [sys.executable, "-c", told],
+            **{"env": self.env, "text": True, "start_new_session": True, **streams, **options},
+        )
+
+    def spawn(self, *arguments: str, code: str = "", **options: Any) -> CommandResult:
+        """Run a command in a process of its own."""
+        process = self.start(*arguments, code=code, **options)
+        out, err = process.communicate(timeout=120)
+        return CommandResult(process.returncode, out or "", err or "")
+
+    def sync(self, *arguments: str) -> Json:
+        """Bring the archive up to date; return what that came to."""
+        done = self.run("sync", "--json", *arguments)
+        assert (done.code, done.err) == (0, ""), done
+        return done.objects[0]
+
+    def search(self, *arguments: str) -> list[Json]:
+        """Return the conversations that are found; nothing but them may be told."""
+        done = self.run("search", "--json", *arguments)
+        assert done.code == (0 if done.out else 1), done
+        assert done.err == ("" if done.out else "retold: nothing found\n"), done
+        return done.objects
+
+    def keys(self, *arguments: str) -> list[str]:
+        return [found["key"] for found in self.search(*arguments)]
+
+    def show(self, key: str, *arguments: str) -> Json:
+        done = self.run("show", "--json", key, *arguments)
+        assert (done.code, done.err) == (0, ""), done
+        (session,) = done.objects
+        return session
+
+    def rows(self) -> dict[str, Json]:
+        """Return every session without its timeline, by its key."""
+        return {row["key"]: row for row in self.run("list", "--all", "--json").objects}
+
+    def sessions(self) -> dict[str, Json]:
+        """Return every session as it is shown, by its key."""
+        return {key: self.show(key) for key in self.rows()}
+
+    def sources(self) -> Iterator[Path]:
+        """Yield every file of the agents' homes."""
+        for agent in AGENTS:
+            yield from (path for path in sorted((self.folder / agent).rglob("*")) if path.is_file())
+
+    def age(self, seconds: int = 60) -> None:
+        """Make everything in the agents' homes old enough that its times can be trusted."""
+        paths = [path for agent in AGENTS for path in (self.folder / agent).rglob("*")]
+        for path in (*paths, *(self.folder / agent for agent in AGENTS), self.folder):
+            if path.exists():
+                status = path.stat()
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - seconds * 1_000_000_000))
+
+    def files(self) -> Iterator[Path]:
+        """Yield every file that retold keeps."""
+        return (path for path in sorted(self.archive.rglob("*")) if path.is_file())
+
+
+def _stream() -> TextIOWrapper:
+    return TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True)
+
+
+def _written(stream: TextIOWrapper) -> str:
+    stream.flush()
+    raw = stream.detach()
+    assert isinstance(raw, BytesIO)
+    return raw.getvalue().decode()
+
+
+def session_text(session: Json) -> str:
+    """Return all that is said in a session, as one text."""
+    return json.dumps([session["timeline"], session["summary"]], ensure_ascii=False)
+
+
+def source_states(session: Json) -> list[str]:
+    """Return what became of the files of a session."""
+    return sorted(source["state"] for source in session["sources"])
+
+
+def without_source_states(sessions: Mapping[str, Json]) -> dict[str, Json]:
+    """Return sessions as they are, whatever became of their files."""
+    return {key: {**one, "sources": _stateless(one["sources"])} for key, one in sessions.items()}
+
+
+def _stateless(sources: Iterable[Json]) -> list[Json]:
+    return [{name: value for name, value in source.items() if name != "state"} for source in sources]
+
+
+# What an archive holds -------------------------------------------------------------------------------------------
+
+VOLATILE_COLUMNS = {"facts": None, "sources": ("read_ns",), "forgotten": ("forgotten_at",)}
+"""Tables, or columns of them, in which a sync may leave another thing each time."""
+_NUMBERS = ("id", "read_ns", "forgotten_at")
+
+
+def archive_tables(folder: Path) -> dict[str, list[Row]]:
+    """Return every row of the archive and of its index, as it stands there."""
+    found = {}
+    for path in (folder / "archive.db", *sorted((folder / "index").glob("*.db"))):
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        for name, columns in _tables(connection).items():
+            left_out = VOLATILE_COLUMNS.get(name, ())
+            if left_out is not None:
+                kept = ", ".join(column for column in columns if column not in left_out)
+                asked = f"SELECT {kept} FROM {name}"  # noqa: S608 - ours
+                found[f"{path.name} {name}"] = sorted(connection.execute(asked), key=repr)
+        connection.close()
+    return found
+
+
+def _tables(connection: apsw.Connection) -> dict[str, list[str]]:
+    names = [
+        row[0]
+        for row in connection.execute(
+            "SELECT name FROM sqlite_master WHERE sql LIKE 'CREATE TABLE%' AND name NOT LIKE 'sqlite%'"
+        )
+    ]
+    return {name: [row[1] for row in connection.execute(f"PRAGMA table_info({name})")] for name in names}
+
+
+def archive_contents(folder: Path) -> dict[str, list[Row]]:
+    """Return what an archive and its index say, without the numbers that depend on the order of writing."""
+    with Record(str(folder)) as record:
+        found = {"originals": sorted(_originals(record)), "index": sorted(_indexed(record), key=repr)}
+        found["timelines"] = sorted(_timelines(record), key=repr)
+        for name, columns in _tables(record.connection).items():
+            if name in ("facts", "answers", "pieces", "originals"):
+                continue
+            kept = ", ".join(_NAMED.get(column, column) for column in columns if column not in _NUMBERS)
+            found[name] = sorted(record.rows(f"SELECT {kept} FROM {name}"), key=repr)  # noqa: S608 - ours
+        return found
+
+
+_NAMED = {
+    "session": "(SELECT key FROM sessions WHERE id = session)",
+    "source": "(SELECT path FROM sources WHERE id = source)",
+}
+
+
+def _originals(record: Record) -> Iterator[Row]:
+    asked = "SELECT originals.id, path, is_latest, originals.size, originals.name, seal FROM originals JOIN sources ON sources.id = source"
+    for number, *row in list(record.rows(asked)):
+        yield (*row, record.originals.data(number))
+
+
+_DOCS = """
+SELECT sessions.key, told.id, docs.id, docs.seq, docs.place, docs.regions
+FROM docs JOIN told ON told.id = docs.session LEFT JOIN archive.sessions ON sessions.name = told.name
+"""
+
+
+def _indexed(record: Record) -> Iterator[Row]:
+    """Yield every document of the index with its texts, and with the words by which it is found."""
+    index = Index(record, is_meant)
+    for file in index.files:
+        file.connection.execute("PRAGMA query_only = 0")
+        words: dict[int, set[tuple[str, str]]] = {}
+        for table in ("said", "output"):
+            asked = f"CREATE VIRTUAL TABLE temp.{table}_words USING fts5vocab(main, {table}, instance)"
+            file.connection.execute(asked)
+            for term, doc in file.rows(f"SELECT term, doc FROM temp.{table}_words"):  # noqa: S608 - ours
+                words.setdefault(doc, set()).add((table, term))
+        for key, told, doc, seq, place, regions in list(file.rows(_DOCS)):
+            texts = tuple(file.text(told, region) for region in regions.split())
+            yield key, seq, place, texts, tuple(sorted(words.pop(doc, ())))
+        yield from (("no document", *sorted(left)) for left in words.values())
+        file.connection.close()
+
+
+_STRETCHES = """
+SELECT sessions.key, timelines.total, timelines.outline, stretches.place, stretches.messages, stretches.seal
+FROM timelines LEFT JOIN stretches ON stretches.session = timelines.session LEFT JOIN told ON told.id = timelines.session
+LEFT JOIN archive.sessions ON sessions.name = told.name
+"""
+
+
+def _timelines(record: Record) -> Iterator[Row]:
+    """Yield the stretches of every session that the index keeps as it is told."""
+    for file in Index(record, is_meant).files:
+        yield from file.rows(_STRETCHES)
+        file.connection.close()
+
+
+def table_differences(found: dict[str, list[Row]], expected: dict[str, list[Row]]) -> dict[str, Any]:
+    """Return the rows that only one side has, a few of each table."""
+    tables = {name: (Counter(found[name]), Counter(expected[name])) for name in expected}
+    return {
+        name: (list((one - other).elements())[:2], list((other - one).elements())[:2])
+        for name, (one, other) in tables.items()
+        if one != other
+    }

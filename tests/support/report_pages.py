@@ -1,0 +1,55 @@
+"""Pages of figures, taken apart: what stands in their tables and cards, and where it leads."""
+
+import re
+from html import unescape
+from pathlib import Path
+
+from retold.demo.home import make_home
+from support.person import Person
+
+_TAGS = re.compile(r"<[^>]*>")
+_LINK = re.compile(r'href="([^"]*)"')
+
+
+def archive_demo(folder: Path) -> Person:
+    """Somebody with the demo's conversations, all of them archived."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - now, whenever that is
+
+    made = make_home(folder / "demo", datetime.now(UTC))
+    person = Person(made.folder / "home", made.folder / "retold")
+    person.sync()
+    return person
+
+
+def section(page: str, name: str) -> str:
+    """The part of a page that a heading names by its id."""
+    found = re.search(rf'<section[^>]* aria-labelledby="{name}">(.*?)</section>', page, re.DOTALL)
+    assert found, f"no section {name}"
+    return found[1]
+
+
+def table_rows(part: str) -> list[list[str]]:
+    """The rows of the tables in a part of a page, without their heads: the text of each cell."""
+    bodies = re.findall(r"<tbody>(.*?)</tbody>", part, re.DOTALL)
+    found = re.findall(r"<tr\b[^>]*>(.*?)</tr>", "".join(bodies), re.DOTALL)
+    return [
+        [visible_text(cell) for cell in re.findall(r"<t[hd]\b[^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
+        for row in found
+    ]
+
+
+def visible_text(html: str) -> str:
+    """What a person reads."""
+    without = re.sub(r"<svg.*?</svg>", "", html, flags=re.DOTALL)
+    return " ".join(unescape(_TAGS.sub(" ", without)).split())
+
+
+def page_links(part: str) -> list[str]:
+    """Where a part of a page leads, in order."""
+    return [unescape(link) for link in _LINK.findall(part)]
+
+
+def summary_cards(page: str) -> dict[str, str]:
+    """The figures at the top of a page, by their names."""
+    found = re.findall(r'<div class="card"><dt>(.*?)</dt>\s*<dd>(.*?)</dd>', page, re.DOTALL)
+    return {visible_text(name): visible_text(told) for name, told in found}

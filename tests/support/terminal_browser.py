@@ -1,0 +1,146 @@
+"""The terminal browser as a person uses it: keys go in, and what stands on the screen comes out as plain lines."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from retold.query.cards import Match
+from retold.tui.answers import Archive
+from retold.tui.app import Browser
+from retold.tui.rows import Rows
+from support.gemini_home import GeminiHome, at, call, gemini, user
+
+SMALL, LARGE = (80, 24), (120, 40)
+NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
+ROOT, OTHER = "/home/ann/dev/almanac", "/home/ann/dev/tide-clock"
+HOSTILE = (
+    "[bold red]alarm[/bold red] [link=file:///etc/passwd]x[/link] [@click=app.quit]quit[/]",
+    "\x1b[2J\x1b]0;owned\x07\x1b]52;c;aGk=\x07 clear the screen",
+    "abc \u202egnp.exe \u2066isolate\u2069 \x9b31m end",
+    "潮汐時計の文字盤が夜に読めない 🌊🌊👩‍👩‍👧 e\u0301",
+    "very long " + "word " * 400,
+)
+"""What must not act: markup, codes for the terminal, marks that turn the direction; and what is hard to fit in."""
+Play = Callable[[Pilot[str]], Awaitable[None]]
+
+
+def drive(archive: Archive, play: Play, size: tuple[int, int] = SMALL, typed: str = "") -> Browser:
+    """Start the browser, play, and return it as it ended."""
+
+    async def run() -> Browser:
+        app = Browser(archive, typed)
+        async with app.run_test(size=size) as pilot:
+            await wait_until_idle(pilot)
+            await play(pilot)
+        return app
+
+    return asyncio.run(run())
+
+
+async def wait_until_idle(pilot: Pilot[str]) -> None:
+    """Wait until everything that was asked is answered and drawn."""
+    for _ in range(3):
+        await pilot.pause()
+        while any(worker.is_running for worker in pilot.app.workers):  # noqa: ASYNC110 - they come and go
+            await asyncio.sleep(0.01)
+    await pilot.pause()
+
+
+async def press(pilot: Pilot[str], *keys: str) -> None:
+    """Press keys, one after the other, and wait for what comes of them."""
+    for key in keys:
+        await pilot.press(key)
+    await wait_until_idle(pilot)
+
+
+def screen_lines(pilot: Pilot[str]) -> list[str]:
+    """Return what stands on the screen."""
+    screen = pilot.app.screen
+    strips = screen._compositor.render_strips()  # noqa: SLF001 - nothing public gives plain lines
+    bars = " ▁▂▃▄▅▆▇"  # of scrolling, too
+    return ["".join(segment.text for segment in strip).rstrip(bars) for strip in strips]
+
+
+def screen_text(pilot: Pilot[str]) -> str:
+    """Return the same as one text."""
+    return "\n".join(screen_lines(pilot))
+
+
+def screen_after(archive: Archive, *keys: str, size: tuple[int, int] = SMALL, typed: str = "") -> str:
+    """Return what stands on the screen after some keys."""
+    found: list[str] = []
+
+    async def play(pilot: Pilot[str]) -> None:
+        await press(pilot, *keys)
+        found.append(screen_text(pilot))
+
+    drive(archive, play, size, typed)
+    return found[0]
+
+
+def listed_matches(pilot: Pilot[str]) -> list[Match]:
+    """Return the conversations in the list."""
+    return list(pilot.app.screen_stack[0].query_one("#found", Rows).things)
+
+
+def listed_titles(pilot: Pilot[str]) -> list[str | None]:
+    """Return their titles."""
+    return [match.card.title for match in listed_matches(pilot)]
+
+
+def write_small_home(folder: Path) -> GeminiHome:
+    """Make a home with three conversations: a plain one, one with a rewound turn, and one of many turns."""
+    home = GeminiHome(folder)
+    home.mark("almanac", ROOT)
+    home.mark("tide-clock", OTHER)
+    shell = call("run_shell_command", {"command": "make tides"}, 3, status="error")
+    home.lines(
+        "almanac",
+        1,
+        1,
+        [
+            user("u1", 1, "Why does the moon table skip a day?"),
+            {
+                **gemini("g1", 2, "The migration of the table lost February 29.", [shell]),
+                "thoughts": [{"subject": "Leap years", "description": "check 2024", "timestamp": at(2)}],
+            },
+            user("u2", 4, "Write it in COBOL instead"),
+            gemini("g2", 5, "IDENTIFICATION DIVISION."),
+            {"$rewindTo": "u2"},
+            user("u3", 6, "Then mend the query"),
+            gemini("g3", 7, "Mended: the quokka query now counts every day."),
+        ],
+    )
+    home.lines(
+        "tide-clock",
+        2,
+        20,
+        [user("v1", 20, "Draw the dial of the tide clock"), gemini("h1", 21, "It has one hand.")],
+        root=OTHER,
+    )
+    many = [
+        step
+        for number in range(120)
+        for step in (
+            user(f"w{number}", 30, f"Question {number}: how high is it?"),
+            gemini(
+                f"k{number}", 31, f"Answer {number}: {number} feet." + ("\nA walrus." if number == 90 else "")
+            ),
+        )
+    ]
+    home.lines("tide-clock", 3, 30, many, root=OTHER)
+    return home
+
+
+def write_hostile_home(folder: Path) -> GeminiHome:
+    """Make a home of which every title, answer, command and file name wants to steer something."""
+    home = GeminiHome(folder)
+    home.mark("x", "/home/ann/[bold]dev[/bold]")
+    for number, text in enumerate(HOSTILE):
+        tool = call("run_shell_command", {"command": text}, 3)
+        said = [user(f"u{number}", 1, text), gemini(f"g{number}", 2, f"{text}\n{text}", [tool])]
+        home.lines("x", number + 1, number, said, root="/home/ann/[bold]dev[/bold]")
+    return home

@@ -1,0 +1,101 @@
+"""`retold watch` in a process of its own, and what it has told so far."""
+
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Any
+
+from support.person import CommandResult, Person
+
+Json = dict[str, Any]
+PATIENCE = 30.0
+QUIET = 1.5
+"""Seconds after which nothing more is to come."""
+
+
+class WatchProcess:
+    """A watch that runs."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._gather, args=streams, daemon=True)
+            for streams in ((process.stdout, self.out), (process.stderr, self.err))
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @staticmethod
+    def _gather(stream: IO[str], lines: list[str]) -> None:
+        for line in stream:
+            lines.append(line.rstrip("\n"))  # noqa: PERF401 - each as it comes
+
+    @property
+    def events(self) -> list[Json]:
+        return [json.loads(line) for line in list(self.out)]
+
+    def told(self, *kinds: str) -> list[Json]:
+        return [event for event in self.events if event["event"] in kinds]
+
+    def wait(self, is_so: Callable[[], object]) -> None:
+        """Wait until something is so; it is an error if the watch ends before."""
+        ends = time.monotonic() + PATIENCE
+        while not is_so():
+            assert self.process.poll() is None, (self.out, self.err)
+            assert time.monotonic() < ends, (self.out, self.err)
+            time.sleep(0.02)
+
+    def wait_for_words(self, *words: str) -> None:
+        """Wait until all of these were told, on stdout."""
+        self.wait(lambda: all(any(word in line for line in list(self.out)) for word in words))
+
+    def settle(self) -> None:
+        """Wait until nothing was told for a while."""
+        count, since = len(self.out), time.monotonic()
+        while time.monotonic() - since < QUIET:
+            assert self.process.poll() is None, (self.out, self.err)
+            time.sleep(0.05)
+            if len(self.out) != count:
+                count, since = len(self.out), time.monotonic()
+
+    def stop(self) -> CommandResult:
+        """End it as Ctrl-C does."""
+        self.process.send_signal(signal.SIGINT)
+        return self.ended()
+
+    def ended(self) -> CommandResult:
+        """Wait for its end."""
+        code = self.process.wait(PATIENCE)
+        for thread in self._threads:
+            thread.join(PATIENCE)
+        return CommandResult(code, "\n".join(self.out), "\n".join(self.err))
+
+
+@contextmanager
+def start_watch(person: Person, *arguments: str, code: str = "") -> Iterator[WatchProcess]:
+    """Start a watch that has begun when it is given; end it if the test did not."""
+    process = person.start("watch", *arguments, code=code)
+    watch = WatchProcess(process)
+    try:
+        watch.wait(lambda: any("watching" in line for line in list(watch.err)))
+        yield watch
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait(PATIENCE)
+        for thread in watch._threads:  # noqa: SLF001 - its own
+            thread.join(PATIENCE)
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def event_texts(events: Sequence[Json], kind: str) -> list[str]:
+    """Return the texts of events of a kind."""
+    return [event["text"] for event in events if event["event"] == kind]

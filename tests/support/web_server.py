@@ -1,0 +1,82 @@
+"""The local page as it is served: a real server on a port of this machine, in another thread, and visits to it."""
+
+import http.client
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from threading import Event, Thread
+from typing import NamedTuple
+from urllib.parse import urlencode
+
+from retold.web.server import Place, Web
+
+PATIENCE = 20
+
+
+class PageResponse(NamedTuple):
+    """What the server answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+
+class Visit:
+    """Somebody at the server, with or without a cookie."""
+
+    def __init__(self, web: Web) -> None:
+        self.web = web
+        self.cookie: str | None = None
+
+    @property
+    def host(self) -> str:
+        return f"127.0.0.1:{self.web.port}"
+
+    def enter(self) -> PageResponse:
+        """Follow a new link."""
+        answered = self.get(self.web.link().split(self.host)[1])
+        self.cookie = answered.headers["set-cookie"].partition(";")[0]
+        return answered
+
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> PageResponse:
+        return self.ask("GET", path, headers)
+
+    def post(
+        self, path: str, fields: Mapping[str, str], headers: Mapping[str, str] | None = None
+    ) -> PageResponse:
+        """Send a form as a page of ours does."""
+        given = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"http://{self.host}"}
+        return self.ask("POST", path, given | dict(headers or {}), urlencode(fields).encode())
+
+    def form_token(self) -> str:
+        """What the forms of a page carry."""
+        return self.get("/").text.partition('data-token="')[2].partition('"')[0]
+
+    def ask(
+        self, method: str, path: str, headers: Mapping[str, str] | None = None, body: bytes | None = None
+    ) -> PageResponse:
+        connection = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=PATIENCE)
+        given = ({"Cookie": self.cookie} if self.cookie else {}) | dict(headers or {})
+        with closing(connection):
+            connection.request(
+                method, path.partition("#")[0], body, given
+            )  # a browser keeps the place to itself
+            response = connection.getresponse()
+            text = response.read().decode()
+        return PageResponse(
+            response.status, {name.lower(): value for name, value in response.getheaders()}, text
+        )
+
+
+@contextmanager
+def run_web_server(folder: str, **place: object) -> Iterator[Visit]:
+    """Serve an archive; it is over when the block ends."""
+    web, has_begun = Web(Place(folder, **place)), Event()  # type: ignore[arg-type]
+    thread = Thread(target=web.run, args=(has_begun.set,), daemon=True)
+    thread.start()
+    assert has_begun.wait(PATIENCE)
+    try:
+        yield Visit(web)
+    finally:
+        web.end()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
