@@ -6,7 +6,9 @@ expectation follows from the format notes and the contract, not from the reader.
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -14,12 +16,14 @@ from jsonschema import Draft202012Validator
 from retold.agents.registry import NotASession
 from retold.model.problem import CODES
 from retold.model.schema import schemas
-from retold.model.session import View
+from retold.model.session import Session, View
 from retold.model.wire import decode_session, session_json
 from support import cases
-from support.cases import every_case
 
 IS_UPDATE = bool(os.environ.get("RETOLD_UPDATE_CASES"))
+VIEWS: tuple[View, ...] = get_args(View)
+SESSION = Draft202012Validator(schemas()["session"])
+PROBLEM = Draft202012Validator(schemas()["problem"])
 TESTED_ON_DISK = {
     "changed-while-read": "test_a_file_that_never_settles_is_told",
     "missing-file": "test_a_missing_file_is_told",
@@ -30,7 +34,7 @@ TESTED_ON_DISK = {
 """Problems of the file system, and bugs of ours, which no static file can trigger, and the tests that do."""
 
 
-@every_case
+@cases.every_case
 def test_a_case_is_read_as_expected(case: str, tmp_path: Path) -> None:
     folder = cases.copy_case(case, tmp_path)
     found = cases.read_case(case, folder)
@@ -38,37 +42,31 @@ def test_a_case_is_read_as_expected(case: str, tmp_path: Path) -> None:
         written = json.dumps(found, ensure_ascii=False, indent=1) + "\n"
         (cases.FOLDER / case / cases.EXPECTED).write_text(written, encoding="utf-8")
     assert found == cases.expected_sessions(case)
+    try:
+        views = {view: list(cases.case_sessions(case, folder, view)) for view in VIEWS}
+    except NotASession as refusal:
+        fields = {name: getattr(refusal.problem, name) for name in refusal.problem.__struct_fields__}
+        PROBLEM.validate(fields)
+        return
+    check_active_ids(case, views)
+    for session in (*views["full"], *views["active"]):
+        check_json_form(session)
 
 
-@every_case
-def test_the_active_view_holds_the_expected_ids(case: str, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
-    if isinstance(cases.read_case(case, folder), dict):
-        pytest.skip("refused")
-    active = [cases.entry_ids(session) for session in cases.case_sessions(case, folder, "active")]
-    full = [cases.entry_ids(session) for session in cases.case_sessions(case, folder)]
+def check_active_ids(case: str, views: Mapping[View, Sequence[Session]]) -> None:
+    """The active view holds the ids in `active.json`, or those of the full view where there is no such file."""
+    full, active = ([cases.entry_ids(session) for session in views[view]] for view in VIEWS)
     if IS_UPDATE and active != full:
         (cases.FOLDER / case / cases.ACTIVE).write_text(json.dumps(active) + "\n", encoding="utf-8")
     assert active == (cases.expected_active_ids(case) or full)
 
 
-@pytest.mark.parametrize("view", ["full", "active"])
-@every_case
-def test_every_session_is_valid_and_survives_its_json_form(case: str, view: View, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
-    validator = Draft202012Validator(schemas()["session"])
-    try:
-        found = list(cases.case_sessions(case, folder, view))
-    except NotASession as refusal:
-        Draft202012Validator(schemas()["problem"]).validate(
-            {name: getattr(refusal.problem, name) for name in refusal.problem.__struct_fields__}
-        )
-        return
-    for session in found:
-        wire = session_json(session)
-        assert b"\n" not in wire
-        validator.validate(json.loads(wire))
-        assert decode_session(wire) == session
+def check_json_form(session: Session) -> None:
+    """A session's JSON form is one line, valid by the schema, and decodes to the same session."""
+    encoded = session_json(session)
+    assert b"\n" not in encoded
+    SESSION.validate(json.loads(encoded))
+    assert decode_session(encoded) == session
 
 
 def test_every_problem_code_has_a_case_or_a_test_on_disk() -> None:

@@ -1,11 +1,15 @@
-"""What every agent's module must do, whatever files it reads: written once, asked of each agent in the registry."""
+"""The contract of agents: what every agent in the registry must do, whatever files it reads.
+
+The checks run on every case by every agent. An error names the check, the file and the offset.
+"""
 
 import json
 import os
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +26,6 @@ from retold.model.session import Session
 from retold.model.wire import as_builtins
 from retold.reading.disk import DISK, Disk
 from support import cases
-from support.cases import every_case
 from support.disks import MemoryDisk, RecordingDisk, watch_paths
 
 every_agent = pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
@@ -34,7 +37,7 @@ LINES = ("claude-jsonl", "codex-items", "codex-jsonl", "gemini-jsonl", "gemini-s
 MARK = "a record of a kind that nobody has met"
 RENDERED = re.compile(r"\*\*(.*?)\*\* (.*)", re.DOTALL)
 """A thought as Gemini CLI writes it into content: `**subject** description`."""
-WRITTEN_OTHERWISE = frozenset(
+REWRITTEN_KEYS = frozenset(
     (
         "timestamp", "startTime", "lastUpdated", "type", "role", "kind", "id", "sessionId", "status", "severity",
         "messageId", "delta", "$rewindTo", "agentId", "tool_id", "fg", "projectHash", "functionResponse.name",
@@ -43,23 +46,34 @@ WRITTEN_OTHERWISE = frozenset(
         "uuid", "parentUuid", "leafUuid", "sourceToolAssistantUUID", "input_tokens", "output_tokens", "ephemeral_5m_input_tokens",
     )
 )  # fmt: skip
-"""Keys whose values the model tells in its own words, counts by itself, or leaves out by design (colours)."""
+"""Keys whose values the model renames, counts by itself, or leaves out by design (colours)."""
 
-MATERIAL = [cases.FOLDER / case / file for case in cases.NAMES for file in cases.input_files(case)]
-CONTENTS = [file.read_bytes() for file in MATERIAL]
+CONTENTS = [
+    (cases.FOLDER / case / file).read_bytes() for case in cases.NAMES for file in cases.input_files(case)
+]
+
+
+@contextmanager
+def located(file: Path, offset: int) -> Iterator[None]:
+    """Add the file and the byte offset, or line, to an error that is raised inside."""
+    try:
+        yield
+    except Exception as error:
+        error.add_note(f"in {file} at {offset}")
+        raise
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> bytes:
-    """A case's file with a piece of it replaced."""
+def damaged_files(draw: st.DrawFn) -> bytes:
+    """Draw a case's file with one piece of it replaced."""
     data = draw(st.sampled_from(CONTENTS))
     start = draw(st.integers(0, len(data)))
     end = draw(st.integers(start, min(start + 40, len(data))))
     return data[:start] + draw(st.binary(max_size=12)) + data[end:]
 
 
-def joined(agent: Agent, found: Sequence[Reading] | Problem) -> list[Session]:
-    """Both views of everything that was read; nothing, if it was refused."""
+def join_all(agent: Agent, found: Sequence[Reading] | Problem) -> list[Session]:
+    """Join both views of every reading; return nothing if the file was refused."""
     if isinstance(found, Problem):
         return []
     return [agent.join([reading], view) for reading in found for view in ("full", "active")]
@@ -67,14 +81,22 @@ def joined(agent: Agent, found: Sequence[Reading] | Problem) -> list[Session]:
 
 def read_bytes(agent: Agent, file: Path, data: bytes) -> list[Session]:
     file.write_bytes(data)
-    return joined(agent, agent.read(Source(file)))
+    return join_all(agent, agent.read(Source(file)))
 
 
 def grow(file: Path, data: bytes) -> None:
-    """Append what the file lacks; its time stays, so that only its content can make a difference."""
+    """Append the missing end; keep the file's time, so that only its content can make a difference."""
     with file.open("ab") as end:
         end.write(data[end.tell() :])
     os.utime(file, (cases.MODIFIED_AT, cases.MODIFIED_AT))
+
+
+def cuts(data: bytes) -> list[int]:
+    """Return the offsets just before, at and behind every line end, and in the middle of every line."""
+    ends = [0, *(place + 1 for place, byte in enumerate(data) if byte == ord("\n")), len(data)]
+    middles = [(start + end) // 2 for start, end in pairwise(ends)]
+    near = [end + step for end in ends for step in (-1, 0, 1)]
+    return sorted({cut for cut in (*near, *middles) if 0 <= cut <= len(data)})
 
 
 @every_agent
@@ -86,79 +108,69 @@ def test_arbitrary_bytes_never_raise(agent: Agent, data: bytes, tmp_path: Path) 
 
 @every_agent
 @slow_to_draw
-@given(data=damaged())
-def test_damaged_files_never_raise_and_stay_tellable(agent: Agent, data: bytes, tmp_path: Path) -> None:
+@given(data=damaged_files())
+def test_damaged_files_never_raise_and_can_be_serialised(agent: Agent, data: bytes, tmp_path: Path) -> None:
     for session in read_bytes(agent, tmp_path / "session-x.jsonl", data):
         as_builtins(session)
 
 
 @every_agent
-@every_case
-def test_the_same_bytes_give_the_same_session(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
+@cases.every_case
+def test_the_contract_holds(agent: Agent, case: str, tmp_path: Path) -> None:
+    for check in CHECKS:
+        check(agent, case, cases.copy_case(case, tmp_path / check.__name__))
+
+
+def check_the_same_bytes_give_the_same_session(agent: Agent, case: str, folder: Path) -> None:
     for file in cases.input_files(case):
         source = Source(folder / file)
         first, second = agent.read(source), agent.read(source)
-        assert joined(agent, first) == joined(agent, second)
+        assert join_all(agent, first) == join_all(agent, second), file
         if not isinstance(first, Problem) and not isinstance(second, Problem):
             assert [agent.group(reading) for reading in first] == [agent.group(reading) for reading in second]
 
 
-@every_agent
-@every_case
-def test_a_file_cut_anywhere_is_read_or_refused(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
+def check_a_file_cut_anywhere_is_read_or_refused(agent: Agent, case: str, folder: Path) -> None:
     for file in cases.input_files(case):
         whole = agent.read(Source(folder / file))
-        told = whole_problems(agent, whole)
+        known = {(problem.code, problem.line) for one in join_all(agent, whole) for problem in one.problems}
         is_lines = not isinstance(whole, Problem) and whole[0].format in LINES
         data = (folder / file).read_bytes()
         first_line = data.find(b"\n")
-        # Who refuses the whole need not be asked about each byte of it.
-        is_stranger = isinstance(whole, Problem)
-        for size in reversed(cuts(data) if is_stranger else range(len(data))):
+        # An agent that refuses the whole file is not asked about each byte of it.
+        sizes = cuts(data) if isinstance(whole, Problem) else range(len(data))
+        for size in reversed(sizes):
             os.truncate(folder / file, size)
-            found = agent.read(Source(folder / file))
-            if isinstance(found, Problem):
-                continue
-            for reading in found:
-                session = agent.join([reading])
-                if is_lines:
-                    more = {(problem.code, problem.line) for problem in session.problems} - told
-                    assert {code for code, _ in more} <= allowed(file_size=size, first_line=first_line), size
+            with located(file, size):
+                found = agent.read(Source(folder / file))
+                for reading in () if isinstance(found, Problem) else found:
+                    session = agent.join([reading])
+                    if is_lines:
+                        new = {(problem.code, problem.line) for problem in session.problems} - known
+                        assert {code for code, _ in new} <= cut_problems(size, first_line)
 
 
-def allowed(file_size: int, first_line: int) -> set[str]:
-    """A cut may be told, and may have cost a call; within the first line also what says whose file this is."""
-    cut = {"truncated-tail", "orphan-tool-result"}
-    return cut | {"unreadable-by-agent", "no-metadata"} if file_size < first_line else cut
+def cut_problems(size: int, first_line: int) -> set[str]:
+    """Return the problems that a cut may cause; within the first line it may also cost the metadata."""
+    codes = {"truncated-tail", "orphan-tool-result"}
+    return codes | {"unreadable-by-agent", "no-metadata"} if size < first_line else codes
 
 
-def whole_problems(agent: Agent, found: Sequence[Reading] | Problem) -> set[tuple[str, int | None]]:
-    sessions = joined(agent, found)
-    return {(problem.code, problem.line) for session in sessions for problem in session.problems}
-
-
-@every_agent
-@every_case
-def test_a_file_read_in_two_steps_is_the_file_read_at_once(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
+def check_a_file_read_in_two_steps_is_the_file_read_at_once(agent: Agent, case: str, folder: Path) -> None:
     for file in cases.input_files(case):
         data = (folder / file).read_bytes()
         source = Source(folder / file)
-        at_once = joined(agent, agent.read(source))
+        at_once = join_all(agent, agent.read(source))
         for cut in cuts(data):
             os.truncate(source.path, cut)
-            before = agent.read(source)
-            grow(source.path, data)
-            earlier = () if isinstance(before, Problem) else before
-            assert joined(agent, agent.read(source, earlier)) == at_once, cut
+            with located(file, cut):
+                before = agent.read(source)
+                grow(source.path, data)
+                earlier = () if isinstance(before, Problem) else before
+                assert join_all(agent, agent.read(source, earlier)) == at_once
 
 
-@every_agent
-@every_case
-def test_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
+def check_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, folder: Path) -> None:
     for file in cases.input_files(case):
         data = (folder / file).read_bytes()
         whole = agent.read(Source(folder / file))
@@ -167,13 +179,14 @@ def test_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, tmp_path:
         first_line = data.index(b"\n") + 1
         for cut in reversed(cuts(data)):
             os.truncate(folder / file, cut)
-            part = agent.read(Source(folder / file))
-            if cut >= first_line and not isinstance(part, Problem) and part[0].native_id is not None:
-                assert agent.group(part[0]) == agent.group(whole[0])
+            with located(file, cut):
+                part = agent.read(Source(folder / file))
+                if cut >= first_line and not isinstance(part, Problem) and part[0].native_id is not None:
+                    assert agent.group(part[0]) == agent.group(whole[0])
 
 
-def all_told(agent: Agent, case: str, folder: Path, disk: Disk) -> list[Any]:
-    """All that an agent tells of a case when it looks through a disk, without the disk itself."""
+def read_everything(agent: Agent, case: str, folder: Path, disk: Disk) -> list[Any]:
+    """Return everything that an agent finds and reads in a case through a disk."""
     homes = [*agent.homes({"HOME": str(folder), "GEMINI_CLI_HOME": str(folder)}, disk)]
     home = agent.home_in(folder, disk) or Home(folder, folder, disk=disk)
     found = [
@@ -182,74 +195,47 @@ def all_told(agent: Agent, case: str, folder: Path, disk: Disk) -> list[Any]:
         for one in agent.find(known)
     ]
     sources = [Source(folder / file, home) for file in cases.input_files(case)]
-    sessions = [joined(agent, agent.read(source)) for source in sources]
+    sessions = [join_all(agent, agent.read(source)) for source in sources]
     return [home.path, home.sessions, found, list(agent.clues(home)), sessions]
 
 
-@every_agent
-@every_case
-def test_files_that_are_kept_elsewhere_are_read_as_those_on_the_disk(
-    agent: Agent, case: str, tmp_path: Path
-) -> None:
-    folder = cases.copy_case(case, tmp_path)
-    expected = all_told(agent, case, folder, DISK)
+def check_files_in_memory_are_read_as_those_on_disk(agent: Agent, case: str, folder: Path) -> None:
+    expected = read_everything(agent, case, folder, DISK)
     memory = MemoryDisk.of(folder)
     shutil.rmtree(folder)
     with watch_paths(folder) as touched:
-        assert all_told(agent, case, folder, memory) == expected
+        assert read_everything(agent, case, folder, memory) == expected
     assert touched == set()
 
 
-@every_agent
-@every_case
-def test_files_that_are_reached_by_an_address_are_read_as_those_on_the_disk(
-    agent: Agent, case: str, tmp_path: Path
-) -> None:
-    folder = cases.copy_case(case, tmp_path)
-    expected = repr(all_told(agent, case, folder, DISK))
-    found = all_told(agent, case, Path(f"file:{folder}"), RemoteDisk(f"file://{folder}"))
+def check_files_at_an_address_are_read_as_those_on_disk(agent: Agent, case: str, folder: Path) -> None:
+    expected = repr(read_everything(agent, case, folder, DISK))
+    found = read_everything(agent, case, Path(f"file:{folder}"), RemoteDisk(f"file://{folder}"))
     assert repr(found).replace(f"file:{folder}", str(folder)) == expected
 
 
-@every_agent
-@every_case
-def test_a_disk_is_asked_about_every_path(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
+def check_a_disk_is_asked_about_every_path(agent: Agent, case: str, folder: Path) -> None:
     disk = RecordingDisk(DISK)
     with watch_paths(folder) as touched:
-        all_told(agent, case, folder, disk)
+        read_everything(agent, case, folder, disk)
     assert touched == disk.paths
     assert {("open", str(folder / file)) for file in cases.input_files(case)} <= disk.asked
 
 
-@every_agent
-@every_case
-def test_sessions_that_are_related_stay_in_their_places(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
+def check_related_sessions_keep_their_order(agent: Agent, case: str, folder: Path) -> None:
     groups: dict[str | None, list[Reading]] = defaultdict(list)
     for file in cases.input_files(case):
         found = agent.read(Source(folder / file))
         for reading in () if isinstance(found, Problem) else found:
             groups[agent.group(reading)].append(reading)
     sessions = [agent.join(group) for group in groups.values()]
-    # A family in either order: children may stand before their parents.
+    # Both orders are tried: children may stand before their parents.
     for family in (sessions, sessions[::-1]):
-        places = zip(agent.relate(family), family, strict=True)
-        assert all((one.native_id, one.sources) == (own.native_id, own.sources) for one, own in places)
+        pairs = zip(agent.relate(family), family, strict=True)
+        assert all((one.native_id, one.sources) == (own.native_id, own.sources) for one, own in pairs)
 
 
-def cuts(data: bytes) -> list[int]:
-    """Every end of a line, just before and behind it, and the middle of every line."""
-    ends = [0, *(place + 1 for place, byte in enumerate(data) if byte == ord("\n")), len(data)]
-    middles = [(start + end) // 2 for start, end in pairwise(ends)]
-    near = [end + step for end in ends for step in (-1, 0, 1)]
-    return sorted({cut for cut in (*near, *middles) if 0 <= cut <= len(data)})
-
-
-@every_agent
-@every_case
-def test_an_unknown_record_is_kept_or_told(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
+def check_an_unknown_record_is_kept_and_reported(agent: Agent, case: str, folder: Path) -> None:
     for file in cases.input_files(case):
         data = (folder / file).read_bytes()
         found = agent.read(Source(folder / file))
@@ -257,61 +243,78 @@ def test_an_unknown_record_is_kept_or_told(agent: Agent, case: str, tmp_path: Pa
             continue
         lines = data.splitlines(keepends=True)
         unknown = json.dumps({"zyx": MARK}).encode() + b"\n"
-        for place in range(1, len(lines)):
-            sessions = read_bytes(agent, folder / file, b"".join([*lines[:place], unknown, *lines[place:]]))
-            kept = any(MARK in text for session in sessions for text in strings(as_builtins(session)))
-            told = any(problem.line == place + 1 for session in sessions for problem in session.problems)
-            assert kept, place
-            assert told, place
+        for line in range(1, len(lines)):
+            with located(file, line):
+                sessions = read_bytes(agent, folder / file, b"".join([*lines[:line], unknown, *lines[line:]]))
+                is_kept = any(MARK in text for session in sessions for text in strings(as_builtins(session)))
+                is_reported = any(
+                    problem.line == line + 1 for session in sessions for problem in session.problems
+                )
+                assert (is_kept, is_reported) == (True, True)
 
 
-@every_agent
-@every_case
-def test_every_value_of_a_file_is_in_the_full_view(agent: Agent, case: str, tmp_path: Path) -> None:
-    folder = cases.copy_case(case, tmp_path)
+def check_every_value_of_a_file_is_in_the_full_view(agent: Agent, case: str, folder: Path) -> None:
     for file in cases.input_files(case):
         found = agent.read(Source(folder / file))
         if isinstance(found, Problem):
             continue
-        held = "\x00".join(text for reading in found for text in told(agent.join([reading])))
-        lost = [text for text in values(decoded(folder / file)) if not is_held(text, held)]
-        assert not lost
+        texts = "\x00".join(text for reading in found for text in session_texts(agent.join([reading])))
+        missing = [text for text in values(decode_json(folder / file)) if not is_present(text, texts)]
+        assert not missing, file
 
 
-def told(session: Session) -> Iterator[str]:
-    """Every text of a session; those of a message's parts also in one, as they were before they were cut up."""
+CHECKS: tuple[Callable[[Agent, str, Path], None], ...] = (
+    check_the_same_bytes_give_the_same_session,
+    check_a_file_cut_anywhere_is_read_or_refused,
+    check_a_file_read_in_two_steps_is_the_file_read_at_once,
+    check_a_file_that_grows_stays_in_its_group,
+    check_files_in_memory_are_read_as_those_on_disk,
+    check_files_at_an_address_are_read_as_those_on_disk,
+    check_a_disk_is_asked_about_every_path,
+    check_related_sessions_keep_their_order,
+    check_an_unknown_record_is_kept_and_reported,
+    check_every_value_of_a_file_is_in_the_full_view,
+)
+
+
+def test_every_check_is_in_the_contract() -> None:
+    assert {check.__name__ for check in CHECKS} == {name for name in globals() if name.startswith("check_")}
+
+
+def session_texts(session: Session) -> Iterator[str]:
+    """Yield every text of a session, and the texts of each message's parts joined as they were before the split."""
     tree = as_builtins(session)
     yield from strings(tree)
     for entry in tree["timeline"]:
         yield "".join(part.get("text") or "" for part in entry.get("parts", ()))
 
 
-def is_held(text: str, held: str) -> bool:
-    """Tell whether a text is found again; a thought rendered for the model, and JSON, count where their pieces are."""
+def is_present(text: str, texts: str) -> bool:
+    """Tell whether a text is in the session; of a rendered thought and of JSON, whether all its pieces are."""
     rendered = RENDERED.fullmatch(text)
     return (
-        text in held
-        or undressed(text) in held
-        or (rendered is not None and all(half in held for half in rendered.groups()))
-        or (text.startswith("{") and all(value in held for value in values(json_in(text))))
+        text in texts
+        or without_error_marks(text) in texts
+        or (rendered is not None and all(half in texts for half in rendered.groups()))
+        or (text.startswith("{") and all(value in texts for value in values(json_in(text))))
     )
 
 
-def undressed(text: str) -> str:
-    """A text without what Claude Code puts around errors."""
+def without_error_marks(text: str) -> str:
+    """Return a text without the marks that Claude Code puts around errors."""
     return text.removeprefix("Error: ").removeprefix("<tool_use_error>").removesuffix("</tool_use_error>")
 
 
 def json_in(text: str) -> Any:
-    """The JSON that a text is, as Codex writes arguments and results; the text, if it is none."""
+    """Return the JSON value that a text is, as Codex writes arguments and results; else the text itself."""
     try:
         return json.loads(text, parse_float=str)
     except ValueError:
         return text
 
 
-def decoded(file: Path) -> Iterator[Any]:
-    """The JSON values in a file, where it holds any."""
+def decode_json(file: Path) -> Iterator[Any]:
+    """Yield the JSON values in a file: one of the whole file, or one of each line."""
     data = file.read_bytes()
     for piece in (data, *data.splitlines()):
         try:
@@ -323,7 +326,7 @@ def decoded(file: Path) -> Iterator[Any]:
 
 
 def strings(tree: Any) -> Iterator[str]:
-    """Every text and number in a tree."""
+    """Yield every text and number in a tree."""
     match tree:
         case dict():
             for value in tree.values():
@@ -338,11 +341,11 @@ def strings(tree: Any) -> Iterator[str]:
 
 
 def values(tree: Any, key: str = "") -> Iterator[str]:
-    """Every text and number in a tree that should be found again, without the white space around it."""
+    """Yield every text and number that must be found again, without the white space around it."""
     match tree:
         case dict():
             for name, value in tree.items():
-                if name not in WRITTEN_OTHERWISE and f"{key}.{name}" not in WRITTEN_OTHERWISE:
+                if name not in REWRITTEN_KEYS and f"{key}.{name}" not in REWRITTEN_KEYS:
                     yield from values(value, "tokens" if key == "tokens" else name)
         case list() | Iterator():
             for value in tree:
