@@ -1,4 +1,4 @@
-"""Archives to browse in, made once; `conftest` offers them to every test."""
+"""Fixtures with archives for the terminal browser; `conftest` exports them to every test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 if TYPE_CHECKING:
     from retold.tui.answers import Archive
 
-# What these need is imported where it is: other tests do without the browser.
+# Imports are inside the fixtures, because other tests do not need the browser.
 
 
 def _archived(env: dict[str, str], here: str) -> Archive:
@@ -27,7 +27,7 @@ def _archived(env: dict[str, str], here: str) -> Archive:
 
 @pytest.fixture(scope="session")
 def demo_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Variables that lead to a demo home with its archive."""
+    """Environment variables of a demo home with an archive."""
     from retold.demo.home import make_home  # noqa: PLC0415
 
     folder = tmp_path_factory.mktemp("browse") / "demo"
@@ -38,7 +38,7 @@ def demo_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def demo(demo_env: dict[str, str], tmp_path: Path) -> Iterator[Archive]:
-    """The archive of the demo home, looked at from an empty folder."""
+    """The demo home's archive, opened from an empty folder."""
     from retold.tui.answers import Archive  # noqa: PLC0415
 
     with patch.dict(os.environ, demo_env):
@@ -47,7 +47,7 @@ def demo(demo_env: dict[str, str], tmp_path: Path) -> Iterator[Archive]:
 
 @pytest.fixture(scope="session")
 def small_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Variables that lead to a home with three conversations, and its archive."""
+    """Environment variables of a home with three conversations and an archive."""
     from support.terminal_browser import OTHER, write_small_home  # noqa: PLC0415
 
     folder = tmp_path_factory.mktemp("small")
@@ -59,7 +59,7 @@ def small_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture
 def small(small_env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Archive:
-    """Three conversations at a fixed time, of which nothing is going to be deleted."""
+    """An archive of three conversations at a fixed time, without a deletion warning."""
     from retold.tui.answers import Archive  # noqa: PLC0415
     from support.terminal_browser import NOW, OTHER  # noqa: PLC0415
 
@@ -70,7 +70,7 @@ def small(small_env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Archive
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Archive:
-    """Conversations that want to steer whatever shows them."""
+    """An archive of conversations whose texts try to control the terminal."""
     from support.terminal_browser import write_hostile_home  # noqa: PLC0415
 
     folder = tmp_path_factory.mktemp("hostile")

@@ -1,4 +1,4 @@
-"""The cases: one folder per behaviour, the smallest files that show it, and what they should be read as."""
+"""The cases: one folder per behaviour, with the smallest files that show it and the expected sessions."""
 
 import json
 import os
@@ -16,9 +16,9 @@ from retold.model.wire import as_builtins
 FOLDER = Path(__file__).parents[1] / "cases"
 EXPECTED = "expected.json"
 ACTIVE = "active.json"
-"""The ids of the active view, where they are not those of the full one."""
+"""The file with the ids of the active view, where it differs from the full view."""
 MODIFIED_AT = 1_772_355_900.0
-"""2026-03-01T09:05:00Z, when every case was last written to: some times come from nowhere else."""
+"""2026-03-01T09:05:00Z, the mtime of every case file; some session times come only from it."""
 
 NAMES = sorted(folder.name for folder in FOLDER.iterdir())
 Json = dict[str, Any]
@@ -28,7 +28,7 @@ every_case = pytest.mark.parametrize("case", NAMES)
 
 
 def input_files(case: str) -> list[Path]:
-    """Return the files of a case that may be sessions, relative to its folder."""
+    """Return a case's files that may be sessions, relative to its folder."""
     files = (file.relative_to(FOLDER / case) for file in (FOLDER / case).rglob("*") if file.is_file())
     return sorted(file for file in files if file.name not in (EXPECTED, ACTIVE) and not _is_beside(file))
 
@@ -38,7 +38,7 @@ def _is_beside(file: Path) -> bool:
 
 
 def copy_case(case: str, into: Path) -> Path:
-    """Copy a case to a folder of its own, with times that are the same everywhere."""
+    """Copy a case into a folder of its own, with fixed file times."""
     folder = into / "case"
     shutil.copytree(FOLDER / case, folder, ignore=shutil.ignore_patterns(EXPECTED, ACTIVE))
     for file in folder.rglob("*"):
@@ -53,7 +53,7 @@ def case_sessions(case: str, folder: Path, view: View = "full") -> Iterator[Sess
 
 
 def read_case(case: str, folder: Path) -> Expected:
-    """Return the full view of a case as JSON, its paths relative to the case."""
+    """Return the full view of a case as JSON, with paths relative to the case."""
     try:
         return [with_relative_paths(as_builtins(session), folder) for session in case_sessions(case, folder)]
     except NotASession as refusal:
@@ -61,7 +61,7 @@ def read_case(case: str, folder: Path) -> Expected:
 
 
 def with_relative_paths(tree: Json, folder: Path) -> Json:
-    """Return the tree without the place where the test happens to run."""
+    """Return the tree with paths relative to the case's folder."""
     for holder in (*tree["sources"], *tree["problems"]):
         holder["path"] = Path(holder["path"]).relative_to(folder).as_posix()
     return json.loads(json.dumps(tree))  # type: ignore[no-any-return]
@@ -82,7 +82,7 @@ def expected_active_ids(case: str) -> list[list[str | None]] | None:
 
 
 def strings(tree: Any) -> Iterator[str]:
-    """Yield every text in a tree."""
+    """Yield every string in a tree."""
     match tree:
         case str():
             yield tree

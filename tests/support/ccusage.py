@@ -1,7 +1,7 @@
-"""ccusage, the counter of tokens that people know: installed once, outside the repository, and asked without a network.
+"""ccusage, a widely used token counter: installed once, outside the repository, and run without a network.
 
-What npm installs goes where `real_cli` keeps the Gemini CLI. It is asked for clean homes only: where a session lies
-there twice, it counts it twice.
+npm installs it into the same cache as the Gemini CLI (`real_gemini.cache_folder`). Use it on clean homes only:
+it counts a session twice if the home holds two copies.
 """
 
 import json
@@ -25,31 +25,31 @@ Json = dict[str, Any]
 
 
 class Tokens(NamedTuple):
-    """Tokens in words that both have: each is in one of the figures only."""
+    """Token counts in categories that ccusage and retold share; each token is in exactly one."""
 
     fresh: int
-    """Sent, and neither read from a cache nor written to one."""
+    """Input tokens that were neither read from a cache nor written to one."""
     cached: int
     cache_write: int
     answered: int
 
 
-# What ccusage's words mean ----------------------------------------------------------------------------------------
+# Meaning of ccusage's fields --------------------------------------------------------------------------------------
 #
-# `inputTokens` is what no cache had, whatever the agent writes; with Gemini CLI it has the prompts of tools too.
-# `outputTokens` is what the agent's files call output: Claude Code and Codex CLI have the reasoning in it, and Gemini
-# CLI has it beside it. There it stands in `totalTokens` alone, which the rows of models lack.
+# `inputTokens` counts uncached input for every agent. For Gemini CLI it includes tool-use prompts.
+# `outputTokens` is the output figure in the agent's files. It includes reasoning for Claude Code and Codex CLI,
+# but not for Gemini CLI. There, reasoning is only in `totalTokens`, which the rows of models lack.
 
 REASONING_IS_OUTPUT = {"gemini": False, "claude": True, "codex": True}
 
 
 def ccusage_tokens(row: Json) -> Tokens:
-    """Return what a row of ccusage says, of a model, a session, a day or all."""
+    """Return the tokens of a ccusage row, which is about a model, a session, a day or everything."""
     return Tokens(row["inputTokens"], row["cacheReadTokens"], row["cacheCreationTokens"], row["outputTokens"])
 
 
 def retold_tokens(agent: str, usage: Json) -> Tokens:
-    """Return what a usage of retold says, in the same words."""
+    """Return the tokens of a retold usage."""
     known = {name: figure or 0 for name, figure in usage.items()}
     fresh = known["input"] - known["cached"] - known["cache_write"] + known["tool"]
     reasoning = known["reasoning"] if REASONING_IS_OUTPUT[agent] else 0
@@ -57,14 +57,14 @@ def retold_tokens(agent: str, usage: Json) -> Tokens:
 
 
 def tokens_by_model(row: Json) -> dict[str, Tokens]:
-    """Return what a row says of each model; where a file of Codex CLI names none, ccusage makes one up."""
+    """Return a row's tokens by model, without the fallback models that ccusage invents for Codex CLI."""
     if "models" in row:
         return {name: ccusage_tokens(one) for name, one in row["models"].items() if not one["isFallback"]}
     return {one["modelName"]: ccusage_tokens(one) for one in row["modelBreakdowns"]}
 
 
 def session_id(row: Json) -> str:
-    """Return the agent's own id of the session that a row is about."""
+    """Return the agent's own session id of a row."""
     return str(row.get("sessionFile", row["sessionId"]))[-len("00000000-0000-0000-0000-000000000000") :]
 
 
@@ -72,27 +72,27 @@ def session_id(row: Json) -> str:
 
 
 def install_ccusage(cache: Path) -> Path:
-    """Return the program itself, without npm's start of it, which takes eighty times as long."""
+    """Install ccusage and return its native program, which starts 80 times faster than through npm."""
     folder = cache / f"ccusage-{VERSION}"
     if shutil.which("npm") is None:
         raise UnavailableError("not on PATH: npm")
-    package = f"ccusage@{VERSION}"  # brings the program of this platform along
+    package = f"ccusage@{VERSION}"  # includes the program for this platform
     install_once(folder, ("npm", "install", "--prefix", str(folder), *_OPTIONS, package), {})
     programs = sorted(folder.glob("node_modules/@ccusage/ccusage-*/bin/ccusage*"))
     if not programs:
         raise UnavailableError(f"ccusage {VERSION} has no program for this platform")
-    programs[0].chmod(programs[0].stat().st_mode | stat.S_IXUSR)  # in the package it is a plain file
+    programs[0].chmod(programs[0].stat().st_mode | stat.S_IXUSR)  # npm packs it as a plain file
     return programs[0]
 
 
 @dataclass(frozen=True)
 class Ccusage:
-    """Tells what the sessions in a home took."""
+    """Runs ccusage on a home."""
 
     program: Path
 
     def rows(self, home: Path, agent: str, by: str, zone: str = "UTC") -> list[Json]:
-        """Return its report by `session` or by `daily`, with the days of a time zone."""
+        """Return the report by `session` or `daily`, with days in the given time zone."""
         return list(self._report(home, agent, by, zone)["sessions" if by == "session" else by])
 
     def totals(self, home: Path, agent: str) -> Json:
@@ -113,7 +113,7 @@ class Ccusage:
 
 
 def _alone() -> Sequence[str]:
-    """Return what keeps a command from the network, where this system lets us; it is told to stay off it anyway."""
+    """Return the prefix that runs a command without a network, or nothing if the system does not allow it."""
     if shutil.which(_OFFLINE[0]) is None:
         return ()
     tried = subprocess.run((*_OFFLINE, "true"), capture_output=True, timeout=RUN_SECONDS, check=False)

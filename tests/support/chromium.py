@@ -1,7 +1,7 @@
-"""A real browser, Chromium, in which a page is opened and watched: whatever it asks for, says or runs is noticed.
+"""Opens pages in a real browser, Chromium, and records their requests, messages and dialogs.
 
-The browser is the system's own (`scripts/browser.sh`). axe, which looks for what shuts people out, comes from npm and is
-kept where `real_cli` keeps what it installs.
+The browser is the system's own (`scripts/browser.sh`). axe, an accessibility checker, comes from npm and goes into
+the same cache as the Gemini CLI (`real_gemini.cache_folder`).
 """
 
 import shutil
@@ -22,13 +22,13 @@ _AXE = "axe.run(document, {resultTypes: ['violations']}).then(found => found.vio
 
 
 class OpenPage(NamedTuple):
-    """An open page, and what it did that a page to read has no reason to do."""
+    """An open page, and its `deeds`: requests, messages, dialogs and popups that it should not cause."""
 
     page: Page
     deeds: list[str]
 
     def hits(self) -> int:
-        """How often something in the page ran."""
+        """Return how often injected code has run."""
         return int(self.page.evaluate("window.hits"))
 
     def turn_to(self, file: Path) -> None:
@@ -36,23 +36,23 @@ class OpenPage(NamedTuple):
         self.page.goto(file.as_uri())
 
     def unfold(self) -> None:
-        """Open everything that is folded."""
+        """Open every `details` element."""
         self.page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
 
     def overhang(self) -> int:
-        """By how much the page is wider than the window."""
+        """Return by how many pixels the page is wider than the window."""
         return int(
             self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         )
 
     def style(self, selector: str, name: str) -> str:
-        """A property of an element, as it is drawn."""
+        """Return a computed style property of an element."""
         return str(self.page.eval_on_selector(selector, f"one => getComputedStyle(one).{name}"))
 
 
 @contextmanager
 def start_chromium(*arguments: str) -> Iterator[Browser]:
-    """Start the browser; raises UnavailableError where there is none."""
+    """Start the browser; raises UnavailableError if there is none."""
     program = next(filter(None, map(shutil.which, _NAMES)), None)
     if program is None:
         raise UnavailableError("no Chromium on PATH")
@@ -67,7 +67,7 @@ def start_chromium(*arguments: str) -> Iterator[Browser]:
 
 @contextmanager
 def open_file(browser: Browser, file: Path, width: int = WIDE, **options: Any) -> Iterator[OpenPage]:
-    """Open a page, and watch it."""
+    """Open a file, and record the page's requests, messages, dialogs and popups."""
     deeds: list[str] = []
 
     def shown(dialog: Dialog) -> None:
@@ -98,7 +98,7 @@ def open_file(browser: Browser, file: Path, width: int = WIDE, **options: Any) -
 
 
 def install_axe(cache: Path) -> str:
-    """Return the program that looks for what shuts people out."""
+    """Install axe once and return its script."""
     folder = cache / "axe-core" / AXE_VERSION
     options = ("--ignore-scripts", "--no-audit", "--no-fund", "--silent")
     install_once(folder, ("npm", "install", "--prefix", str(folder), *options, f"axe-core@{AXE_VERSION}"), {})
@@ -106,7 +106,7 @@ def install_axe(cache: Path) -> str:
 
 
 def accessibility_violations(seen: OpenPage, axe: str) -> list[str]:
-    """Return what axe finds, with the first place of each; the page must have been opened without its policy."""
+    """Return axe's violations, each with its first element; open the page without its security policy."""
     seen.page.add_script_tag(content=axe)
     found = seen.page.evaluate(_AXE)
     return [

@@ -1,4 +1,4 @@
-"""Small homes of Codex CLI, made up for a test: threads in the forms of several versions."""
+"""Builds small Codex CLI homes with threads in the formats of several versions."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ DAY = "2026/03/01"
 
 
 def thread_id(second: int, number: int) -> str:
-    """Return a UUID of version 7 that was made so many seconds after the start."""
+    """Return a version 7 UUID created `second` seconds after the start."""
     digits = f"{START_MS + second * 1000:012x}"
     return f"{digits[:8]}-{digits[8:]}-7000-8000-{number:012x}"
 
@@ -56,7 +56,7 @@ def token_line(second: int, total: Json, last: Json) -> Json:
 
 
 def turn(second: int, prompt: str, answer: str, total: int) -> list[Json]:
-    """Return a turn as 0.118 wrote it, which took 100 tokens and 10; `total` responses were there with it."""
+    """Return a turn as 0.118 writes it, with 100 input and 10 output tokens; it is response number `total`."""
     return [
         message_line(second, "user", prompt),
         event_line(second, "user_message", message=prompt),
@@ -67,7 +67,7 @@ def turn(second: int, prompt: str, answer: str, total: int) -> list[Json]:
 
 
 def with_ordinals(lines: Sequence[Json], start: int = 0) -> list[Json]:
-    """Return lines with ordinals, as since 0.144."""
+    """Return lines with ordinals, as 0.144 and later write them."""
     return [{**line, "ordinal": start + place} for place, line in enumerate(lines)]
 
 
@@ -76,7 +76,7 @@ def as_text(lines: Sequence[Json]) -> str:
 
 
 def write(home: Path, name: str, lines: Sequence[Json], folder: str = f"sessions/{DAY}") -> Path:
-    """Write a rollout into a home, under its thread's id, or that and its own."""
+    """Write a rollout into a home; `name` is the thread's id, or that and the rollout's own id."""
     file = home / folder / f"rollout-2026-03-01T10-00-00-{name}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(as_text(lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The same small talks as each agent writes them down, so that a test can be told of all of them at once."""
+"""The same small conversations in every agent's file format, so that one test covers all of them."""
 
 import json
 import zlib
@@ -14,7 +14,7 @@ ROOT = "/home/ann/dev/almanac"
 
 
 class Turn(NamedTuple):
-    """Somebody asks, a tool gives something back, and the agent answers."""
+    """A prompt, a tool's output and the agent's answer."""
 
     prompt: str
     output: str
@@ -22,23 +22,23 @@ class Turn(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How an agent writes a talk down."""
+    """An agent's file format for conversations."""
 
     write: Callable[[Path, int, Sequence[Turn]], Path]
-    """Takes the home, a number that makes the talk's ids, and what is said."""
+    """Takes the home, a number that determines the ids, and the turns."""
     key: Callable[[int], str]
     tool: str
     is_lines: bool
 
 
 def turns(*words: str) -> list[Turn]:
-    """Return a turn for each word, in which it is asked, done and answered."""
+    """Return one turn per word; the word occurs in the prompt, the output and the answer."""
     return [Turn(f"asked {word}", f"given {word}", f"answered {word}") for word in words]
 
 
 def dice(seed: int) -> Random:
-    """Return a source of numbers that are the same each time."""
-    return Random(seed)  # noqa: S311 - nothing secret is made with it
+    """Return a random generator with a fixed seed."""
+    return Random(seed)  # noqa: S311 - not used for secrets
 
 
 def uuid(number: int) -> str:
@@ -50,7 +50,7 @@ def at(second: int) -> str:
 
 
 def turn_mark(turn: Turn) -> str:
-    """Return four digits for the ids of a turn: agents never give an id twice."""
+    """Return four hex digits for the ids of a turn, because agents never use an id twice."""
     return f"{zlib.crc32(turn.prompt.encode()) & 0xFFFF:04x}"
 
 
@@ -118,7 +118,7 @@ def gemini_key(number: int) -> str:
 
 
 def claude_records(number: int, said: Sequence[Turn], start: int = 0) -> list[Json]:
-    """Return lines that name each other; another talk may go on behind the same ones."""
+    """Return records that each name the one before; `start` is the number of the first turn."""
     records: list[Json] = []
     common = {
         "isSidechain": False,

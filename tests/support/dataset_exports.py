@@ -1,4 +1,4 @@
-"""Somebody whose archive is exported as a dataset, and all that stands in one."""
+"""A person whose archive is exported as a dataset, and functions that read the dataset."""
 
 import json
 import re
@@ -16,14 +16,14 @@ from support.person import Person
 
 Json = dict[str, Any]
 KEY = "AIza" + "Sy" + "B1c2D3e4F5g6H7i8J9k0L1m2N3o4P5q6R"
-"""Invented, in the form of a key of Google's."""
+"""A fake API key in Google's format."""
 MAIL = "ann.tern@reed-and-heron.net"
 DRAFT = re.compile(r"\.[0-9a-f]{16}$")
 HIVE = dataset.partitioning(pa.schema([("agent", pa.string()), ("month", pa.string())]), flavor="hive")
 
 
 def lake_home(folder: Path) -> GeminiHome:
-    """Make a home with sessions of every agent, a subagent's cost, secrets, and a file that is no session."""
+    """Make a home with sessions of every agent, secrets, and a file that is not a session."""
     home = GeminiHome(folder)
     for number, name in enumerate(sorted(FORMS), 100):
         FORMS[name].write(folder, number, turns("heron", "otter"))
@@ -40,7 +40,7 @@ def lake_home(folder: Path) -> GeminiHome:
 
 
 def person_with_archive(folder: Path) -> Person:
-    """Return somebody who has such a home, and an archive of it."""
+    """Return a person with the home of `lake_home` and an archive of it."""
     lake_home(folder)
     person = Person(folder)
     person.sync()
@@ -48,18 +48,18 @@ def person_with_archive(folder: Path) -> Person:
 
 
 def export_dataset(person: Person, folder: Path, *options: str) -> str:
-    """Export everything; return what was told."""
+    """Export a dataset, by default of all sessions, and return stderr."""
     done = person.run("export", "--format", "parquet", "-o", str(folder), *(options or ("--all",)))
     assert done.code == 0, done
     return done.err
 
 
 def query_dataset(folder: Path, query: str) -> list[Json]:
-    """Return what DuckDB answers, asked of a view for each table."""
+    """Return the rows of a DuckDB query over one view per table."""
     with duckdb.connect() as connection:
         for name in TABLES:
             files = f"read_parquet('{folder}/{name}/**/*.parquet', hive_partitioning = true)"
-            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {files}")  # noqa: S608 - ours
+            connection.execute(f"CREATE VIEW {name} AS SELECT * FROM {files}")  # noqa: S608 - fixed SQL
         asked = connection.sql(query)
         assert asked is not None
         found: list[Json] = asked.to_arrow_table().to_pylist()
@@ -67,7 +67,7 @@ def query_dataset(folder: Path, query: str) -> list[Json]:
 
 
 def dataset_rows(folder: Path) -> dict[str, list[str]]:
-    """Return the rows of every table, in an order of their own."""
+    """Return the rows of every table as JSON, sorted."""
     found: dict[str, list[str]] = {}
     for name in TABLES:
         files = sorted(map(str, (folder / name).rglob("part-*.parquet")))
@@ -82,18 +82,18 @@ def dataset_rows(folder: Path) -> dict[str, list[str]]:
 
 
 def table_objects(folder: Path, table: str) -> list[Json]:
-    """Return the rows of a table, each by its columns."""
+    """Return the rows of one table as objects."""
     return [json.loads(row) for row in dataset_rows(folder)[table]]
 
 
 def file_states(folder: Path) -> dict[str, tuple[int, bytes]]:
-    """Return every file of a dataset, with when it was written and what is in it."""
+    """Return the mtime and the contents of every file in a dataset."""
     files = [file for file in folder.rglob("*") if file.is_file() and file.name != ".retold.lock"]
     return {str(file.relative_to(folder)): (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 
 def all_bytes(folder: Path) -> bytes:
-    """Return all that stands in a dataset: paths, the manifest, and every value of every table."""
+    """Return everything in a dataset as bytes: paths, the manifest, and the values of every table."""
     paths = "\n".join(str(file.relative_to(folder)) for file in folder.rglob("*"))
     told = json.dumps(dataset_rows(folder), ensure_ascii=False)
     return (paths + told).encode() + (folder / "retold.json").read_bytes()

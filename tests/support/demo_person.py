@@ -1,4 +1,4 @@
-"""Somebody whose home is that of the demo: weeks of invented work with three agents, archived."""
+"""A person with the demo's home: weeks of invented work with three agents, archived."""
 
 import os
 from datetime import UTC, datetime
@@ -9,10 +9,10 @@ from support.person import Person
 
 
 class DemoPerson(Person):
-    """Runs `retold` in a demo of their own."""
+    """A person who runs `retold` in a demo home."""
 
     def __init__(self, folder: Path) -> None:
-        """Make the home, and archive it."""
+        """Make the demo home and archive it."""
         self.made = make_home(folder / "demo", datetime.now(UTC))
         super().__init__(self.made.folder / "home", Path(self.made.variables["RETOLD_HOME"]))
         self.age()
@@ -23,11 +23,11 @@ class DemoPerson(Person):
         return super().env | self.made.variables
 
     def tree(self) -> dict[str, bytes]:
-        """Return every file of the agents' homes."""
+        """Return the contents of every file in the agents' homes."""
         return {str(path): path.read_bytes() for path in self.sources()}
 
     def lose(self, key: str) -> list[Path]:
-        """Delete what the agent has of a conversation, as the agent itself does; return what is gone."""
+        """Delete the agent's files of a conversation, as the agent itself does, and return their paths."""
         short = key.rpartition(":")[2].removeprefix("session-")
         gone = [path for path in self.sources() if short in path.name]
         assert gone, key
@@ -36,5 +36,5 @@ class DemoPerson(Person):
         return gone
 
     def lost(self) -> list[str]:
-        """Return the sessions that the doctor calls lost."""
+        """Return the keys of the sessions that `retold doctor` reports as lost."""
         return [one["session"] for one in self.run("doctor", "--json").objects if one["finding"] == "lost"]

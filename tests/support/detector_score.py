@@ -1,4 +1,4 @@
-"""How well a detector does on the labelled set: what it finds, and what it takes for a secret and is none."""
+"""Scores a secret detector on the labelled set: recall, precision and every mistake."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -8,18 +8,18 @@ from retold.redaction import Redactor
 from support.labelled_secrets import Sample
 
 Detector = Callable[[str], Iterable[tuple[int, int]]]
-"""Returns the places of secrets in a text."""
+"""Returns the spans of secrets in a text."""
 
 
 class Score(NamedTuple):
-    """What was found of each kind, and how many of the alarms were right."""
+    """The labelled and the caught secrets of each kind, and the numbers of right and wrong alarms."""
 
     labels: Counter[str]
     caught: Counter[str]
     right: int
     wrong: int
     faults: tuple[str, ...]
-    """What was missed and what was a false alarm, for whoever tunes."""
+    """Missed secrets and false alarms, as text for tuning."""
 
     @property
     def recall(self) -> float:
@@ -31,7 +31,7 @@ class Score(NamedTuple):
 
 
 def score(samples: Iterable[Sample], detector: Detector) -> Score:
-    """Count: a secret is caught when none of its characters is left; an alarm is right when it touches a secret."""
+    """Score a detector: a secret is caught if all of it is hidden; an alarm is right if it touches a secret."""
     labels, caught = Counter[str](), Counter[str]()
     right, wrong, faults = 0, 0, []
     for sample in samples:
@@ -52,7 +52,7 @@ def score(samples: Iterable[Sample], detector: Detector) -> Score:
 
 
 def detect_with_retold(text: str) -> Iterable[tuple[int, int]]:
-    """Return what an export of this text alone would leave out."""
+    """Return the spans that an export of this text redacts."""
     redactor = Redactor()
     redactor.redacted_text(text)
     return [(span.start, span.end) for span in redactor.spans(text)]

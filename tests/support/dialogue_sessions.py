@@ -1,4 +1,4 @@
-"""Conversations made up entry by entry, for exports: usual ones, and any that can be."""
+"""Sessions built entry by entry for exports, and Hypothesis strategies for arbitrary timelines."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ def sample_session() -> Session:
 
 
 def export_session(*entries: Entry, **more: Any) -> Telling:
-    """A session of Gemini's with this timeline."""
+    """Return a Gemini session with this timeline."""
     facts = {"timeline": entries, "started_at": AT, "ended_at": None, "models": (), "extra": {}, **more}
     return Telling(msgspec.structs.replace(sample_session(), **facts))
 

@@ -1,4 +1,4 @@
-"""Disks for tests: one held in memory, one that remembers what was asked of it, and a watch over the real one."""
+"""Disks for tests: one in memory, one that records its calls, and a watch over the real one."""
 
 import errno
 import io
@@ -14,11 +14,11 @@ import pytest
 from retold.reading.disk import Disk, DiskEntry, OpenFile
 
 WATCHED_CALLS = ("access", "listdir", "lstat", "open", "readlink", "scandir", "stat")
-"""The functions of `os` that all others, and pathlib, ask about paths with."""
+"""The functions of `os` through which pathlib and all other code access paths."""
 
 
 class MemoryEntry(msgspec.Struct, frozen=True):
-    """What a folder in memory holds."""
+    """An entry of a folder in memory."""
 
     name: str
     path: str
@@ -55,7 +55,7 @@ class MemoryFile:
 
 
 class MemoryDisk(msgspec.Struct, frozen=True):
-    """Everything below a folder as it was once, under the same paths; links are there, and lead nowhere."""
+    """A snapshot of a folder in memory, under the same paths; links are listed but cannot be followed."""
 
     files: dict[str, tuple[bytes, int]]
     folders: dict[str, list[MemoryEntry]]
@@ -63,7 +63,7 @@ class MemoryDisk(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, folder: Path) -> Self:
-        """Load a folder."""
+        """Load a folder from the real disk."""
         below = sorted(folder.rglob("*"))
         files = [path for path in below if path.is_file() and not path.is_symlink()]
         return cls(
@@ -101,7 +101,7 @@ def _held(folder: Path) -> Iterator[MemoryEntry]:
 
 
 class RecordingDisk:
-    """A disk that remembers every path that it was asked about, by what was asked."""
+    """A disk that records every call and its path."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -134,7 +134,7 @@ class RecordingDisk:
 
 @contextmanager
 def watch_paths(folder: Path) -> Iterator[set[str]]:
-    """Collect the paths below a folder that the system is asked about, by whomever."""
+    """Collect every path below a folder that any code in this process passes to the system."""
     touched: set[str] = set()
 
     def spied(look: Callable[..., Any]) -> Callable[..., Any]:

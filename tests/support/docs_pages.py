@@ -1,4 +1,4 @@
-"""Pages of the documentation as somebody follows them: their blocks, one after the other, in an empty folder."""
+"""Runs the code blocks of a documentation page in order, in an empty folder."""
 
 import os
 import re
@@ -16,11 +16,11 @@ ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MOST_SECONDS = 600
 ZONE = "Pacific/Auckland"
-"""Where whoever follows a page is said to be: no day there is one of UTC."""
+"""The time zone in which pages are followed; its days differ from UTC days."""
 
 
 class Block(NamedTuple):
-    """A block of a page: its language, the file that it is to be put into, and its text."""
+    """A block of a page: its language, the file to write it to, and its text."""
 
     language: str
     file: str
@@ -28,15 +28,15 @@ class Block(NamedTuple):
 
 
 def page_blocks(page: str) -> list[Block]:
-    """Return the blocks of a page in docs, in their order."""
+    """Return the code blocks of a page in `docs`, in order."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return [Block(*found) for found in _BLOCK.findall(text)]
 
 
 def follow_page(page: str, folder: Path, env: Mapping[str, str]) -> Iterator[list[tuple[Any, ...]]]:
-    """Follow a page in a folder; yield the rows that each of its questions gives.
+    """Run the blocks of a page in a folder; yield the rows of each SQL block.
 
-    What it activates stays so: `venv` in that folder. Raises UnavailableError where pip cannot install.
+    Shell blocks use the `venv` in that folder once it exists. Raises UnavailableError if pip cannot install.
     """
     for block in page_blocks(page):
         if block.file:

@@ -1,4 +1,4 @@
-"""Conversations to be told, as an export gets them: with their subagents inside."""
+"""Sessions as an export receives them, with their subagents nested."""
 
 import shutil
 import subprocess
@@ -22,12 +22,12 @@ EVERYTHING = Choice(thoughts=True, tokens=True, notices=True)
 
 
 def export_bytes(form: str, tellings: Iterable[Telling], choice: Choice = EVERYTHING) -> bytes:
-    """Return a whole file."""
+    """Return the bytes of a whole export."""
     return b"".join(FORMATS[form].pieces()(tellings, choice))
 
 
 def nest_subagents(sessions: Sequence[Session]) -> list[Telling]:
-    """Return conversations with the subagents that their calls started."""
+    """Return the top-level sessions with the subagents that their calls started."""
     by_key = {session.key: session for session in sessions}
     started = {key for session in sessions for key in child_keys(session)}
     return [_telling(session, by_key) for session in sessions if session.key not in started]
@@ -48,20 +48,20 @@ def child_keys(session: Session) -> list[str]:
 
 
 def demo_sessions(folder: Path) -> list[Telling]:
-    """Return the conversations of the made-up home."""
+    """Return the sessions of the demo home."""
     made = make_home(folder / "demo", NOW)
     return nest_subagents(sync_archive(made.variables["RETOLD_HOME"], made.variables).sessions())
 
 
 def generated_sessions(shared: Path, folder: Path) -> list[Telling]:
-    """Return the conversations of the home whose totals are known."""
+    """Return the sessions of the generated home with known totals."""
     script = shutil.copy(shared / "truth" / "make_home.py", folder)
     subprocess.run([sys.executable, script, str(folder / "home")], check=True, stdout=subprocess.DEVNULL)
     return nest_subagents(sync_archive(folder / "retold", {"HOME": str(folder / "home")}).sessions())
 
 
 def case_sessions(name: str, folder: Path) -> list[Telling]:
-    """Return the conversations of a case; none where it is refused."""
+    """Return the sessions of a case, or an empty list if the case is refused."""
     try:
         return nest_subagents(list(cases.case_sessions(name, cases.copy_case(name, folder))))
     except NotASession:

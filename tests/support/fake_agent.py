@@ -1,4 +1,4 @@
-"""An agent of our own making, for tests of what comes after reading: its files are sessions in their JSON form."""
+"""A fake agent for tests of the steps after reading: its files are sessions in their JSON form."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,14 +41,14 @@ HOME_VARIABLE = "MADE_HOME"
 
 @contextmanager
 def registered() -> Iterator[None]:
-    """Let this agent be one of those that retold knows."""
+    """Register this agent with retold until the block ends."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(AGENTS, NAME, cast("Agent", sys.modules[__name__]))
         yield
 
 
 def write(home: Path, name: str, session: Session) -> None:
-    """Put a session into a home, in a file of its own."""
+    """Write a session to a file in a home."""
     home.mkdir(exist_ok=True)
     (home / name).write_bytes(session_json(session))
 
@@ -57,7 +57,7 @@ def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
     yield Home(Path(env[HOME_VARIABLE]), Path(env[HOME_VARIABLE]), disk=disk)
 
 
-def home_in(folder: Path, disk: Disk = DISK) -> Home | None:  # noqa: ARG001 - as every agent has it
+def home_in(folder: Path, disk: Disk = DISK) -> Home | None:  # noqa: ARG001 - required by the Agent protocol
     return None
 
 
@@ -70,13 +70,13 @@ def cluster_of(native_id: str) -> str:
     return native_id
 
 
-def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - as every agent has it
+def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
 def read(
     source: Source,
-    earlier: Sequence[Reading] = (),  # noqa: ARG001 - as every agent has it
+    earlier: Sequence[Reading] = (),  # noqa: ARG001 - required by the Agent protocol
 ) -> Sequence[Reading] | Problem:
     file = read_bytes(source.path, source.disk)
     if isinstance(file, Problem):
@@ -98,11 +98,11 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
     return sessions
 
 
-def ghosts(home: Home) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
+def ghosts(home: Home) -> Iterator[Ghost]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
-def restore(lost: Lost, target: Target) -> Restored | Refused:  # noqa: ARG001 - as every agent has it
+def restore(lost: Lost, target: Target) -> Restored | Refused:  # noqa: ARG001 - required by the Agent protocol
     return Refused("made up")
 
 
@@ -110,25 +110,25 @@ def resume(native_id: str) -> Sequence[str]:
     return ("made", native_id)
 
 
-def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
+def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - required by the Agent protocol
     return None
 
 
-def connect_plan(home: Home, connection: Connection) -> ConnectPlan:  # noqa: ARG001 - as every agent has it
+def connect_plan(home: Home, connection: Connection) -> ConnectPlan:  # noqa: ARG001 - required by the Agent protocol
     return ConnectPlan(home.path, (), (), "/recall", is_trust_needed=False)
 
 
-def limit(home: Home) -> Limit:  # noqa: ARG001 - as every agent has it
+def limit(home: Home) -> Limit:  # noqa: ARG001 - required by the Agent protocol
     return Limit()
 
 
-def retention(home: Home) -> Iterator[Threat]:  # noqa: ARG001 - as every agent has it
+def retention(home: Home) -> Iterator[Threat]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
-def remains(home: Home) -> Iterator[Remains]:  # noqa: ARG001 - as every agent has it
+def remains(home: Home) -> Iterator[Remains]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
-def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:  # noqa: ARG001 - as every agent has it
+def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:  # noqa: ARG001 - required by the Agent protocol
     return None

@@ -1,11 +1,11 @@
-"""A fake of Anthropic's Messages API on loopback, for the real Claude Code to talk to.
+"""A fake of Anthropic's Messages API on loopback, for the real Claude Code to call.
 
     python fake_anthropic.py LOG COMMAND...
 
-serves while the command runs, tells it where in `ANTHROPIC_BASE_URL`, and appends every answer to LOG, one `Served` a
-line. It is a program of its own because both run in a network namespace that has nothing but loopback. What it answers
-is chosen by words in the newest message of the user (`Scenario`). The n-th response says that it took n times `UNIT`
-tokens, so that every sum tells which responses are in it.
+The program serves while COMMAND runs, and passes its address in `ANTHROPIC_BASE_URL`. It appends every response
+to LOG, one `Served` per line. It is a separate program because both processes run in a network namespace that has
+only loopback. Words in the newest user message choose the response (`Scenario`). The n-th response reports n times
+`UNIT` tokens, so that every sum shows which responses it contains.
 """
 
 import json
@@ -39,7 +39,7 @@ RUN_SECONDS = 60
 
 
 class Scenario(StrEnum):
-    """What the model does, by the word that asks for it; a prompt without such a word is just answered."""
+    """The model's behaviour, by a word in the prompt; a prompt without such a word gets a plain answer."""
 
     THINK = "THINK"
     LIST = "LIST"
@@ -49,16 +49,16 @@ class Scenario(StrEnum):
     DELEGATE = "DELEGATE"
     REFUSE = "REFUSE"
     SLOW = "SLOW"
-    """Said block by block, with a pause in which the CLI writes down what it has."""
+    """Streams block by block, with pauses in which the CLI writes its transcript."""
     RECALL = "RECALL"
-    """Ask retold: look for its tool first where it is not offered at once, and tell the sessions that come back."""
+    """Calls retold's search: finds the tool first if it is not offered, then names the sessions in the result."""
     COMPACT = "Your task is to create a detailed summary"
-    """Asked by the CLI itself, where it has the history summed up."""
+    """Part of the prompt with which the CLI itself asks for a summary of the history."""
 
 
 @dataclass(frozen=True)
 class Spent:
-    """Tokens as the API counts them: the four are disjoint."""
+    """Tokens as the API counts them; the four figures do not overlap."""
 
     input: int = 0
     cache_read: int = 0
@@ -84,11 +84,11 @@ UNIT = Spent(input=10, cache_read=1000, cache_creation=100, output=5)
 
 @dataclass(frozen=True)
 class Served:
-    """One response: which it was, to which request, and what it said and took."""
+    """One response: its number, its request, its content and its tokens."""
 
     number: int
     request: dict[str, Any]
-    """The body of the request, whole."""
+    """The whole body of the request."""
     headers: dict[str, str]
     content: list[Block]
     spent: Spent
@@ -103,7 +103,7 @@ class Served:
 
     @property
     def words(self) -> str:
-        """What was asked last."""
+        """The newest text of the user."""
         return newest_words(self.request["messages"])
 
     @property
@@ -112,12 +112,12 @@ class Served:
 
     @property
     def has_tools(self) -> bool:
-        """Tell a turn of a conversation from what the CLI asks for itself, as a title."""
+        """Whether the request offers tools; the CLI's own requests, such as for a title, offer none."""
         return bool(self.request.get("tools"))
 
 
 def read_log(log: Path) -> list[Served]:
-    """Return what was served so far."""
+    """Return the responses so far."""
     if not log.exists():
         return []
     records = [json.loads(line) for line in log.read_bytes().split(b"\n") if line]
@@ -125,7 +125,7 @@ def read_log(log: Path) -> list[Served]:
 
 
 def total(served: Iterable[Served]) -> Spent:
-    """Return what several responses took together."""
+    """Return the summed tokens of several responses."""
     return sum((one.spent for one in served), Spent())
 
 
@@ -135,7 +135,7 @@ class _Server(ThreadingHTTPServer):
     lock = threading.Lock()
 
     def serve(self, request: Block, headers: dict[str, str]) -> Served:
-        """Count one more response and write it down."""
+        """Record one more response in the log."""
         with self.lock:
             number = len(read_log(self.log)) + 1
             served = Served(number, request, headers, content(number, request), UNIT * number)
@@ -145,7 +145,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers `POST /v1/messages`, streamed or not, and `count_tokens`; there is nothing else here."""
+    """Answers `POST /v1/messages`, streamed or not, and `count_tokens`; other paths are not found."""
 
     server: _Server
 
@@ -187,14 +187,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _start(self, status: int, media_type: str, request_id: str) -> None:
-        """Begin an answer that ends with the connection."""
+        """Send the headers; the body ends with the connection."""
         self.send_response(status)
         self.send_header("Content-Type", media_type)
         self.send_header("request-id", request_id)
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
-        """Keep quiet: what was asked stands in the log."""
+        """Print nothing: the log file records every response."""
 
 
 _KEPT = ("user-agent", "anthropic-beta", "x-claude-code-session-id", "x-claude-code-agent-id")
@@ -205,7 +205,7 @@ def error(kind: str, message: str) -> bytes:
 
 
 def newest_words(messages: Sequence[Block]) -> str:
-    """Return the last text of the user: prompts that got no answer stand before it in the same message."""
+    """Return the newest text of the user; unanswered prompts may precede it in the same message."""
     said = [message["content"] for message in messages if message["role"] == "user"]
     blocks = [{"text": said[-1]}] if said and isinstance(said[-1], str) else said[-1] if said else []
     texts = [block["text"] for block in blocks if "text" in block and not is_reminder(block)]
@@ -213,13 +213,13 @@ def newest_words(messages: Sequence[Block]) -> str:
 
 
 def is_reminder(block: Block) -> bool:
-    """Tell what the CLI puts beside the words of the user."""
+    """Return whether a block is a reminder that the CLI adds to the user's text."""
     text: str = block.get("text", "")
     return text.startswith("<system-reminder>")
 
 
 def has_results(messages: Sequence[Block]) -> bool:
-    """Tell whether the last message of the user brings results of tools."""
+    """Return whether the last user message contains tool results."""
     said = [message["content"] for message in messages if message["role"] == "user"]
     return bool(said) and any(
         isinstance(block, dict) and block["type"] == "tool_result" for block in said[-1]
@@ -227,7 +227,7 @@ def has_results(messages: Sequence[Block]) -> bool:
 
 
 def content(number: int, request: Block) -> list[Block]:
-    """Return what the model says: the calls that the prompt asks for, and an answer once their results are there."""
+    """Return the model's output: an answer and the calls of the prompt, or an answer to their results."""
     words = newest_words(request["messages"])
     answer = {"type": "text", "text": f"This is answer {number}."}
     if Scenario.COMPACT in words:
@@ -247,14 +247,14 @@ def content(number: int, request: Block) -> list[Block]:
 
 
 def spoken_words(messages: Sequence[Block]) -> str:
-    """Return all texts of the user, from the first on."""
+    """Return all texts of the user in order, without reminders."""
     said = [message["content"] for message in messages if message["role"] == "user"]
     blocks = [block for one in said for block in ([{"text": one}] if isinstance(one, str) else one)]
     return "\n".join(block["text"] for block in blocks if "text" in block and not is_reminder(block))
 
 
 def recall_content(number: int, request: Block) -> list[Block]:
-    """Return the next step of a model that asks retold: find the tool, call it, or tell what came of it."""
+    """Return the next step of a recall: find the tool, call it, or name the sessions in the result."""
     blocks = [
         block for message in request["messages"] for block in message["content"] if isinstance(block, dict)
     ]
@@ -273,7 +273,7 @@ def recall_content(number: int, request: Block) -> list[Block]:
 
 
 def requested_calls(words: str, tools: Sequence[str]) -> list[tuple[str, Block]]:
-    """Return the calls that a prompt asks for, of the tools that there are."""
+    """Return the calls that a prompt asks for, if their tools are available."""
     lines = {Scenario.LIST: LISTING, Scenario.FAIL: FAILING, Scenario.FLOOD: FLOOD}
     wanted = [line for word, line in lines.items() if word in words]
     wanted += PARALLEL if Scenario.PARALLEL in words else ()
@@ -287,7 +287,7 @@ def requested_calls(words: str, tools: Sequence[str]) -> list[tuple[str, Block]]
 
 
 def full_response(served: Served) -> Block:
-    """Return a response in one piece."""
+    """Return a response as one JSON object."""
     calls = any(block["type"] == "tool_use" for block in served.content)
     return {
         "id": served.message_id,
@@ -316,7 +316,7 @@ def usage(spent: Spent) -> Block:
 
 
 def stream_events(served: Served) -> Iterator[Block]:
-    """Yield a response as events; the final count of the output comes last, as from the real one."""
+    """Yield a response as events; the final output count comes last, as from the real API."""
     message = full_response(served)
     start = message | {"content": [], "stop_reason": None, "usage": message["usage"] | {"output_tokens": 1}}
     yield {"type": "message_start", "message": start}
@@ -328,7 +328,7 @@ def stream_events(served: Served) -> Iterator[Block]:
 
 
 def block_events(block: Block) -> Iterator[Block]:
-    """Yield how one block comes in: empty, then its content, then its end."""
+    """Yield the events of one block: its start, its content and its end."""
     begun: Block
     match block["type"]:
         case "text":
@@ -349,7 +349,7 @@ def block_events(block: Block) -> Iterator[Block]:
 
 @contextmanager
 def run_fake_anthropic(log: Path) -> Iterator[str]:
-    """Listen on a free port of the loopback meanwhile; yield the address."""
+    """Serve on a free loopback port until the block ends; yield the address."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.log = log
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -363,7 +363,7 @@ def run_fake_anthropic(log: Path) -> Iterator[str]:
 
 
 def main(log: str, *command: str) -> int:
-    """Run the command beside the fake and return its exit status."""
+    """Run the command while the fake serves, and return its exit status."""
     with run_fake_anthropic(Path(log)) as url:
         env = {**os.environ, "ANTHROPIC_BASE_URL": url}
         return subprocess.run(command, env=env, check=False, timeout=RUN_SECONDS).returncode

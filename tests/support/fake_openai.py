@@ -1,7 +1,7 @@
-"""A fake of OpenAI's "Responses" API on loopback, for the real Codex CLI to talk to.
+"""A fake of OpenAI's "Responses" API on loopback, for the real Codex CLI to call.
 
-What it answers is chosen by a word in the newest message of the user (`Scenario`). The n-th response says that it took
-n times `UNIT` tokens, so that every sum tells which responses are in it; `served` keeps what was answered to whom.
+A word in the newest user message chooses the response (`Scenario`). The n-th response reports n times `UNIT`
+tokens, so that every sum shows which responses it contains. `served` records every response and its conversation.
 """
 
 import json
@@ -23,7 +23,7 @@ HANG_SECONDS = 60
 THINKING_SECONDS = 4
 RECALLING = "search_history"
 REPORTS = ("<subagent_notification>", "<skill>")
-"""How things begin that the CLI tells in the user's place."""
+"""Beginnings of messages that the CLI itself sends in the user's role."""
 THOUGHT = "**Looking around**\n\nThe folder may tell."
 SUMMARY = "We looked at the folder and found what was there."
 SEALED_SUMMARY: Item = {"type": "compaction", "encrypted_content": "a sealed summary"}
@@ -36,7 +36,7 @@ PATCH = "*** Begin Patch\n*** Add File: note.txt\n+a line that was patched in\n*
 
 
 class Scenario(StrEnum):
-    """What the model does, by the word that asks for it; a prompt without such a word is just answered."""
+    """The model's behaviour, by a word in the prompt; a prompt without such a word gets a plain answer."""
 
     THINK = "THINK"
     LIST = "LIST"
@@ -45,11 +45,11 @@ class Scenario(StrEnum):
     PATCH = "PATCH"
     SPAWN = "SPAWN"
     RECALL = "RECALL"
-    """Ask retold: look for its tool where it is not offered at once, and tell the sessions that come back."""
+    """Calls retold's search: finds the tool first if it is not offered, then names the sessions in the result."""
     HANG = "HANG"
     REFUSE = "REFUSE"
     COMPACT = "CONTEXT CHECKPOINT COMPACTION"
-    """Asked by the CLI itself, in the prompt by which it has the history summed up."""
+    """Part of the prompt with which the CLI itself asks for a summary of the history."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ UNIT = Spent(input=1000, cached=400, output=50, reasoning=10)
 
 @dataclass(frozen=True)
 class Served:
-    """One response: which it was, which conversation asked for it with which words, and what it took."""
+    """One response: its number, the conversation and prompt that it answers, and its tokens."""
 
     number: int
     thread: str
@@ -88,21 +88,21 @@ class Served:
 
 @dataclass
 class FakeOpenAI:
-    """What a running fake is known by: where it listens, and what it has served so far."""
+    """A running fake: its address, and the requests and responses so far."""
 
     url: str
     served: list[Served] = field(default_factory=list)
     requests: list[tuple[str, Item]] = field(default_factory=list)
-    """The path and the body of everything that was asked, answered or not."""
+    """Path and body of every request, answered or not."""
     ending: threading.Event = field(default_factory=threading.Event)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def served_to(self, thread: str) -> list[Served]:
-        """Return the responses that one conversation got, in their order."""
+        """Return the responses to one conversation, in order."""
         return [served for served in self.served if served.thread == thread]
 
     def serve(self, thread: str, prompt: str) -> Served:
-        """Count one more response."""
+        """Record one more response."""
         with self._lock:
             number = len(self.served) + 1
             served = Served(number, thread, prompt, UNIT * number)
@@ -111,13 +111,13 @@ class FakeOpenAI:
 
 
 def total(served: Iterable[Served]) -> Spent:
-    """Return what several responses took together."""
+    """Return the summed tokens of several responses."""
     return sum((one.spent for one in served), Spent())
 
 
 @contextmanager
 def run_fake_openai() -> Iterator[FakeOpenAI]:
-    """Listen on a free port of the loopback meanwhile."""
+    """Serve on a free loopback port until the block ends."""
     server = _Server(("127.0.0.1", 0), _Handler)
     server.fake = FakeOpenAI(f"http://127.0.0.1:{server.server_address[1]}/v1")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
@@ -137,7 +137,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers `POST /v1/responses` with a stream of events, and `/v1/responses/compact` with a history."""
+    """Answers `POST /v1/responses` with an event stream, and `/v1/responses/compact` with a history."""
 
     server: _Server
 
@@ -165,7 +165,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(stream_bytes(served, output(served.number, body)))
 
     def _asking(self) -> str:
-        """Return which conversation asks: a subagent may name its parent as the session, so its own thread goes first."""
+        """Return the thread's id, else the session's: a subagent may send its parent's id as the session."""
         names = ("thread-id", "thread_id", "session_id")
         return next((self.headers[name] for name in names if name in self.headers), "")
 
@@ -174,23 +174,23 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(json.dumps(content).encode())
 
     def _start(self, media_type: str, status: int = 200) -> None:
-        """Begin an answer that ends with its connection: HTTP/1.0 needs no length."""
+        """Send the headers. The body ends with the connection: HTTP/1.0 needs no length."""
         self.send_response(status)
         self.send_header("Content-Type", media_type)
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it
-        """Keep quiet: what was asked stands in `requests`."""
+        """Print nothing: `requests` records every request."""
 
 
 def newest_prompt(asked: Sequence[Item]) -> str:
-    """Return the text of the last thing that somebody asked."""
+    """Return the text of the last prompt."""
     place = newest_place(asked)
     return message_text(asked[place]) if place is not None else ""
 
 
 def newest_place(asked: Sequence[Item]) -> int | None:
-    """Return where the last prompt stands; what the CLI tells by itself has the user's role, but asks nothing."""
+    """Return the index of the last prompt; messages that the CLI itself sends in the user's role do not count."""
     places = [
         place
         for place, item in enumerate(asked)
@@ -204,7 +204,7 @@ def message_text(item: Item) -> str:
 
 
 def output(number: int, body: Item) -> list[Item]:
-    """Return what the model says: the calls of the scenario first, and an answer once their results are there."""
+    """Return the model's output: the scenario's calls first, and an answer once their results arrive."""
     prompt, done = newest_prompt(body["input"]), newest_results(body["input"])
     if body["input"][-1].get("type") == "compaction_trigger":
         return [SEALED_SUMMARY]
@@ -218,17 +218,17 @@ def output(number: int, body: Item) -> list[Item]:
 
 
 def compact_history(asked: Sequence[Item]) -> list[Item]:
-    """Return the history that takes the place of what was said; the CLI counts no tokens for it."""
+    """Return the history after a compaction; the CLI counts no tokens for it."""
     return [*(item for item in asked if item.get("role") == "user"), SEALED_SUMMARY]
 
 
 def newest_results(asked: Sequence[Item]) -> list[Item]:
-    """Return the results of tools that came after the last prompt."""
+    """Return the tool results after the last prompt."""
     return [item for item in asked[newest_place(asked) :] if str(item.get("type")).endswith("_output")]
 
 
 def tools_by_name(body: Item) -> Tools:
-    """Return the tools by name, wherever this version puts them; one in a namespace knows it."""
+    """Return the tools by name, wherever this version lists them; a tool in a namespace includes its name."""
     lists = [body.get("tools", []), *(item["tools"] for item in body["input"] if "tools" in item)]
     found: dict[str, Item] = {}
     for tool in chain.from_iterable(lists):
@@ -239,7 +239,7 @@ def tools_by_name(body: Item) -> Tools:
 
 
 def next_calls(prompt: str, done: Sequence[Item], number: int, tools: Tools) -> list[Item]:
-    """Return the calls that a prompt still asks for."""
+    """Return the calls that a prompt still needs."""
     call_id = f"call_{number}"
     if Scenario.SPAWN in prompt:
         return spawn_call(call_id, done, tools)
@@ -257,7 +257,7 @@ def next_calls(prompt: str, done: Sequence[Item], number: int, tools: Tools) -> 
 
 
 def recall_output(number: int, body: Item) -> list[Item]:
-    """Return the next step of a model that asks retold: find the tool, in two tries, call it, tell what came of it."""
+    """Return the next step of a recall: find the tool in up to two tries, call it, or name the sessions found."""
     since, tools = body["input"][newest_place(body["input"]) :], tools_by_name(body)
     if any(item.get("name") == RECALLING for item in since):
         keys = sorted(set(re.findall(r"(?:gemini|claude|codex):[\w-]+", json.dumps(since[-1]))))
@@ -268,16 +268,15 @@ def recall_output(number: int, body: Item) -> list[Item]:
         return [called | {"namespace": tools[RECALLING]["namespace"]}]
     if len(newest_results(body["input"])) > 1:
         return [message(number, "There is no tool to ask.")]
-    time.sleep(
-        THINKING_SECONDS
-    )  # a request that goes out before a server has started does not know its tools
+    # A request that the CLI sends before an MCP server has started lacks the server's tools.
+    time.sleep(THINKING_SECONDS)
     asked = {"query": "retold search history"}
     named = {"type": "tool_search_call", "id": f"ts_{number}", "call_id": f"call_{number}"}
     return [named | {"execution": "client", "status": "completed", "arguments": asked}]
 
 
 def command(call_id: str, line: str, tools: Tools) -> Item:
-    """Return a call of the tool that this version runs commands with."""
+    """Return a call of the tool with which this version runs commands."""
     if "exec_command" in tools:
         return function_call(call_id, "exec_command", {"cmd": line})
     if "exec" in tools:
@@ -289,7 +288,7 @@ def command(call_id: str, line: str, tools: Tools) -> Item:
 
 
 def patch(call_id: str, tools: Tools) -> Item:
-    """Return a call that patches a file, in the way that this version offers."""
+    """Return a call that patches a file with the tool of this version."""
     if "apply_patch" in tools:
         return custom_call(call_id, "apply_patch", PATCH)
     if "exec" in tools:
@@ -298,7 +297,7 @@ def patch(call_id: str, tools: Tools) -> Item:
 
 
 def spawn_call(call_id: str, done: Sequence[Item], tools: Tools) -> list[Item]:
-    """Return the call that starts a subagent, then the one that waits for it, then none."""
+    """Return the call that starts a subagent, then the call that waits for it, then nothing."""
     if not done:
         return [agent_call(call_id, "spawn_agent", {"message": TASK}, tools)]
     if len(done) == 1:
@@ -308,7 +307,7 @@ def spawn_call(call_id: str, done: Sequence[Item], tools: Tools) -> list[Item]:
 
 
 def agent_call(call_id: str, name: str, arguments: Item, tools: Tools) -> Item:
-    """Return a call of a tool for subagents: the newer CLIs keep them in a namespace, and do not show it at first."""
+    """Return a call of a subagent tool; newer CLIs have these in a namespace that they do not list at first."""
     called = function_call(call_id, name, arguments)
     return called if name in tools else called | {"namespace": "multi_agent_v1"}
 

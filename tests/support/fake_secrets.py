@@ -1,4 +1,4 @@
-"""Secrets that never were: random characters in the shapes of real ones, the same in every run."""
+"""Fake secrets: random characters in the shapes of real ones, the same in every run."""
 
 import base64
 import string
@@ -44,7 +44,7 @@ def _numbers(dice: Random, length: int = 12) -> str:
 
 
 def _password(dice: Random) -> str:
-    """Return one as people choose them: words, digits and signs, or what a keeper of passwords makes."""
+    """Return a password as people choose them (words, digits, signs) or as a password manager makes them."""
     first, second = dice.sample(WORDS, 2)
     number, sign = dice.randrange(10, 9999), dice.choice("!#$%*.+?")
     made = "".join(dice.choices(ALNUM + "!#%*+-.?^~", k=dice.randrange(12, 22)))
@@ -54,7 +54,7 @@ def _password(dice: Random) -> str:
 
 
 def _wild_password(dice: Random) -> str:
-    """Return one with signs that JSON and URLs have to escape."""
+    """Return a password with characters that JSON and URLs must escape."""
     return (
         f'{dice.choice(WORDS)}"{dice.randrange(100, 999)}/\\{dice.choice(WORDS)}&{dice.randrange(100, 999)}'
     )
@@ -80,7 +80,7 @@ def _jwt(dice: Random) -> str:
 
 
 def _wrapped(start: str, length: int, width: int) -> Callable[[Random], str]:
-    """Return the body of a PEM block; its first and last lines are no secret."""
+    """Return a maker of PEM block bodies, without the BEGIN and END lines, which are not secret."""
 
     def body(dice: Random) -> str:
         text = start + _run(BASE64, length)(dice) + "="
@@ -161,7 +161,7 @@ SHAPES: dict[str, Callable[[Random], str]] = {
     ),
     "home": lambda dice: dice.choice(NAMES),
 }
-"""How a secret of each kind looks."""
+"""Makes a secret of each shape."""
 
 KINDS = {
     "hex-secret": "secret",
@@ -172,16 +172,16 @@ KINDS = {
     "wild-password": "password",
     "pin": "password",
 }
-"""Under which kind a shape is counted, where that is not its name."""
+"""The kind under which a shape is counted, where it differs from the shape's name."""
 
 SPEAKING = (
     "google-api-key", "google-oauth", "openai-key", "anthropic-key", "aws-access-key-id", "github-token", "gitlab-token",
     "slack-token", "slack-webhook", "stripe-key", "npm-token", "pypi-token", "huggingface-token", "sendgrid-key",
     "service-token", "jwt",
 )  # fmt: skip
-"""Shapes that give themselves away, wherever they stand."""
+"""Shapes that a detector recognises in any context."""
 
-# Filler for samples that should stay as they are: the same shapes of characters, and nothing to hide.
+# Harmless values with the same shapes of characters, for samples that must stay unchanged.
 FILLER: dict[str, Callable[[Random], str]] = {
     "hex7": _run(HEX, 7),
     "hex12": _run(HEX, 12),

@@ -1,4 +1,4 @@
-"""A session with everything in it, made up for exports: said, done, failed, taken back, delegated."""
+"""A session with every kind of entry, for export tests: answers, tool calls, errors, rewinds, a subagent."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -92,7 +92,7 @@ def session(*entries: Entry, key: str = KEY, **fields: Any) -> Session:
 
 
 def session_with_text(text: str) -> Session:
-    """A prompt, an answer and a tool's result that are all the same text."""
+    """Return a session in which the prompt, the answer and the tool results are all the same text."""
     done = call("run_shell_command", "shell_exec", arguments={"command": text, text: 1}, result=text)
     failed = call("web_fetch", "web_access", id="web_fetch-2", status="error", error=text)
     return session(user(1, text), agent(2, Thinking(text, text), Text(text), done, failed))

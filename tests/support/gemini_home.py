@@ -1,4 +1,4 @@
-"""Small homes of Gemini CLI, made up for a test: sessions in the forms of several versions."""
+"""Builds small Gemini CLI homes with sessions in the formats of several versions."""
 
 import hashlib
 import json
@@ -51,7 +51,7 @@ def metadata(number: int, minute: int, root: str = ROOT, **more: Any) -> Json:
 
 
 class GeminiHome:
-    """A `.gemini` folder to put sessions into."""
+    """Writes sessions into a `.gemini` folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

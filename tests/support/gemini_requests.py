@@ -1,4 +1,4 @@
-"""What reached the fake API: the conversation as the real CLI sent it."""
+"""Reads the requests that the real CLI sent to the fake API."""
 
 import json
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ Part = dict[str, Any]
 
 
 def last_conversation(log: Path) -> list[Part]:
-    """Return the turns of the last request of a run that asked the model to go on with a conversation."""
+    """Return the turns of the request with the longest conversation in a run's log."""
     requests = [json.loads(file.read_text(encoding="utf-8")) for file in sorted(log.glob("[0-9]*.json"))]
     bodies = [as_object(request["body"]) for request in requests if "enerateContent" in request["url"]]
     told: list[Part] = max(bodies, key=lambda body: len(body.get("contents", [])))["contents"]
@@ -22,13 +22,13 @@ def as_object(body: Any) -> Part:
 
 
 def parts(turns: list[Part], kind: str) -> Iterator[Any]:
-    """Yield every text, functionCall or functionResponse, in order."""
+    """Yield every part of a kind (text, functionCall or functionResponse) in order, without thoughts."""
     for turn in turns:
         yield from (part[kind] for part in turn["parts"] if kind in part and not part.get("thought"))
 
 
 def unpaired_calls(turns: list[Part]) -> list[str]:
-    """Return what the real API would refuse: calls that the next turn does not answer, each exactly once."""
+    """Return a message for every turn that does not answer the calls before it once each, as the API demands."""
     told: list[str] = []
     asked: list[str] = []
     for number, turn in enumerate(turns):

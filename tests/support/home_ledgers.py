@@ -1,4 +1,4 @@
-"""The ledger of some homes, told twice: by an archive, and by counting the files."""
+"""The request ledger of some homes from two sources: an archive, and a count of the files."""
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +18,12 @@ Entry = tuple[Any, ...]
 _ASKED = f"""
 SELECT agent, key, read_kind, requests.name, requests.model, at, {", ".join(f"requests.{figure}" for figure in FIGURES)}, requests.estimated
 FROM requests JOIN sessions ON sessions.id = requests.session WHERE own
-"""  # noqa: S608 - ours
+"""  # noqa: S608 - fixed SQL
 _TIMES = "SELECT key, started_at, ended_at, root, native_key, hash FROM sessions"
 
 
 def ledger_from_archive(folder: str) -> list[Entry]:
-    """Return every request of an archive, with the session that it belongs to."""
+    """Return every own request in an archive, with its session."""
     with Record(folder) as record:
         return sorted(record.rows(_ASKED), key=repr)
 
@@ -42,7 +42,7 @@ def _entries(conversations: Sequence[Counted]) -> Iterator[Entry]:
 
 
 def count_both_ways(home: Path, given: Given = ()) -> Tally:
-    """Count a home, hold it to be what an archive of its own tells, and return the count."""
+    """Count a home's files, check the counts against a temporary archive, and return the tally."""
     env = {"HOME": str(home)}
     tally = Tally(env, given)
     conversations = tally.conversations()
@@ -64,14 +64,14 @@ def _text(at: Any) -> str | None:
 
 
 def homes_in(folder: Path, *names: str) -> list[Path]:
-    """Return every folder below one that holds a home of one of these names."""
+    """Return every folder below `folder` that contains a folder with one of these names."""
     return sorted(
         Path(path) for path, folders, _ in os.walk(folder) if any(name in folders for name in names)
     )
 
 
 def copy_into_home(files: Iterable[Path], home: Path) -> Path:
-    """Put files where each of the agents would look for them, whoever wrote them, each in a project of its own."""
+    """Copy each file into a project of its own in every agent's home; Codex CLI gets rollouts only."""
     for number, file in enumerate(files):
         places = [
             home / ".gemini" / "tmp" / f"p{number}" / "chats",

@@ -1,4 +1,4 @@
-"""The tables of some homes, told twice: by an archive, and by reading the files without one."""
+"""The dataset tables of some homes from two sources: an archive, and the files alone."""
 
 import os
 import subprocess
@@ -30,11 +30,11 @@ Row = dict[str, Any]
 DEPENDENT_COLUMNS = frozenset(
     ("own", "kind", "parent", "child", "requests", "cost_usd", "estimated", "session")
 )
-"""What depends on other sessions: who else holds an entry, and so which sums are its own; who else has its key."""
+"""Columns that depend on other sessions: who owns an entry, the sums over own requests, and the keys."""
 
 
 def tables_from_archive(folder: Path, given: Given) -> dict[str, list[Row]]:
-    """Return all tables as an archive of labelled homes tells them."""
+    """Return all tables from an archive of labelled homes."""
     found = sync_archive(folder, {"HOME": str(folder / "nobody")}, given)
     with Record(found.folder) as record:
         keys = list(record.rows("SELECT id, name, key FROM sessions"))
@@ -56,16 +56,16 @@ def _told(record: Record, number: int, name: int, key: str) -> Told:
 
 
 def tables_from_files(given: Given, several: Sequence[Spread] = ()) -> dict[str, list[Row]]:
-    """Return all tables as jobs tell them, one after the other; each of some conversations by one job."""
+    """Return all tables from jobs that run one after the other; one job reads each conversation in `several`."""
     plan = reunited(planned(given), several)
     atlas = Atlas(plan.clues, {}, os.getcwd())
-    for _ in range(2):  # a root that one session proves is known of the others the next time
+    for _ in range(2):  # the second pass knows the roots that other sessions proved in the first
         found = [one for job in plan.jobs for one in told(job, atlas, prices().cost)]
     return rows_by_table([*plan.refused, *found])
 
 
 def split_conversations(sessions: Iterable[Row]) -> list[Spread]:
-    """Return the conversations that several jobs tell."""
+    """Return the conversations that several jobs read."""
     paths: dict[tuple[str, str], list[list[str]]] = {}
     for row in sessions:
         paths.setdefault((row["agent"], row["conversation"]), []).append(
@@ -75,7 +75,7 @@ def split_conversations(sessions: Iterable[Row]) -> list[Spread]:
 
 
 def rows_by_table(found: Iterable[Told | Refused]) -> dict[str, list[Row]]:
-    """Return the rows of sessions, by table."""
+    """Return the rows of all sessions, by table."""
     held = list(found)
     return {name: [_row(name, row) for one in held for row in rows_of(name, one)] for name in TABLES}
 
@@ -85,7 +85,7 @@ def _row(table: str, values: Iterable[object]) -> Row:
 
 
 def resolve_requests(requests: Iterable[Row]) -> list[Row]:
-    """Return each request once: that of the earliest session that holds it."""
+    """Return each request once, from the earliest session that has it."""
     earliest: dict[object, Row] = {}
     for row in requests:
         known = earliest.setdefault(row["request"], row)
@@ -99,27 +99,27 @@ def _order(row: Row) -> tuple[str, str, str]:
 
 
 def row_counts(rows: Iterable[Row], without: Collection[str]) -> Counter[str]:
-    """Return rows in no order, without some of their columns."""
+    """Count equal rows, without some of their columns."""
     return Counter(repr({name: value for name, value in row.items() if name not in without}) for row in rows)
 
 
 def two_homes(folder: Path) -> Path:
-    """Make the homes of two people in a folder, with conversations of every agent and form."""
+    """Make the homes of two people in a folder, with conversations in every form."""
     for place, form in enumerate(FORMS, start=1):
-        # Ids that differ from the first digits on: by these, files are put together.
+        # The ids differ in their first digits, because files are grouped by these.
         FORMS[form].write(folder / "ann", place << 28, turns("heron", "otter"))
         FORMS[form].write(folder / "bob", place << 28 | 1 << 24, turns("vole"))
     return folder
 
 
 def real_cli_homes(shared: Path) -> list[tuple[str, Path]]:
-    """Return the homes that Gemini CLI itself wrote, each with a label."""
+    """Return the homes that the real Gemini CLI wrote, each with a label."""
     homes = homes_in(shared / "corpus" / "gemini-cli", ".gemini")
     return [(f"home-{number:02}", home) for number, home in enumerate(homes)]
 
 
 def generated_homes(shared: Path, folder: Path) -> list[tuple[str, Path]]:
-    """Return homes whose totals are known, of every agent and form."""
+    """Generate homes with known totals in every form, and return them with their labels."""
     forms = ("gemini", "gemini-jsonl", "claude", "codex")
     asked = {
         "true": ("make_home.py",),
@@ -133,7 +133,7 @@ def generated_homes(shared: Path, folder: Path) -> list[tuple[str, Path]]:
 
 
 def public_homes(shared: Path, folder: Path) -> list[tuple[str, Path]]:
-    """Return what others published, laid out as homes."""
+    """Return published session files, copied into one home per repository."""
     found = []
     for repository in sorted((shared / "corpus" / "public").glob("*/*")):
         files = sorted(file for file in repository.rglob("*") if file.suffix in (".json", ".jsonl"))
@@ -143,7 +143,7 @@ def public_homes(shared: Path, folder: Path) -> list[tuple[str, Path]]:
 
 
 def token_totals(requests: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the tokens of requests, summed."""
+    """Return the summed tokens of requests, by column."""
     held = list(requests)
     names = [name for name in TABLES["requests"].names if name.endswith("_tokens")]
     return {name: sum(row[name] or 0 for row in held) for name in names}

@@ -1,4 +1,4 @@
-"""Texts that were written to do harm where they are shown as a page."""
+"""Texts that attack the page that shows them: HTML, scripts, links, control characters, deep nesting."""
 
 TEXTS = [
     "<script>hit()</script>",

@@ -1,4 +1,4 @@
-"""Made-up conversations to be exported: one with a bit of everything, and one in which every text is of one's choice."""
+"""Invented conversations for exports: one with every kind of entry, and one filled with a given text."""
 
 from base64 import b64encode
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ CHILD = "gemini:made/child"
 
 
 def export_session(*entries: Entry, subagents: Sequence[Telling] = (), **more: Any) -> Telling:
-    """Return a conversation with these entries."""
+    """Return a conversation with these entries and subagents."""
     messages = [entry for entry in entries if isinstance(entry, Message)]
     prompts = [message.prompt for message in messages if message.prompt is not None]
     session = Session(
@@ -64,7 +64,7 @@ def export_session(*entries: Entry, subagents: Sequence[Telling] = (), **more: A
 
 
 def message(role: Any, *parts: Part, prompt: str | None = None, **more: Any) -> Message:
-    """Return a message, by default one of a few seconds after the start."""
+    """Return a message, by default five seconds after the start."""
     given: dict[str, Any] = {
         "id": None,
         "at": START + timedelta(seconds=5),
@@ -76,23 +76,23 @@ def message(role: Any, *parts: Part, prompt: str | None = None, **more: Any) -> 
 
 
 def user_message(text: str, *parts: Part, **more: Any) -> Message:
-    """Return what a person said."""
+    """Return a user's message."""
     return message("user", Text(text), *parts, prompt=text, **more)
 
 
 def assistant_message(*parts: Part | str, **more: Any) -> Message:
-    """Return what a model said."""
+    """Return a model's message."""
     said = [Text(part) if isinstance(part, str) else part for part in parts]
     return message("assistant", *said, **{"model": "gemini-2.5-pro", **more})
 
 
 def event(kind: Any, text: str = "", **more: Any) -> Event:
-    """Return something that happened."""
+    """Return an event."""
     return Event(**{"id": None, "kind": kind, "at": START, "fate": "live", "text": text, **more})
 
 
 def call(name: str, canonical: Any = "other", **more: Any) -> ToolCall:
-    """Return a call that went well, unless it is said otherwise."""
+    """Return a tool call, by default a successful one."""
     given: dict[str, Any] = {
         "id": "1", "category": "Other", "arguments": {}, "status": "success", "native_status": "success",
         "result": None, "error": None, "at": None, "child": None,
@@ -101,7 +101,7 @@ def call(name: str, canonical: Any = "other", **more: Any) -> ToolCall:
 
 
 def everything() -> Telling:
-    """Return a conversation with a bit of everything."""
+    """Return a conversation with every kind of entry."""
     child = export_session(
         message("user", Context("task", "Count the loaves.")),
         assistant_message("There are **twelve**.", call("list_directory", "file_read", arguments={"path": "shelf"}, result="12")),
@@ -138,7 +138,7 @@ def everything() -> Telling:
 
 
 def session_with_text(text: str) -> Telling:
-    """Return a conversation in which a text stands wherever a transcript may have one."""
+    """Return a conversation in which every field that can hold a text holds the given one."""
     child = export_session(user_message(text), assistant_message(text), key=text + "c", title=text)
     parts: list[Part] = [
         call(text, arguments={text: text, "nested": {text: [text]}, "n": 1}, result=text, error=text + "!", status="error"),

@@ -1,4 +1,4 @@
-"""`retold` as a script of its own, as an installation puts it somewhere, and what it has others do."""
+"""`retold` as an installed script, and other programs that a test puts on the PATH."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ WAIT = 60.0
 
 
 class InstalledPerson(Person):
-    """Somebody on whose machine are no programs but those that a test puts there."""
+    """A person whose PATH contains only `retold` and the programs that a test adds."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
@@ -35,7 +35,7 @@ class InstalledPerson(Person):
         return super().env | {"PATH": str(self.programs)}
 
     def program(self, name: str, code: str) -> Path:
-        """Put a program on the machine."""
+        """Put a Python program on the PATH."""
         return self._executable(name, PROGRAM.format(python=sys.executable, code=code))
 
     def _executable(self, name: str, text: str) -> Path:
@@ -45,7 +45,7 @@ class InstalledPerson(Person):
         return path
 
     def call(self, *arguments: str) -> CommandResult:
-        """Run the script."""
+        """Run the `retold` script."""
         done = subprocess.run(
             [str(self.retold), *arguments],
             env=self.env,
@@ -57,7 +57,7 @@ class InstalledPerson(Person):
         return CommandResult(done.returncode, done.stdout, done.stderr)
 
     def settle(self) -> None:
-        """Wait until nobody is at work for a hook."""
+        """Wait until no background sync of a hook is pending or running."""
         ends = time.monotonic() + WAIT
         while not self._is_idle():
             assert time.monotonic() < ends, "a hook's work does not end"
@@ -71,7 +71,7 @@ class InstalledPerson(Person):
 
 
 def file_tree(folder: Path) -> dict[str, tuple[int, bytes | str | None]]:
-    """Return all that lies below a folder: modes, contents, and where links lead."""
+    """Return everything below a folder: modes, contents of files, and targets of links."""
     found: dict[str, tuple[int, bytes | str | None]] = {}
     for path in sorted(folder.rglob("*")):
         held = os.readlink(path) if path.is_symlink() else path.read_bytes() if path.is_file() else None

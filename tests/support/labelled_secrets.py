@@ -1,4 +1,4 @@
-"""The labelled set: texts as they stand in transcripts, with every secret in them marked; half of them for tuning."""
+"""The labelled set: texts as transcripts contain them, with every secret marked; one half is for tuning."""
 
 import json
 import re
@@ -20,17 +20,17 @@ _SLOT = re.compile(
 
 
 class Label(NamedTuple):
-    """A secret in a text: what must not be there afterwards."""
+    """A secret in a text, which redaction must remove."""
 
     kind: str
     start: int
     end: int
     value: str
-    """As it is when nothing is escaped."""
+    """The secret without escapes."""
 
 
 class Sample(NamedTuple):
-    """A text with its secrets."""
+    """A text and its secrets."""
 
     name: str
     half: Half
@@ -40,12 +40,12 @@ class Sample(NamedTuple):
 
 @cache
 def samples(half: Half) -> tuple[Sample, ...]:
-    """Return the samples of one half: those of the other are not for tuning."""
+    """Return the samples of one half; only the seen half is for tuning."""
     return tuple(sample for sample in _samples() if sample.half == half)
 
 
 def hand_written_samples(half: Half) -> tuple[Sample, ...]:
-    """Return those that stand for themselves: what is left without the contexts, which every kind goes through."""
+    """Return the samples of one half without the contexts, which repeat for every kind of secret."""
     return tuple(sample for sample in samples(half) if not sample.name.startswith("contexts/"))
 
 
@@ -65,8 +65,8 @@ def _blocks(file: str) -> Iterator[tuple[Half, str, str]]:
 
 
 def _filled(name: str, half: Half, body: str) -> Sample:
-    """Put invented values into the slots of a text; the same reference means the same value."""
-    dice = Random(name)  # noqa: S311 - the same in every run, and that is the point
+    """Fill the slots of a text with invented values; equal references get equal values."""
+    dice = Random(name)  # noqa: S311 - must be the same in every run
     known: dict[str, str] = {}
     text, labels, place = "", [], 0
     for slot in _SLOT.finditer(body):
@@ -86,7 +86,7 @@ def _filled(name: str, half: Half, body: str) -> Sample:
 
 
 def _form(value: str, form: str | None) -> str:
-    """Return a value as it is written in some place."""
+    """Return a value in a notation, such as JSON, a URL or a diff."""
     lines = value.split("\n")
     match form:
         case None:

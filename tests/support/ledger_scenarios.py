@@ -1,4 +1,4 @@
-"""What happens to the files of a session: they are split, copied, rewound and written again, and no request is added."""
+"""Scenarios that split, copy, rewind or rewrite the files of a session without adding a request."""
 
 import shutil
 from collections.abc import Callable, Sequence
@@ -29,19 +29,19 @@ from support.token_homes import (
 
 Json = dict[str, Any]
 Scenario = Callable[[Path, Work, Random], None]
-"""Writes a session into a home, in the way that something left it there."""
+"""Writes a session into a home, in the state in which an agent or a user may leave it."""
 CHILD = 5000
-"""What the number of a session has more that began as a copy of another."""
+"""The difference between the number of a forked session and that of its parent."""
 
 
 def split_requests(work: Work, dice: Random) -> tuple[list[Request], list[Request]]:
-    """Return what came before the accident and what came after it; something did before."""
+    """Split the requests at a random place; the first part is never empty."""
     place = dice.randrange(1, len(work.requests) + 1)
     return work.requests[:place], work.requests[place:]
 
 
 def write_plainly(form: str) -> Scenario:
-    """Return the accident that nothing happened."""
+    """Return the scenario that writes a session without any incident."""
 
     def happened(home: Path, work: Work, _dice: Random) -> None:
         FORMS[form].write(home, work.session, work.requests)
@@ -53,14 +53,14 @@ def write_plainly(form: str) -> Scenario:
 
 
 def write_compressed(home: Path, work: Work, dice: Random) -> None:
-    """`/compress` up to 0.24 goes on in another file."""
+    """`/compress` up to 0.24 continues the session in another file."""
     for requests in split_requests(work, dice):
         if requests:
             gemini_json(home, work.session, requests)
 
 
 def write_twins(home: Path, work: Work, dice: Random) -> None:
-    """A whole file that 0.39 or later resumes gets a sibling with lines, and stays."""
+    """A .json file that 0.39 or later resumes gets a .jsonl file beside it, and stays."""
     before, after = split_requests(work, dice)
     whole = gemini_json(home, work.session, before)
     resumed = {"$set": {"sessionId": uuid(work.session)}}
@@ -70,7 +70,7 @@ def write_twins(home: Path, work: Work, dice: Random) -> None:
 
 
 def write_rewound(home: Path, work: Work, dice: Random) -> None:
-    """What is taken back was billed."""
+    """A rewind drops messages, but their requests were billed."""
     before, after = split_requests(work, dice)
     prompts = [record["id"] for record in gemini_messages(work.session, before) if record["type"] == "user"]
     to = {"$rewindTo": dice.choice([*prompts, "a message that is not there"])}
@@ -78,7 +78,7 @@ def write_rewound(home: Path, work: Work, dice: Random) -> None:
 
 
 def write_again(home: Path, work: Work, _dice: Random) -> None:
-    """An answer is appended whole whenever something comes to it, its tokens at last."""
+    """Every message is written three times, an answer first without its tokens."""
     head, records = gemini_head(work.session, work.requests), gemini_messages(work.session, work.requests)
     bare = [{name: value for name, value in record.items() if name != "tokens"} for record in records]
     lines = [one for pair in zip(bare, records, records, strict=True) for one in pair]
@@ -87,7 +87,7 @@ def write_again(home: Path, work: Work, _dice: Random) -> None:
 
 
 def write_resumed(home: Path, work: Work, dice: Random) -> None:
-    """A resume by 0.44 or later records everything again, and leaves a file in which nothing was said."""
+    """A resume by 0.44 or later records the history again, and leaves a second file without messages."""
     before, after = split_requests(work, dice)
     messages = [content_in_parts(record) for record in gemini_messages(work.session, before)]
     again: list[Json] = [{"$set": {"sessionId": uuid(work.session)}}, {"$set": {"messages": messages}}]
@@ -99,7 +99,7 @@ def write_resumed(home: Path, work: Work, dice: Random) -> None:
 
 
 def write_resumed_at_once(home: Path, work: Work, dice: Random) -> None:
-    """In the minute of its start, a resume records the history again without its tokens."""
+    """A resume in the minute of the session's start records the history again without its tokens."""
     before, after = split_requests(work, dice)
     told = gemini_messages(work.session, before)
     bare = [
@@ -115,7 +115,7 @@ def content_in_parts(message: Json) -> Json:
 
 
 def migrate_home(home: Path) -> None:
-    """Since 0.29 a project's folder is copied to one with a name, and the old one stays."""
+    """Since 0.29 the CLI copies a project's folder to a folder with a name, and keeps the old one."""
     folder = home / ".gemini/tmp/almanac"
     if folder.exists():
         shutil.copytree(folder / "chats", home / ".gemini/tmp" / sha(ROOT) / "chats", dirs_exist_ok=True)
@@ -125,13 +125,13 @@ def migrate_home(home: Path) -> None:
 
 
 def write_streamed(home: Path, work: Work, dice: Random) -> None:
-    """A response lies there in pieces, and each tells all of its tokens so far."""
+    """A response is stored in several pieces; each one has the output tokens so far."""
     records = claude_records(work.session, work.requests, pieces=dice.randrange(2, 5))
     write_file(claude_file(home, work.session), as_lines(records))
 
 
 def write_forked(home: Path, work: Work, dice: Random) -> None:
-    """A fork, and a resume by 1.0, copies what was said into a new file; only the session's id differs."""
+    """A fork, or a resume by 1.0, copies the lines into a new file; only the session id differs."""
     before, _after = split_requests(work, dice)
     lines = claude_records(work.session, work.requests)
     write_file(claude_file(home, work.session), as_lines(lines[: 2 * len(before)]))
@@ -141,7 +141,7 @@ def write_forked(home: Path, work: Work, dice: Random) -> None:
 
 
 def write_moved(home: Path, work: Work, dice: Random) -> None:
-    """A project that was moved has its sessions in two folders, in the older one perhaps not to their end."""
+    """A moved project has its sessions in two folders; the older folder may lack their last lines."""
     before, _after = split_requests(work, dice)
     lines = claude_records(work.session, work.requests)
     write_file(claude_file(home, work.session), as_lines(lines))
@@ -152,7 +152,7 @@ def write_moved(home: Path, work: Work, dice: Random) -> None:
 
 
 def write_counts_twice(home: Path, work: Work, dice: Random) -> None:
-    """A count is written again as it was, or with a guess of what is left after a compaction."""
+    """A token count is written again, unchanged or with an estimate after a compaction."""
     start = work.requests[0].minute
     lines = [codex_meta(work.session, start), *codex_turns(work.requests)]
     again = [copy for line in lines for copy in (line, *repeated_counts(line, dice))]
@@ -169,7 +169,7 @@ def repeated_counts(line: Json, dice: Random) -> Sequence[Json]:
 
 
 def write_branched(home: Path, work: Work, dice: Random) -> None:
-    """A fork begins with its parent's lines, stamped anew, and its counts go on from there."""
+    """A fork begins with its parent's lines under new timestamps, and its counts continue from there."""
     before, after = split_requests(work, dice)
     FORMS["codex"].write(home, work.session, before)
     if after:
@@ -182,7 +182,7 @@ def write_branched(home: Path, work: Work, dice: Random) -> None:
 
 
 def write_archived(home: Path, work: Work, dice: Random) -> None:
-    """A thread was archived while a backup put it back."""
+    """An archived thread that a backup also puts back; the archived file may lack the last requests."""
     before, _after = split_requests(work, dice)
     start = work.requests[0].minute
     FORMS["codex"].write(home, work.session, work.requests)
@@ -205,4 +205,4 @@ SCENARIOS: dict[str, tuple[str, Scenario]] = {
     "branched": ("codex", write_branched),
     "archived": ("codex", write_archived),
 }
-"""By what is called what, the form in which the session would be without it, and what it does."""
+"""The form of the session without the scenario, and the function that writes it, by scenario name."""

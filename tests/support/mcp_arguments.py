@@ -1,4 +1,4 @@
-"""What the tools can be called with, right and wrong, made from what they say they take."""
+"""Valid and invalid arguments for the MCP tools, made from the tools' schemas."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,11 +29,11 @@ TEXTS = (
     "\x00",
     "\ud800",
 )
-"""What people and programs write where something else is meant."""
+"""Texts that are invalid or unusual as a query, a date, a path or a session."""
 
 
 def plain_arguments(tool: Tool, text: str) -> Json:
-    """Return what a tool needs, and no more; every text is the same."""
+    """Return only the required arguments of a tool; every text is the same."""
     schema = tool.schema()
     return {name: _plain(schema["properties"][name], text) for name in schema.get("required", ())}
 
@@ -46,7 +46,7 @@ def _plain(about: Json, text: str) -> Any:
 
 
 def valid_arguments(tool: Tool, words: Sequence[str]) -> st.SearchStrategy[Json]:
-    """Return arguments as a tool takes them: what is needed, and some of the rest; texts are some of the words."""
+    """Return a strategy for valid arguments: all required ones and some others, with texts from `words`."""
     schema = tool.schema()
     needed = set(schema.get("required", ()))
     fields = {name: _value(about, words) for name, about in schema["properties"].items()}
@@ -76,7 +76,7 @@ def _value(about: Json, words: Sequence[str]) -> st.SearchStrategy[Any]:
 
 
 def invalid_arguments(tool: Tool, words: Sequence[str]) -> st.SearchStrategy[Json]:
-    """Return arguments of which one or the other may be anything, missing, or unknown to the tool."""
+    """Return a strategy for arguments that may be wrong, missing or unknown to the tool."""
     names = st.sampled_from(sorted(tool.schema()["properties"])) | st.text(max_size=10)
     changed = st.dictionaries(names, JSON, max_size=3)
     return st.builds(lambda right, wrong: right | wrong, valid_arguments(tool, words), changed) | changed

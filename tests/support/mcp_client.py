@@ -1,4 +1,4 @@
-"""An agent that asks our server, in this process: tools, resources and prompts as the SDK's own client calls them."""
+"""An MCP client in this process: calls the server's tools, resources and prompts through the SDK's client."""
 
 import asyncio
 import re
@@ -22,45 +22,45 @@ _FENCED = re.compile(re.escape(NOTE) + r"\n<(history-[0-9a-f]{8})>\n(.*)\n</\1>"
 
 
 class ToolAnswer(NamedTuple):
-    """An answer."""
+    """The text of an answer, and whether it is an error."""
 
     text: str
     is_error: bool = False
 
     @property
     def body(self) -> str:
-        """What stands between the fences."""
+        """The text between the fences."""
         found = _FENCED.search(self.text)
         assert found is not None, self.text
         return found[2]
 
     @property
     def quotes(self) -> str:
-        """What others said in it, each line without its mark; the heads are ours."""
+        """The quoted lines of the body, without their mark; the other lines are headings that retold adds."""
         lines = self.body.split("\n")
         return "\n".join(line[2:] for line in lines if line.startswith("> "))
 
     @property
     def next(self) -> str | None:
-        """Where it goes on."""
+        """The cursor of the next page, or None on the last page."""
         found = _MORE.search(self.text)
         return None if found is None else found[1]
 
 
 class McpClient:
-    """Asks a desk."""
+    """Sends requests to an MCP server for a `Desk`."""
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
 
     def said(self, talk: Callable[[Client], Awaitable[T]]) -> T:
-        """Return what a talk with the server comes to; refusals of the protocol are raised as themselves."""
+        """Run `talk` with a connected client and return its result; protocol errors are raised unwrapped."""
 
         async def run() -> T | BaseException:
             async with Client(made_server(self.desk, repr)) as client:
                 try:
                     return await talk(client)
-                except Exception as error:  # noqa: BLE001 - the client would wrap it in a group
+                except Exception as error:  # noqa: BLE001 - the client would wrap it in an exception group
                     return error
 
         found = asyncio.run(run())
@@ -76,7 +76,7 @@ class McpClient:
         return ToolAnswer(content.text, bool(result.is_error))
 
     def pages(self, tool: str, **arguments: Any) -> list[ToolAnswer]:
-        """Call a tool again and again until there is no more."""
+        """Call a tool page by page, until there is no next page."""
 
         async def talk(client: Client) -> list[ToolAnswer]:
             told: list[ToolAnswer] = []
@@ -99,7 +99,7 @@ class McpClient:
         return ToolAnswer(content.text)
 
     def prompted(self, name: str, **arguments: str) -> ToolAnswer:
-        """Have a prompt filled in."""
+        """Get a prompt with its arguments filled in."""
         result = self.said(lambda client: client.get_prompt(name, arguments))
         (message,) = result.messages
         assert isinstance(message.content, types.TextContent)
@@ -110,7 +110,7 @@ class McpClient:
 def connect(
     home: Path, here: str = ROOT, *, is_all: bool = False, is_redacted: bool = True
 ) -> Iterator[McpClient]:
-    """Bring a home into an archive beside it, and let an agent ask from a folder."""
+    """Sync a home into an archive beside it, and yield a client that works in the folder `here`."""
     folder = home.parent / f"{home.name}-archive"
     sync_archive(folder, {"HOME": str(home)})
     with connect_person(str(folder), here, is_all=is_all, is_redacted=is_redacted) as found:
@@ -121,7 +121,7 @@ def connect(
 def connect_person(
     folder: str, here: str = ROOT, *, is_all: bool = False, is_redacted: bool = True
 ) -> Iterator[McpClient]:
-    """Let an agent ask an archive."""
+    """Yield a client for an existing archive."""
     desk = Desk(Place(folder, here, is_all, is_redacted))
     try:
         yield McpClient(desk)

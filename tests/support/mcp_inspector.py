@@ -1,6 +1,6 @@
-"""A program of others that asks a server of the Model Context Protocol: the Inspector.
+"""The MCP Inspector, a command-line client by the authors of the Model Context Protocol.
 
-What npm installs goes where `real_cli` keeps the Gemini CLI.
+npm installs it into the same cache as the Gemini CLI (`real_gemini.cache_folder`).
 """
 
 import json
@@ -21,7 +21,7 @@ Json = dict[str, Any]
 
 
 def install_package(cache: Path, name: str, version: str) -> Path:
-    """Return the folder of a package of the protocol's own."""
+    """Install an npm package of the Model Context Protocol once, and return its folder."""
     if shutil.which("npm") is None:
         raise UnavailableError("not on PATH: npm")
     folder = cache / f"mcp-{name}-{version}"
@@ -31,14 +31,14 @@ def install_package(cache: Path, name: str, version: str) -> Path:
 
 
 class Inspector:
-    """The Inspector of the protocol's makers, on the command line."""
+    """Runs the MCP Inspector on the command line."""
 
     def __init__(self, package: Path, home: Path) -> None:
         self._program = package / "clients" / "launcher" / "build" / "index.js"
         self._home = home
 
     def asked(self, arguments: Sequence[str]) -> Json:
-        """Return what a server answers; it must be content with it."""
+        """Run the Inspector with these arguments and return its JSON output; it must exit with 0."""
         done = subprocess.run(
             ["node", str(self._program), "--cli", *arguments],
             env={"HOME": str(self._home), "PATH": os.environ["PATH"]},

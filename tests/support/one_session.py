@@ -1,4 +1,4 @@
-"""An archive with one conversation, about herons, for tests that look at what is around it."""
+"""A person whose archive holds a single conversation, about herons."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ QUESTION = "Where do herons nest?"
 
 
 def person_with_one_session(folder: Path) -> Person:
-    """Return somebody who has asked about herons, and has archived it."""
+    """Return a person with one archived conversation about herons."""
     home = GeminiHome(folder / "ann")
     home.lines("den", 1, 1, [user("u1", 1, QUESTION), gemini("g1", 2, "In reeds.")], kind="main")
     person = Person(home.folder)

@@ -1,4 +1,4 @@
-"""What a receiver makes of exported spans: both encodings, decoded by the protocol's own library."""
+"""Decodes exported spans in both encodings with the protocol's own library."""
 
 import json
 from base64 import b64encode
@@ -17,7 +17,7 @@ def decode_proto(content: bytes) -> ExportTraceServiceRequest:
 
 
 def decode_json(line: bytes) -> ExportTraceServiceRequest:
-    """Decode OTLP JSON, which is the JSON of Protocol Buffers but for ids, which are in hexadecimal."""
+    """Decode OTLP JSON, which is the JSON of Protocol Buffers with hexadecimal ids."""
     tree = json.loads(line)
     for about in tree["resourceSpans"]:
         for scope in about["scopeSpans"]:
@@ -32,12 +32,12 @@ def spans(request: ExportTraceServiceRequest) -> list[Span]:
 
 
 def span_attributes(span: Span | Span.Event) -> Json:
-    """Return the attributes of a span, or of an event in it."""
+    """Return the attributes of a span or of an event."""
     return {pair.key: getattr(pair.value, str(pair.value.WhichOneof("value"))) for pair in span.attributes}
 
 
 def span_tree(request: ExportTraceServiceRequest) -> str:
-    """Return spans as a person would draw them: what is in what, and how long it took."""
+    """Return the spans as an indented tree with durations, errors and events."""
     below: dict[bytes, list[Span]] = {}
     for span in spans(request):
         below.setdefault(span.parent_span_id, []).append(span)

@@ -1,4 +1,4 @@
-"""What belongs to whom, as a rule that is folded over all sessions: the archive must come to the same, however it does."""
+"""A reference implementation of ownership between sessions; the archive must give the same result."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,14 +12,14 @@ from retold.model.session import Session
 from retold.model.usage import Usage, totals
 
 TELLING = 16
-"""Ids shorter than this are too common to tell that two messages are one."""
+"""The minimum length of a message id: shorter ids are too common to identify a message."""
 Thing = tuple[str, str | None]
-"""A message or a request, by its id."""
+"""A message or a request: its kind and its id."""
 Owners = Mapping[Thing, str]
 
 
 def resolve_ownership(sessions: Sequence[Session]) -> dict[str, Session]:
-    """Return sessions by their keys: what several of them hold belongs to the earliest."""
+    """Return sessions by key; a message or request in several sessions belongs to the earliest of them."""
     named = _with_own_keys(sessions)
     owners: dict[Thing, str] = {}
     for key, one in sorted(named.items(), key=lambda item: _age(item[1])):
@@ -38,7 +38,7 @@ def resolve_ownership(sessions: Sequence[Session]) -> dict[str, Session]:
 
 
 def _with_own_keys(sessions: Sequence[Session]) -> dict[str, Session]:
-    """Return sessions by keys: whoever comes later gets the hash of the project, or of the file's path, behind it."""
+    """Return sessions by unique key; a repeated key gets the hash of the project or of the file's path."""
     named: dict[str, Session] = {}
     for one in sessions:
         path = one.sources[0].path
@@ -59,7 +59,7 @@ def _messages(one: Session) -> Iterator[Thing]:
 
 
 def _requests(one: Session) -> dict[Thing, Usage]:
-    """Return each request once; of several messages that tell of one, the last counts."""
+    """Return the usage of each request; if several messages have the same request, the last one counts."""
     return {
         ("request", entry.usage.request): entry.usage
         for entry in one.timeline

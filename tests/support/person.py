@@ -1,4 +1,4 @@
-"""Somebody with a home and an archive: `retold` as that person runs it, and all that the archive holds."""
+"""A fake user with a home and an archive: runs `retold` and reads everything in the archive."""
 
 import json
 import os
@@ -27,7 +27,7 @@ is_root = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 class CommandResult(NamedTuple):
-    """A command that has ended."""
+    """The exit code and the output of a finished command."""
 
     code: int
     out: str
@@ -39,7 +39,7 @@ class CommandResult(NamedTuple):
 
 
 class Person:
-    """Runs `retold` in a home of their own."""
+    """A fake user who runs `retold` in a home of their own."""
 
     def __init__(self, folder: Path, archive: Path | None = None) -> None:
         self.folder = folder
@@ -52,7 +52,7 @@ class Person:
         return env | {"HOME": str(self.folder), "RETOLD_HOME": str(self.archive), "COLUMNS": "80"}
 
     def run(self, *arguments: str) -> CommandResult:
-        """Run a command in this process, which is much faster than another."""
+        """Run a command in this process, which is much faster than starting another."""
         out, err = _stream(), _stream()
         with patch.dict(os.environ, self.env, clear=True), redirect_stdout(out), redirect_stderr(err):
             try:
@@ -62,7 +62,7 @@ class Person:
         return CommandResult(code, _written(out), _written(err))
 
     def start(self, *arguments: str, code: str = "", **options: Any) -> subprocess.Popen[str]:
-        """Start a command in a process, and a session, of its own; code may run before it."""
+        """Start a command in a process and a process session of its own; `code` runs before it."""
         told = f"import sys\n{code}\nfrom retold.cli.main import main\nsys.exit(main({list(arguments)!r}))\n"
         streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         return subprocess.Popen(
@@ -77,13 +77,13 @@ class Person:
         return CommandResult(process.returncode, out or "", err or "")
 
     def sync(self, *arguments: str) -> Json:
-        """Bring the archive up to date; return what that came to."""
+        """Sync the archive and return the JSON report; nothing may go to stderr."""
         done = self.run("sync", "--json", *arguments)
         assert (done.code, done.err) == (0, ""), done
         return done.objects[0]
 
     def search(self, *arguments: str) -> list[Json]:
-        """Return the conversations that are found; nothing but them may be told."""
+        """Return the conversations that a search finds; the command may print nothing else."""
         done = self.run("search", "--json", *arguments)
         assert done.code == (0 if done.out else 1), done
         assert done.err == ("" if done.out else "retold: nothing found\n"), done
@@ -99,20 +99,20 @@ class Person:
         return session
 
     def rows(self) -> dict[str, Json]:
-        """Return every session without its timeline, by its key."""
+        """Return every session by key, without its timeline."""
         return {row["key"]: row for row in self.run("list", "--all", "--json").objects}
 
     def sessions(self) -> dict[str, Json]:
-        """Return every session as it is shown, by its key."""
+        """Return every session by key, as `retold show` prints it."""
         return {key: self.show(key) for key in self.rows()}
 
     def sources(self) -> Iterator[Path]:
-        """Yield every file of the agents' homes."""
+        """Yield every file in the agents' homes."""
         for agent in AGENTS:
             yield from (path for path in sorted((self.folder / agent).rglob("*")) if path.is_file())
 
     def age(self, seconds: int = 60) -> None:
-        """Make everything in the agents' homes old enough that its times can be trusted."""
+        """Set the times in the agents' homes back, so that a sync trusts them."""
         paths = [path for agent in AGENTS for path in (self.folder / agent).rglob("*")]
         for path in (*paths, *(self.folder / agent for agent in AGENTS), self.folder):
             if path.exists():
@@ -120,7 +120,7 @@ class Person:
                 os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns - seconds * 1_000_000_000))
 
     def files(self) -> Iterator[Path]:
-        """Yield every file that retold keeps."""
+        """Yield every file in the archive's folder."""
         return (path for path in sorted(self.archive.rglob("*")) if path.is_file())
 
 
@@ -136,17 +136,17 @@ def _written(stream: TextIOWrapper) -> str:
 
 
 def session_text(session: Json) -> str:
-    """Return all that is said in a session, as one text."""
+    """Return the timeline and the summary of a session as one text."""
     return json.dumps([session["timeline"], session["summary"]], ensure_ascii=False)
 
 
 def source_states(session: Json) -> list[str]:
-    """Return what became of the files of a session."""
+    """Return the states of a session's files, sorted."""
     return sorted(source["state"] for source in session["sources"])
 
 
 def without_source_states(sessions: Mapping[str, Json]) -> dict[str, Json]:
-    """Return sessions as they are, whatever became of their files."""
+    """Return sessions without the states of their files."""
     return {key: {**one, "sources": _stateless(one["sources"])} for key, one in sessions.items()}
 
 
@@ -154,15 +154,15 @@ def _stateless(sources: Iterable[Json]) -> list[Json]:
     return [{name: value for name, value in source.items() if name != "state"} for source in sources]
 
 
-# What an archive holds -------------------------------------------------------------------------------------------
+# Contents of an archive ------------------------------------------------------------------------------------------
 
 VOLATILE_COLUMNS = {"facts": None, "sources": ("read_ns",), "forgotten": ("forgotten_at",)}
-"""Tables, or columns of them, in which a sync may leave another thing each time."""
+"""Columns, or whole tables (None), whose contents may differ after every sync."""
 _NUMBERS = ("id", "read_ns", "forgotten_at")
 
 
 def archive_tables(folder: Path) -> dict[str, list[Row]]:
-    """Return every row of the archive and of its index, as it stands there."""
+    """Return every row of the archive and of its index files, without volatile columns."""
     found = {}
     for path in (folder / "archive.db", *sorted((folder / "index").glob("*.db"))):
         connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
@@ -170,7 +170,7 @@ def archive_tables(folder: Path) -> dict[str, list[Row]]:
             left_out = VOLATILE_COLUMNS.get(name, ())
             if left_out is not None:
                 kept = ", ".join(column for column in columns if column not in left_out)
-                asked = f"SELECT {kept} FROM {name}"  # noqa: S608 - ours
+                asked = f"SELECT {kept} FROM {name}"  # noqa: S608 - fixed SQL
                 found[f"{path.name} {name}"] = sorted(connection.execute(asked), key=repr)
         connection.close()
     return found
@@ -187,7 +187,7 @@ def _tables(connection: apsw.Connection) -> dict[str, list[str]]:
 
 
 def archive_contents(folder: Path) -> dict[str, list[Row]]:
-    """Return what an archive and its index say, without the numbers that depend on the order of writing."""
+    """Return the contents of an archive and its index, without ids that depend on the order of writing."""
     with Record(str(folder)) as record:
         found = {"originals": sorted(_originals(record)), "index": sorted(_indexed(record), key=repr)}
         found["timelines"] = sorted(_timelines(record), key=repr)
@@ -195,7 +195,7 @@ def archive_contents(folder: Path) -> dict[str, list[Row]]:
             if name in ("facts", "answers", "pieces", "originals"):
                 continue
             kept = ", ".join(_NAMED.get(column, column) for column in columns if column not in _NUMBERS)
-            found[name] = sorted(record.rows(f"SELECT {kept} FROM {name}"), key=repr)  # noqa: S608 - ours
+            found[name] = sorted(record.rows(f"SELECT {kept} FROM {name}"), key=repr)  # noqa: S608 - fixed SQL
         return found
 
 
@@ -218,7 +218,7 @@ FROM docs JOIN told ON told.id = docs.session LEFT JOIN archive.sessions ON sess
 
 
 def _indexed(record: Record) -> Iterator[Row]:
-    """Yield every document of the index with its texts, and with the words by which it is found."""
+    """Yield every document of the index with its texts and its indexed words."""
     index = Index(record, is_meant)
     for file in index.files:
         file.connection.execute("PRAGMA query_only = 0")
@@ -226,7 +226,7 @@ def _indexed(record: Record) -> Iterator[Row]:
         for table in ("said", "output"):
             asked = f"CREATE VIRTUAL TABLE temp.{table}_words USING fts5vocab(main, {table}, instance)"
             file.connection.execute(asked)
-            for term, doc in file.rows(f"SELECT term, doc FROM temp.{table}_words"):  # noqa: S608 - ours
+            for term, doc in file.rows(f"SELECT term, doc FROM temp.{table}_words"):  # noqa: S608 - fixed SQL
                 words.setdefault(doc, set()).add((table, term))
         for key, told, doc, seq, place, regions in list(file.rows(_DOCS)):
             texts = tuple(file.text(told, region) for region in regions.split())
@@ -243,14 +243,14 @@ LEFT JOIN archive.sessions ON sessions.name = told.name
 
 
 def _timelines(record: Record) -> Iterator[Row]:
-    """Yield the stretches of every session that the index keeps as it is told."""
+    """Yield the timeline chunks of every session in the index."""
     for file in Index(record, is_meant).files:
         yield from file.rows(_STRETCHES)
         file.connection.close()
 
 
 def table_differences(found: dict[str, list[Row]], expected: dict[str, list[Row]]) -> dict[str, Any]:
-    """Return the rows that only one side has, a few of each table."""
+    """Return the rows that only one side has, at most two per side and table."""
     tables = {name: (Counter(found[name]), Counter(expected[name])) for name in expected}
     return {
         name: (list((one - other).elements())[:2], list((other - one).elements())[:2])

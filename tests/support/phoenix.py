@@ -1,4 +1,4 @@
-"""Arize Phoenix, a real receiver of OpenTelemetry spans: installed once, outside the repository, and run on loopback."""
+"""Arize Phoenix, a real receiver of OpenTelemetry spans: installed outside the repository, run on loopback."""
 
 import json
 import os
@@ -22,24 +22,24 @@ Json = dict[str, Any]
 
 
 def install_phoenix(cache: Path) -> Path:
-    """Return the program, in a virtual environment of its own: it needs much, and in versions of its own."""
+    """Install Phoenix once into a virtual environment of its own, and return its program."""
     return install_program(cache, "phoenix", "arize-phoenix", VERSION)
 
 
 class Phoenix:
-    """A receiver that runs."""
+    """A running Phoenix server."""
 
     def __init__(self, address: str) -> None:
         self.address = address
 
     def send(self, content: bytes) -> None:
-        """Send spans, as an exporter of OpenTelemetry does."""
+        """Send spans as an OpenTelemetry exporter does."""
         headers = {"Content-Type": "application/x-protobuf"}
-        with urlopen(Request(f"{self.address}/v1/traces", content, headers), timeout=30) as answer:  # noqa: S310 - ours
+        with urlopen(Request(f"{self.address}/v1/traces", content, headers), timeout=30) as answer:  # noqa: S310 - loopback only
             assert answer.status == 200
 
     def spans(self, at_least: int, patience: float = 60) -> list[Json]:
-        """Return all spans, once so many are there: they are taken in behind the answer."""
+        """Return all spans once there are `at_least` of them: Phoenix stores spans after it has responded."""
         deadline = time.monotonic() + patience
         while True:
             found = list(self._all("spans"))
@@ -48,14 +48,14 @@ class Phoenix:
             time.sleep(0.5)
 
     def sessions(self) -> list[Json]:
-        """Return the conversations that it found in the spans."""
+        """Return the sessions that Phoenix found in the spans."""
         return list(self._all("sessions"))
 
     def _all(self, kind: str) -> Iterator[Json]:
         cursor: str | None = ""
         while cursor is not None:
             asked = urlencode({"limit": PAGE, **({"cursor": cursor} if cursor else {})})
-            with urlopen(f"{self.address}/v1/projects/default/{kind}?{asked}", timeout=30) as answer:  # noqa: S310 - ours
+            with urlopen(f"{self.address}/v1/projects/default/{kind}?{asked}", timeout=30) as answer:  # noqa: S310 - loopback only
                 page = json.load(answer)
             yield from page["data"]
             cursor = page["next_cursor"]
@@ -63,7 +63,7 @@ class Phoenix:
 
 @contextmanager
 def run_phoenix(program: Path, scratch: Path) -> Iterator[Phoenix]:
-    """Run it on loopback, without anything that would call elsewhere, until nobody needs it."""
+    """Run Phoenix on loopback until the block ends, without any request to other hosts."""
     port = free_port()
     with (scratch / "phoenix.log").open("wb") as log:
         process = subprocess.Popen(
@@ -79,7 +79,7 @@ def run_phoenix(program: Path, scratch: Path) -> Iterator[Phoenix]:
 
 
 def _settings(scratch: Path, port: int) -> Mapping[str, str]:
-    nowhere = "http://127.0.0.1:9"  # whatever would go out ends here
+    nowhere = "http://127.0.0.1:9"  # nothing listens here, so outgoing requests fail
     return {
         "PATH": os.environ["PATH"],
         "HOME": str(scratch),
@@ -99,7 +99,7 @@ def _settings(scratch: Path, port: int) -> Mapping[str, str]:
 def _wait(address: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        with suppress(URLError, OSError), urlopen(f"{address}/healthz", timeout=5) as answer:  # noqa: S310 - ours
+        with suppress(URLError, OSError), urlopen(f"{address}/healthz", timeout=5) as answer:  # noqa: S310 - loopback only
             if answer.status == 200:
                 return
         time.sleep(0.5)

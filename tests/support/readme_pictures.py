@@ -1,4 +1,4 @@
-"""The pictures in the README: the page and the terminal browser over the work of `retold demo`, as a browser draws them."""
+"""Takes the pictures in the README: the web pages and the terminal browser, with the data of `retold demo`."""
 
 import asyncio
 import hashlib
@@ -25,16 +25,16 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "pictures"
 MADE_FROM = FOLDER / "made-from.txt"
 _SOURCES = ("demo/**/*.py", "web/static/*", "web/templates/*", "export/html/templates/*", "tui/*.tcss")
-"""What pictures look like depends on these; whoever changes them takes the pictures anew."""
+"""Files that determine how the pictures look. After a change to one of them, take the pictures again."""
 _WIDE, _HIGH = 1280, 760
 _TERMINAL = (112, 32)
 _READ = "ovens cost"
-"""In the title of the conversation that is shown: it has turns that were taken back, and calls."""
+"""Part of the title of the conversation in the picture, which has rewound turns and tool calls."""
 _TYPED = "bakery"
 
 
 def source_digest() -> str:
-    """Return what tells whether pictures are of what there is now."""
+    """Return a hash of `_SOURCES`, which shows whether the pictures are up to date."""
     found = hashlib.sha256()
     for pattern in _SOURCES:
         for path in sorted((ROOT / "src" / "retold").glob(pattern)):
@@ -43,10 +43,10 @@ def source_digest() -> str:
 
 
 def take_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield every picture, by the name of its file; raises UnavailableError where there is no browser."""
+    """Yield the file name and the bytes of every picture; raises UnavailableError without a browser."""
     mira = _person(folder)
     with patch.dict("os.environ", mira.env, clear=True):
-        drawing = asyncio.run(_terminal(str(mira.archive)))  # before the browser comes with a loop of its own
+        drawing = asyncio.run(_terminal(str(mira.archive)))  # before Playwright starts an event loop
         with start_chromium() as program, run_web_server(str(mira.archive)) as visit:
             with visit_page(program, visit, _WIDE) as seen:
                 seen.page.set_viewport_size({"width": _WIDE, "height": _HIGH})
@@ -57,7 +57,7 @@ def take_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _person(folder: Path) -> Person:
-    """Return somebody with the demo's work, in which no path of this machine stands."""
+    """Return a person with the demo's conversations, which contain no path of this machine."""
     setting = Setting(Path("/"), datetime.now(UTC))
     for file in home_files(stories(), setting):
         path = folder / file.path
@@ -87,7 +87,7 @@ async def _terminal(archive: str) -> str:
 
 
 def _drawn(page: Page, picture: str) -> bytes:
-    """Return what a browser makes of a drawing that may ask for nothing."""
+    """Return a browser's screenshot of an SVG; the browser may not send any request."""
     page.route("**/*", lambda route: route.abort())
     page.set_content(f"<body style='margin:0'>{picture}</body>")
     return page.locator("svg").first.screenshot()

@@ -1,7 +1,7 @@
 """The real Claude Code: installed once, outside the repository, and run against a fake API on loopback.
 
-What npm installs goes where `real_cli` keeps the Gemini CLI. Nothing can leave the machine: the CLI and the API run in
-a network namespace of their own, which has nothing but loopback.
+npm installs it into the same cache as the Gemini CLI (`real_gemini.cache_folder`). Nothing can leave the
+machine: the CLI and the API run in a network namespace that has only loopback.
 """
 
 import json
@@ -22,7 +22,7 @@ NEWEST = "2.1.325"
 FORKING = ("2.0.76", "2.1.100", NEWEST)
 """Versions that resume a session in its own file, and fork it into another on demand."""
 VERSIONS = ("1.0.100", *FORKING)
-"""The first of them copies a session into a new file whenever it is resumed."""
+"""1.0.100 copies a session into a new file on every resume."""
 REWINDING = ("2.1.100", NEWEST)
 
 END_SECONDS = 30
@@ -34,7 +34,7 @@ QUIET = dict.fromkeys(
         "DISABLE_AUTOUPDATER",
         "DISABLE_ERROR_REPORTING",
         "DISABLE_TELEMETRY",
-        "IS_SANDBOX",  # in the namespace it is root, who may skip permissions only in a sandbox
+        "IS_SANDBOX",  # the CLI is root in the namespace, and root may skip permissions only in a sandbox
     ),
     "1",
 )
@@ -43,7 +43,7 @@ Line = dict[str, Any]
 
 
 def require_isolation() -> None:
-    """Raise UnavailableError where no network namespace can be made."""
+    """Raise UnavailableError if this system cannot create a network namespace."""
     missing = [program for program in ("ip", "npm", "unshare") if shutil.which(program) is None]
     if missing:
         raise UnavailableError(f"not on PATH: {', '.join(missing)}")
@@ -53,7 +53,7 @@ def require_isolation() -> None:
 
 
 def install_claude(cache: Path, version: str) -> tuple[str, ...]:
-    """Return the command of one version: a program of its own, or of Node's if it is older."""
+    """Install one version once and return its command: a native program, or Node with a script if it is older."""
     folder = cache / "claude" / version
     options = ("--ignore-scripts", "--no-audit", "--no-fund", "--silent")
     package = f"@anthropic-ai/claude-code@{version}"
@@ -65,7 +65,7 @@ def install_claude(cache: Path, version: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ClaudeHome:
-    """A home and a project for one version of the CLI to work in, and what the API served there."""
+    """A home and a project for one version of the CLI, and the responses that it got."""
 
     version: str
     command: tuple[str, ...]
@@ -84,11 +84,11 @@ class ClaudeHome:
         return self.folder / "served.jsonl"
 
     def served(self) -> list[Served]:
-        """Return every response so far, in their order."""
+        """Return every response so far, in order."""
         return read_log(self._log)
 
     def turns(self) -> list[Served]:
-        """Return the responses that a conversation holds: not to what the CLI asks for itself, as a summary."""
+        """Return the responses to turns of a conversation, without the CLI's own requests, such as summaries."""
         return [served for served in self.served() if served.has_tools and not served.is_summary]
 
     def file(self, session: str) -> Path:
@@ -97,7 +97,7 @@ class ClaudeHome:
         return file
 
     def run(self, *arguments: str) -> Finished:
-        """Run the CLI to its end."""
+        """Run the CLI until it exits."""
         api = (sys.executable, fake_anthropic.__file__, str(self._log))
         return subprocess.run(
             (*ISOLATED, *api, *self.command, *arguments),
@@ -112,7 +112,7 @@ class ClaudeHome:
         )
 
     def ask(self, prompt: str, *options: str) -> str:
-        """Say one thing headless, as with `--resume <session>` if told so, and return the session's id."""
+        """Send one prompt headless, with options such as `--resume <session>`, and return the session's id."""
         finished = self.run(*HEADLESS, *options, "-p", prompt)
         if finished.returncode or not finished.stdout.strip():
             raise RuntimeError(f"claude {self.version} ended with {finished.returncode}: {finished.stderr}")
@@ -120,13 +120,13 @@ class ClaudeHome:
         return str(json.loads(told)["session_id"])
 
     def _settings(self) -> dict[str, str]:
-        """Return the whole environment: nothing of the user's own."""
+        """Return the whole environment, which has nothing of the user's own."""
         own = {"HOME": str(self.folder), "CLAUDE_CONFIG_DIR": str(self.config), "ANTHROPIC_API_KEY": "none"}
         return {"PATH": os.environ["PATH"], "SHELL": "/bin/sh", "LANG": "C.UTF-8", **QUIET, **own}
 
 
 def make_claude_home(command: Sequence[str], version: str, folder: Path) -> ClaudeHome:
-    """Prepare an empty home and a project with one file in it."""
+    """Create an empty home and a project with one file."""
     place = ClaudeHome(version, tuple(command), folder)
     place.config.mkdir(parents=True)
     place.project.mkdir()
@@ -135,11 +135,11 @@ def make_claude_home(command: Sequence[str], version: str, folder: Path) -> Clau
 
 
 def read_lines(file: Path) -> list[Line]:
-    """Return the lines of a whole transcript."""
+    """Return the records of a whole transcript."""
     return [json.loads(line) for line in file.read_bytes().split(b"\n") if line]
 
 
 def write_lines(file: Path, lines: Sequence[Line | str]) -> None:
-    """Write a transcript anew; what is text already is written as it is."""
+    """Write a transcript again from its records; strings are written unchanged."""
     texts = [line if isinstance(line, str) else json.dumps(line) for line in lines]
     file.write_text("".join(text + "\n" for text in texts), encoding="utf-8")

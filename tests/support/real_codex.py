@@ -1,7 +1,7 @@
 """The real Codex CLI: installed once, outside the repository, and run against a fake API on loopback.
 
-What npm installs goes where `real_cli` keeps the Gemini CLI. Nothing leaves the machine: whatever else the CLI would
-ask for goes to a proxy that is not there.
+npm installs it into the same cache as the Gemini CLI (`real_gemini.cache_folder`). Nothing leaves the machine:
+the CLI sends all other requests to a proxy that does not exist.
 """
 
 import json
@@ -30,12 +30,12 @@ MODELS = {
     "0.148.0": "gpt-5.5",
     "0.166.0": "gpt-5.5",
 }
-"""Versions that run here, each with a model for which it offers a shell and a patch tool."""
+"""The tested versions, each with a model for which it offers a shell and a patch tool."""
 SCRIPTING_MODEL = "gpt-6.1-sol"
-"""A model of 0.166.0 that is offered one tool only, to run scripts with that call the others."""
+"""A model for which 0.166.0 offers a single tool; it runs scripts that call the other tools."""
 PROVIDER = "fake"
 SEALING_PROVIDER = "OpenAI"
-"""What a provider is called whom the CLI lets compact the history itself, into something sealed."""
+"""The provider name with which the CLI lets the API compact the history into an encrypted summary."""
 RUN_SECONDS = 60
 ANSWER_SECONDS = 30
 END_SECONDS = 10
@@ -65,7 +65,7 @@ Json = dict[str, Any]
 
 
 def install_codex(cache: Path, version: str) -> Path:
-    """Return the program of one version."""
+    """Install one version once and return its program."""
     folder = cache / "codex" / version
     options = ("--ignore-scripts", "--no-audit", "--no-fund", "--silent")
     install_once(
@@ -76,7 +76,7 @@ def install_codex(cache: Path, version: str) -> Path:
 
 @dataclass(frozen=True)
 class CodexHome:
-    """A home and a project for one version of the CLI to work in, and the API that it talks to."""
+    """A home and a project for one version of the CLI, and the fake API that it calls."""
 
     version: str
     model: str
@@ -93,11 +93,11 @@ class CodexHome:
         return self.folder / "project"
 
     def rollouts(self) -> list[Path]:
-        """Return every file of a conversation in the home."""
+        """Return every rollout in the home."""
         return sorted(self.home.glob("*sessions/**/rollout-*.jsonl"))
 
     def run(self, *arguments: str) -> Finished:
-        """Run the CLI to its end."""
+        """Run the CLI until it exits."""
         return subprocess.run(
             (str(self.program), *arguments),
             cwd=self.project,
@@ -111,21 +111,21 @@ class CodexHome:
         )
 
     def ask(self, prompt: str, *before: str) -> str:
-        """Ask one thing headless, as in `resume <thread>` if told so, and return the conversation's id."""
+        """Send one prompt headless, after arguments such as `resume <thread>`, and return the thread's id."""
         finished = self.run(*HEADLESS, *before, prompt)
         if finished.returncode:
             raise RuntimeError(f"codex {self.version} ended with {finished.returncode}: {finished.stderr}")
         return next(served.thread for served in reversed(self.fake.served) if prompt in served.prompt)
 
     def settings(self) -> dict[str, str]:
-        """Return the whole environment: nothing of the user's own, and no way out but to the loopback."""
+        """Return the whole environment, which has nothing of the user's own and no network except loopback."""
         proxies = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), NOWHERE)
         own = {"HOME": str(self.folder), "CODEX_HOME": str(self.home), "FAKE_KEY": "none"}
         return {"PATH": os.environ["PATH"], "NO_PROXY": "127.0.0.1", **proxies, **own}
 
     @contextmanager
     def app_server(self) -> Iterator["AppServer"]:
-        """Run the server that editors talk to, over its standard streams, and end it."""
+        """Run `codex app-server`, which editors use, over pipes, and end it when the block ends."""
         with (
             (self.folder / "app-server.log").open("w") as log,
             subprocess.Popen(
@@ -145,7 +145,7 @@ class CodexHome:
 
 
 def make_codex_home(program: Path, version: str, folder: Path, fake: FakeOpenAI, **config: str) -> CodexHome:
-    """Prepare a home and a project; `model` and `provider` may be other than usual."""
+    """Create a home and a project; `model` and `provider` override the defaults."""
     place = CodexHome(version, config.get("model", MODELS[version]), program, folder, fake)
     place.home.mkdir(parents=True)
     place.project.mkdir()
@@ -156,7 +156,7 @@ def make_codex_home(program: Path, version: str, folder: Path, fake: FakeOpenAI,
 
 
 def end_process(process: subprocess.Popen[str]) -> None:
-    """End the server: it stops by itself when nobody speaks to it any more."""
+    """Close the server's stdin, on which it exits, and kill the server if it does not."""
     if process.stdin:
         process.stdin.close()
     with suppress(subprocess.TimeoutExpired):
@@ -168,7 +168,7 @@ def end_process(process: subprocess.Popen[str]) -> None:
 
 @dataclass
 class AppServer:
-    """One connection to `codex app-server`: requests and answers, one JSON object a line."""
+    """One connection to `codex app-server`: requests and responses, one JSON object per line."""
 
     process: subprocess.Popen[str]
     _heard: "queue.Queue[Json]" = field(default_factory=queue.Queue)
@@ -182,7 +182,7 @@ class AppServer:
         self._send({"method": "initialized"})
 
     def call(self, method: str, **params: object) -> Json:
-        """Ask for something and return the result."""
+        """Send a request and return its result."""
         self._requests += 1
         asked = self._requests
         self._send({"id": asked, "method": method, "params": params})
@@ -192,20 +192,20 @@ class AppServer:
         return dict(answer["result"])
 
     def start(self, project: Path) -> str:
-        """Begin a conversation and return its id."""
+        """Start a conversation and return its id."""
         return str(self.call("thread/start", cwd=str(project))["thread"]["id"])
 
     def fork(self, thread: str) -> str:
-        """Begin another one with the same history."""
+        """Fork a conversation and return the id of the fork."""
         return str(self.call("thread/fork", threadId=thread)["thread"]["id"])
 
     def say(self, thread: str, text: str) -> str:
-        """Start a turn and return its id, without waiting for its end."""
+        """Start a turn and return its id without waiting for its end."""
         said = self.call("turn/start", threadId=thread, input=[{"type": "text", "text": text}])
         return str(said["turn"]["id"])
 
     def turn(self, thread: str, text: str) -> str:
-        """Say something, wait for the end of the turn, and return its id."""
+        """Start a turn, wait for its end, and return its id."""
         turn = self.say(thread, text)
         self.ended(thread)
         return turn
@@ -217,12 +217,12 @@ class AppServer:
         )
 
     def compact(self, thread: str) -> None:
-        """Have the history summed up: a turn of its own."""
+        """Compact the history, which is a turn of its own, and wait for its end."""
         self.call("thread/compact/start", threadId=thread)
         self.ended(thread)
 
     def interrupt(self, thread: str, turn: str) -> None:
-        """Stop a running turn."""
+        """Interrupt a running turn and wait for its end."""
         self.call("turn/interrupt", threadId=thread, turnId=turn)
         self.ended(thread)
 
@@ -235,7 +235,7 @@ class AppServer:
             self._heard.put(json.loads(line))
 
     def _until(self, is_meant: Callable[[Json], bool]) -> Json:
-        """Return the first message that is meant, heard before or soon."""
+        """Return the first message that matches, from those already received or the next ones."""
         deadline = time.monotonic() + ANSWER_SECONDS
         for said in self._kept:
             if is_meant(said):

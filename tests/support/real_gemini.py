@@ -1,7 +1,7 @@
 """The real Gemini CLI and its own loader: installed once, outside the repository, and run on loopback.
 
-The programs that run them lie in the shared folder beside the repository (`real-cli/README.md` there). What npm
-installs goes to `$RETOLD_TEST_CACHE`, else `retold-tests` in the user's cache; it is safe to delete.
+The programs that run them are in the shared folder beside the repository (see `real-cli/README.md` there). npm
+installs into `$RETOLD_TEST_CACHE`, by default `retold-tests` in the user's cache; the folder is safe to delete.
 """
 
 import json
@@ -30,40 +30,40 @@ Oracle = Callable[[Sequence[Path]], list[Record]]
 
 
 class Gemini(Protocol):
-    """One headless run of a version of the CLI, in a home and a project of the caller's choice."""
+    """One headless run of a version of the CLI in a given home and project."""
 
     def __call__(self, version: str, home: Path, project: Path, *arguments: str) -> Finished: ...
 
 
 class Driver(Protocol):
-    """One interactive run, its keys typed by one of the shared scripts; the CLI asks before each tool."""
+    """One interactive run: a shared script types the keys, and the CLI asks before each tool."""
 
     def __call__(self, version: str, home: Path, project: Path, script: str) -> Finished: ...
 
 
 class UnavailableError(Exception):
-    """Why the real CLI cannot be had here, in one line."""
+    """A program that a test needs is not available; the message gives the reason in one line."""
 
 
 def shared_folder() -> Path:
-    """Return where the shared folder lies, if it is there."""
+    """Return the path of the shared folder, which may not exist."""
     return Path(__file__).resolve().parents[3] / "shared"
 
 
 def cache_folder(env: Mapping[str, str]) -> Path:
-    """Return where packages are kept between test runs."""
+    """Return the folder that keeps packages between test runs."""
     if own := env.get("RETOLD_TEST_CACHE"):
         return Path(own)
     return Path(env.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retold-tests"
 
 
 def missing_programs() -> list[str]:
-    """Return which of the programs that all this needs are not on PATH."""
+    """Return the required programs that are not on PATH."""
     return [program for program in _NEEDED if shutil.which(program) is None]
 
 
 def install_oracle(shared: Path, cache: Path) -> Path:
-    """Return the oracle's script, beside the CLI's core package."""
+    """Install the CLI's core package once, and return the oracle's script beside it."""
     folder = cache / f"core-{CORE_VERSION}"
     package = f"@google/gemini-cli-core@{CORE_VERSION}"
     options = ("--ignore-scripts", "--no-audit", "--no-fund", "--silent")
@@ -72,7 +72,7 @@ def install_oracle(shared: Path, cache: Path) -> Path:
 
 
 def install_cli(shared: Path, cache: Path, version: str) -> Path:
-    """Return the folder of one version of the CLI."""
+    """Install one version of the CLI once, and return its folder."""
     root = cache / "cli"
     install_once(
         root / version, ("bash", str(shared / "real-cli" / "install"), version), {"REAL_CLI": str(root)}
@@ -81,7 +81,7 @@ def install_cli(shared: Path, cache: Path, version: str) -> Path:
 
 
 def install_once(folder: Path, command: Sequence[str], env: Mapping[str, str]) -> None:
-    """Run the command that fills the folder, unless it was filled before."""
+    """Run the command that fills the folder, unless the folder is already filled."""
     done = folder / ".installed"
     if done.exists():
         return
@@ -106,7 +106,7 @@ def _install(command: Sequence[str], env: Mapping[str, str]) -> None:
 
 @contextmanager
 def _alone(lock: Path) -> Iterator[None]:
-    """Keep other test processes out meanwhile; a lock older than any installation was left by one that died."""
+    """Lock out other test processes; remove a lock older than any installation, whose process has died."""
     deadline = time.monotonic() + INSTALL_SECONDS + 30
     while not _made(lock):
         if time.monotonic() > deadline:
@@ -130,7 +130,7 @@ def _made(lock: Path) -> bool:
 
 
 def _copied(file: Path, folder: Path) -> Path:
-    """Return an up-to-date copy of the file in the folder, put there in one step."""
+    """Return an up-to-date copy of the file in the folder, replaced atomically."""
     copy = folder / file.name
     if not copy.exists() or copy.read_bytes() != file.read_bytes():
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as fresh:
@@ -140,12 +140,12 @@ def _copied(file: Path, folder: Path) -> Path:
 
 
 def load_with_oracle(script: Path, files: Sequence[Path]) -> list[Record]:
-    """Return what the CLI's own loader makes of each file, in their order: one process for all of them."""
+    """Return the result of the CLI's own loader for each file, in order, from a single process."""
     if not files:
         return []
     command = ("node", str(script), *map(str, files))
     finished = subprocess.run(command, capture_output=True, timeout=ORACLE_SECONDS, check=False)
-    # Only "\n" ends a line here: U+2028 may stand in a record as it is.
+    # Only "\n" ends a line: a record may contain U+2028 unescaped.
     records = [json.loads(line) for line in finished.stdout.decode().split("\n") if line]
     if finished.returncode or len(records) != len(files):
         raise RuntimeError(
@@ -155,7 +155,7 @@ def load_with_oracle(script: Path, files: Sequence[Path]) -> list[Record]:
 
 
 def record_ids(record: Record) -> list[str | None]:
-    """Return the ids of the messages that the loader returned, in its order; none for a file that it gave up."""
+    """Return the ids of the messages that the loader returned, in order; empty for a file that it rejected."""
     messages = record.get("messages") or []
     ids = [message.get("id") if isinstance(message, dict) else None for message in messages]
     return [message_id if isinstance(message_id, str) else None for message_id in ids]
@@ -170,12 +170,12 @@ class RealCli:
     scratch: Path
 
     def run(self, version: str, home: Path, project: Path, *arguments: str) -> Finished:
-        """Run it headless."""
+        """Run the CLI headless."""
         command = ("bash", str(self.shared / "real-cli" / "run"), version, str(free_port()), *arguments)
         return _finished(command, self.settings(version, home, project))
 
     def drive(self, version: str, home: Path, project: Path, script: str) -> Finished:
-        """Run it in a terminal, typing what the script says."""
+        """Run the CLI in a terminal; the script types the keys."""
         programs = self.shared / "real-cli"
         command = (
             sys.executable,
@@ -187,7 +187,7 @@ class RealCli:
         return _finished(command, {**self.settings(version, home, project), "NO_YOLO": "1"})
 
     def settings(self, version: str, home: Path, project: Path) -> dict[str, str]:
-        """Return where everything lies; the version is linked into `scratch`, so that nothing is logged in the cache."""
+        """Return variables for the shared programs; link the version into `scratch`, so that its logs go there."""
         link = self.scratch / version
         if not link.exists():
             link.symlink_to(install_cli(self.shared, self.cache, version), target_is_directory=True)
@@ -208,7 +208,7 @@ def _finished(command: Sequence[str], settings: Mapping[str, str]) -> Finished:
 
 
 def free_port() -> int:
-    """Return a port of the loopback that nobody listens on now."""
+    """Return a loopback port on which nothing listens now."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

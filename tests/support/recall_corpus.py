@@ -1,7 +1,7 @@
-"""Questions as people ask them, and the conversations that answer them, among many that use the same words.
+"""Questions in a user's own words and the conversations that answer them, among many with the same words.
 
-The stories are `query/recall_stories.txt`: what was asked, what a tool gave, what was answered, and a question by which
-somebody may look for it much later. `unseen` are questions that were not looked at while recall was made.
+`query/recall_stories.txt` holds the stories: a prompt, a tool's output, an answer, and a question that a user may
+ask much later. `unseen` questions were not used during the development of recall.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,13 +30,13 @@ AROUND = (
     Turn("what was the command again?", "make check", "`make check` runs the tests and the linter."),
     Turn("thanks, that works now", "", "Glad that it works. I can commit the fix."),
 )
-"""What is said around anything, and says nothing of it."""
+"""Turns that occur in any conversation and say nothing about its topic."""
 LONG = 8
-"""How many talks there are in which a little of everything is said."""
+"""The number of long conversations that mention almost every story."""
 
 
 class Question(NamedTuple):
-    """A question, and the keys of the sessions of which each answers it."""
+    """A question, and the keys of the sessions that each answer it."""
 
     text: str
     keys: frozenset[str]
@@ -44,7 +44,7 @@ class Question(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What happened, and the question by which it is looked for; with none, it only stands in the way."""
+    """A turn, and the question that must find it; a story without a question is a distractor."""
 
     turn: Turn
     question: str | None
@@ -52,7 +52,7 @@ class Story(NamedTuple):
 
 
 def blocks(name: str) -> Iterator[dict[str, str]]:
-    """Yield the facts of each story in a file."""
+    """Yield the fields of each story in a file."""
     for block in (FOLDER / name).read_text(encoding="utf-8").split("\n\n"):
         yield dict(line.split(": ", 1) for line in block.strip().splitlines())
 
@@ -68,11 +68,11 @@ def stories() -> list[Story]:
     ]
 
 
-# The made corpus ----------------------------------------------------------------------------------------------------
+# The generated corpus -----------------------------------------------------------------------------------------------
 
 
 def write_corpus(home: Path) -> list[Question]:
-    """Write every story into a home, each with four talks that stand in its way, and long ones; return the questions."""
+    """Write every story with four distractors, and the long conversations, into a home; return the questions."""
     told, chance = stories(), dice(7)
     talks = [list(_within(story.turn, chance)) for story in told]
     for place in range(len(told)):
@@ -88,7 +88,7 @@ def write_corpus(home: Path) -> list[Question]:
 
 def _write(home: Path, number: int, talk: Sequence[Turn]) -> str:
     form = FORMS[FORM_NAMES[number % len(FORM_NAMES)]]
-    # Nobody says exactly the same twice: what two sessions share, one may have copied from the other.
+    # Every prompt is unique: if two sessions share a message, one counts as a copy of the other.
     form.write(
         home,
         number,
@@ -98,7 +98,7 @@ def _write(home: Path, number: int, talk: Sequence[Turn]) -> str:
 
 
 def _within(turn: Turn, chance: Random) -> Iterator[Turn]:
-    """Yield a turn with others around it."""
+    """Yield a turn between two turns of `AROUND`."""
     before, after = chance.sample(AROUND, 2)
     yield before
     yield turn
@@ -106,7 +106,7 @@ def _within(turn: Turn, chance: Random) -> Iterator[Turn]:
 
 
 def _distractors(place: int, told: Sequence[Story], chance: Random) -> Iterator[list[Turn]]:
-    """Yield talks with many words of a story, none of which is about it."""
+    """Yield conversations that share many words with a story but are not about it."""
     turn = told[place].turn
     first, second, third = (
         story.turn for story in chance.sample([one for one in told if one.turn != turn], 3)
@@ -126,14 +126,14 @@ def _distractors(place: int, told: Sequence[Story], chance: Random) -> Iterator[
 
 
 def _long(told: Sequence[Story], chance: Random) -> Iterator[Turn]:
-    """Yield the turns of a talk in which something of almost everything is said, here and there."""
+    """Yield the turns of a long conversation with pieces of almost every story."""
     for _ in range(len(told)):
         asked, given, answered = (story.turn for story in chance.sample(told, 3))
         yield Turn(_some(asked.prompt, chance), given.output, _some(answered.answer, chance))
 
 
 def _some(text: str, chance: Random) -> str:
-    """Return half of the words of a text, in their order; of one without spaces, half of it."""
+    """Return half of the words of a text, in order, or the first half of a text with few words."""
     words = text.split()
     if len(words) < len(AROUND):
         return text[: len(text) // 2]
@@ -145,7 +145,7 @@ def _some(text: str, chance: Random) -> str:
 
 
 def demo_questions(titles: dict[str, str]) -> list[Question]:
-    """Return the questions to the demo, given the titles of its sessions by their keys."""
+    """Return the questions about the demo; `titles` has the titles of its sessions by key."""
     lines = (FOLDER / "recall_demo_questions.txt").read_text(encoding="utf-8").splitlines()
     found = []
     for asked, answer in zip(lines[::2], lines[1::2], strict=True):

@@ -14,7 +14,7 @@ BEGIN, END = (
 
 
 def score_tables() -> str:
-    """Return the tables: each kind, and the sums."""
+    """Return two Markdown tables: the scores of each kind, and the totals."""
     seen, unseen = score(samples("seen"), detect_with_retold), score(samples("unseen"), detect_with_retold)
     rows = [
         f"| `{kind}` | {told} | {_found(seen, kind)} | {_found(unseen, kind)} |"
@@ -58,7 +58,7 @@ def _sums(half: str, counted: Score) -> str:
 
 
 def updated_page(text: str) -> str:
-    """Return the page with the numbers of today."""
+    """Return the page with the current scores."""
     before, _, rest = text.partition(BEGIN)
     return before + BEGIN + "\n" + score_tables() + "\n" + END + rest.partition(END)[2]
 

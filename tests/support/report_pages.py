@@ -1,4 +1,4 @@
-"""Pages of figures, taken apart: what stands in their tables and cards, and where it leads."""
+"""Parses report pages: their sections, tables, cards and links."""
 
 import re
 from html import unescape
@@ -12,8 +12,8 @@ _LINK = re.compile(r'href="([^"]*)"')
 
 
 def archive_demo(folder: Path) -> Person:
-    """Somebody with the demo's conversations, all of them archived."""
-    from datetime import UTC, datetime  # noqa: PLC0415 - now, whenever that is
+    """Return a person with an archive of the demo's conversations."""
+    from datetime import UTC, datetime  # noqa: PLC0415 - only this function needs the time
 
     made = make_home(folder / "demo", datetime.now(UTC))
     person = Person(made.folder / "home", made.folder / "retold")
@@ -22,14 +22,14 @@ def archive_demo(folder: Path) -> Person:
 
 
 def section(page: str, name: str) -> str:
-    """The part of a page that a heading names by its id."""
+    """Return the section of a page whose heading has this id."""
     found = re.search(rf'<section[^>]* aria-labelledby="{name}">(.*?)</section>', page, re.DOTALL)
     assert found, f"no section {name}"
     return found[1]
 
 
 def table_rows(part: str) -> list[list[str]]:
-    """The rows of the tables in a part of a page, without their heads: the text of each cell."""
+    """Return the cell texts of each table row in a part of a page, without header rows."""
     bodies = re.findall(r"<tbody>(.*?)</tbody>", part, re.DOTALL)
     found = re.findall(r"<tr\b[^>]*>(.*?)</tr>", "".join(bodies), re.DOTALL)
     return [
@@ -39,17 +39,17 @@ def table_rows(part: str) -> list[list[str]]:
 
 
 def visible_text(html: str) -> str:
-    """What a person reads."""
+    """Return the text of some HTML, without tags and SVG pictures."""
     without = re.sub(r"<svg.*?</svg>", "", html, flags=re.DOTALL)
     return " ".join(unescape(_TAGS.sub(" ", without)).split())
 
 
 def page_links(part: str) -> list[str]:
-    """Where a part of a page leads, in order."""
+    """Return the link targets in a part of a page, in order."""
     return [unescape(link) for link in _LINK.findall(part)]
 
 
 def summary_cards(page: str) -> dict[str, str]:
-    """The figures at the top of a page, by their names."""
+    """Return the figures at the top of a page, by name."""
     found = re.findall(r'<div class="card"><dt>(.*?)</dt>\s*<dd>(.*?)</dd>', page, re.DOTALL)
     return {visible_text(name): visible_text(told) for name, told in found}

@@ -1,4 +1,4 @@
-"""Reports of invented work: what the showing of them is tested with."""
+"""Reports of invented work, for tests of how reports are shown."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from retold.model.report import Basis, Line, Overview, Request, Spend, Tool, Touched
 
 INPUT, CACHED, OUTPUT = 1_250_000, 125_000, 10_000_000
-"""Prices of a token, in picodollars."""
+"""Prices per token, in picodollars."""
 NOTHING = Spend()
 HOSTILE = (
     "",
@@ -30,10 +30,10 @@ HOSTILE = (
     "/",
     "\\\\server\\share\\",
 )
-"""Names as no one would choose them, but a transcript may hold them."""
+"""Names with control characters, formulas or extreme lengths, as a transcript may hold them."""
 
 
-def spend(  # noqa: PLR0913 - one for each figure
+def spend(  # noqa: PLR0913 - one parameter per figure
     requests: int,
     fresh: int,
     cached: int = 0,
@@ -43,7 +43,7 @@ def spend(  # noqa: PLR0913 - one for each figure
     is_priced: bool = True,
     unpriced: int = 0,
 ) -> Spend:
-    """Return what some requests add up to, `fresh` being what was not in the cache."""
+    """Return the sum of some requests; `fresh` is the input that was not in the cache."""
     figures = {
         "input": fresh + cached,
         "cached": cached,
@@ -63,7 +63,7 @@ def unpriced(of: Spend) -> Spend:
 
 
 def days(first: date, number: int) -> Iterator[Line]:
-    """Yield work on some of the days that follow, more on some than on others."""
+    """Yield a report line for some of the `number` days from `first` on, with varying amounts of work."""
     for place in range(number):
         day = first + timedelta(place)
         much = (place * 37 % 11) * (place % 7 < 5) * (1 + place // 40)
@@ -178,7 +178,7 @@ def sample_overview(number: int = 200, *, is_priced: bool = True) -> Overview:
 
 
 def request(fresh: int, cached: int, output: int, *, second: int = 0, estimated: bool = False) -> Request:
-    """Return a request with its price, as it is worked out."""
+    """Return a request with its price and the parts of the calculation."""
     made = spend(1, fresh, cached, output)
     return Request(
         "gemini:session-2026-01-27T15-21-a82545c4",
@@ -194,5 +194,5 @@ def request(fresh: int, cached: int, output: int, *, second: int = 0, estimated:
 
 
 def plain_text(lines: Iterable[Sequence[tuple[str, str]]]) -> str:
-    """Return lines as they are read without colour."""
+    """Return styled lines as plain text."""
     return "\n".join("".join(piece for _, piece in line) for line in lines)

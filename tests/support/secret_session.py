@@ -1,4 +1,4 @@
-"""A session that holds a given text, or any value of JSON, wherever one can stand."""
+"""A session with a given text or JSON value in every field that can hold one."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAA
 def session_filled_with(
     told: Callable[[], str], value: Callable[[], Any] = dict, key: str = "made:session-1"
 ) -> Session:
-    """Return a session whose texts are told one by one, from its key on."""
+    """Return a session whose texts come from calls of `told`, and whose JSON values from calls of `value`."""
     return Session(
         version=VERSION,
         key=key,

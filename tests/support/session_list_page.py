@@ -1,4 +1,4 @@
-"""What stands in a list of sessions that the local page shows."""
+"""Parses the list of sessions on the local web page."""
 
 import re
 from html import unescape
@@ -12,7 +12,7 @@ _COUNT = re.compile(r'<p role="status" aria-live="polite">([\d,]+)')
 
 
 def list_rows(text: str) -> dict[str, str]:
-    """What stands in each row, without tags, by key."""
+    """Return the text of each row, without tags, by key."""
     plain = ((key, re.sub(r"<[^>]+>", " ", html)) for key, html in _ROW.findall(text))
     return {unescape(key): " ".join(unescape(html).split()) for key, html in plain}
 
@@ -24,7 +24,7 @@ def session_count(text: str) -> int:
 
 
 def facets(text: str) -> list[tuple[str, str, str, int]]:
-    """Address, kind, value and count of all that can be chosen."""
+    """Return the link, name, value and count of every facet."""
     return [
         (unescape(href), name, unescape(value), int(number.replace(",", "")))
         for href, name, value, number in _FACET.findall(text)

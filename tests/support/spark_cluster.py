@@ -1,4 +1,4 @@
-"""Spark, as tests run it: with executors of its own on this machine, which end with it."""
+"""Runs Spark with executors on this machine, which end with the Spark session."""
 
 import os
 import re
@@ -21,18 +21,18 @@ from support.real_gemini import UnavailableError
 CLUSTER = "local-cluster[2,1,1024]"
 OLDEST_JAVA = 17
 QUIET = (
-    # Spark 4.3 has not tried pandas 3 yet, and says so; nothing here goes through pandas.
+    # Spark 4.3 warns that it is not tested with pandas 3; nothing here uses pandas.
     "ignore:PySpark does not yet fully support pandas:FutureWarning",
     "ignore::ResourceWarning",
     "ignore::pytest.PytestUnraisableExceptionWarning",
 )
-"""Warnings that are Spark's own affair."""
+"""Filters for warnings that Spark itself causes."""
 EXECUTOR_CLASS = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
 @contextmanager
 def start_spark(folder: Path, master: str = CLUSTER, **settings: str) -> Iterator[SparkSession]:
-    """Start Spark with all that it writes below a folder; raises UnavailableError without Java."""
+    """Start Spark with all its files below a folder; raises UnavailableError without Java."""
     require_java()
     with pytest.MonkeyPatch.context() as patch:
         for name, value in _environment(folder).items():
@@ -51,7 +51,7 @@ def start_spark(folder: Path, master: str = CLUSTER, **settings: str) -> Iterato
 
 
 def require_java() -> None:
-    """Raise UnavailableError where there is no Java that Spark runs on."""
+    """Raise UnavailableError if there is no Java that Spark runs on."""
     program = shutil.which("java")
     told = (
         ""
@@ -75,7 +75,7 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _spark_home(folder: Path) -> Path:
-    """Return Spark as it is installed, in a folder in which its workers may write."""
+    """Return a folder with links to the Spark installation, in which Spark's workers can write."""
     folder.mkdir(parents=True)
     for entry in Path(pyspark.__file__).parent.iterdir():
         (folder / entry.name).symlink_to(entry)
@@ -96,8 +96,8 @@ def _settings(folder: Path) -> dict[str, str]:
 
 
 def _end_gateway() -> None:
-    """End the machine that Spark ran in, which would otherwise stay until Python ends."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - there is no other way
+    """End Spark's Java process, which otherwise runs until Python exits."""
+    gateway = SparkContext._gateway  # noqa: SLF001 - there is no public API
     if gateway is not None:
         gateway.shutdown()
         gateway.proc.stdin.close()
@@ -106,8 +106,8 @@ def _end_gateway() -> None:
 
 
 def executor_pids(spark: SparkSession) -> list[int]:
-    """Return the process ids of the executors of this Spark, and of no other."""
-    gateway = spark.sparkContext._gateway  # noqa: SLF001 - there is no other way
+    """Return the process ids of this Spark session's executors."""
+    gateway = spark.sparkContext._gateway  # noqa: SLF001 - there is no public API
     assert gateway is not None
     return [pid for pid in _below(gateway.proc.pid) if EXECUTOR_CLASS in _command(pid)]
 

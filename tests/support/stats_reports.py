@@ -1,4 +1,4 @@
-"""What `retold stats` tells, as programs get it."""
+"""Runs `retold stats --json` and reads its reports."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -8,11 +8,11 @@ from support.person import Person
 
 Json = dict[str, Any]
 BY = ("day", "week", "month", "model", "project", "agent", "session")
-"""What tokens and money are counted by: those of a tool nobody knows."""
+"""The groupings that have tokens and costs; a grouping by tool has neither."""
 
 
 def stats_report(person: Person, by: str) -> dict[str, Json]:
-    """Return the lines of a report, by what each is about."""
+    """Return the lines of a report by their `of` field."""
     done = person.run("stats", "--by", by, "--utc", "--json")
     assert done.code == 0, done
     lines = done.objects
@@ -23,5 +23,5 @@ def stats_report(person: Person, by: str) -> dict[str, Json]:
 
 
 def total_cost(lines: Iterable[Json]) -> Decimal:
-    """Return the money of all that has a price, to the last place."""
+    """Return the exact sum of all known costs."""
     return sum((Decimal(line["cost_usd"]) for line in lines if line["cost_usd"] is not None), Decimal(0))

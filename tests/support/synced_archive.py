@@ -1,4 +1,4 @@
-"""Homes brought into an archive, and everything that the archive tells of them."""
+"""Syncs homes into an archive and loads every session from it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,19 +18,19 @@ from retold.query.listing import summaries
 from retold.query.wanted import Wanted
 
 Given = Sequence[tuple[str | None, Path]]
-"""Further homes, with their labels."""
+"""Additional homes, with their labels."""
 
 
 class SyncedArchive(NamedTuple):
-    """An archive that was just brought up to date."""
+    """An archive right after a sync."""
 
     folder: str
     coverage: Coverage
     problems: Sequence[Any]
-    """What stood in the way of looking for files."""
+    """Problems that occurred during the search for files."""
 
     def sessions(self, view: View = "full") -> list[Session]:
-        """Every session with what was said in it, the oldest first; it is listed as it is shown."""
+        """Return every session with its timeline, oldest first; in the full view, check it against the listing."""
         with Record(self.folder) as record:
             keys = [key for (key,) in record.rows("SELECT key FROM sessions")]
             found = [session for key in keys if (session := retold(record, key, view)) is not None]
@@ -42,12 +42,12 @@ class SyncedArchive(NamedTuple):
         return sorted(found, key=lambda one: (one.started_at is None, one.started_at, one.key))
 
     def summaries(self) -> list[Session]:
-        """Every session as it is listed, without what was said in it, the newest first."""
+        """Return every session as it is listed, without its timeline, newest first."""
         with Record(self.folder) as record:
             return [decode_summary(told) for told in summaries(record, Wanted(), every_kind=True)]
 
     def refusals(self) -> list[Problem]:
-        """Why files that were found hold no conversation."""
+        """Return the problem of every file that holds no conversation."""
         with Record(self.folder) as record:
             asked = "SELECT refusal FROM sources WHERE refusal IS NOT NULL ORDER BY path"
             return [msgspec.json.decode(told, type=Problem) for (told,) in record.rows(asked)]
@@ -56,13 +56,13 @@ class SyncedArchive(NamedTuple):
 def sync_archive(
     folder: Path | str, env: Mapping[str, str], given: Given = (), agents: Sequence[str] = ()
 ) -> SyncedArchive:
-    """Bring an archive up to date with the homes of an environment and those that are given."""
+    """Sync an archive with the homes of an environment and with additional homes."""
     task = Task(str(folder), env, [(label, str(home)) for label, home in given], agents)
     return SyncedArchive(task.folder, *update(task, lambda: None, lambda _done, _size: None))
 
 
 def sync_conversations(*homes: Path, agent: str, view: View = "full") -> list[Session]:
-    """Every conversation of an agent in some home folders, as an archive of its own tells it, the oldest first."""
+    """Return every conversation of an agent in some homes from a temporary archive, oldest first."""
     with TemporaryDirectory() as folder:
         given = [(None, home) for home in homes[1:]]
         return sync_archive(folder, {"HOME": str(homes[0])}, given, (agent,)).sessions(view)

@@ -1,4 +1,4 @@
-"""Requests with known tokens, and sessions that are made of them, as each agent writes them down."""
+"""Requests with known tokens, and sessions made of them in every agent's file format."""
 
 import json
 from collections.abc import Callable, Iterable, Sequence
@@ -13,15 +13,15 @@ from support.gemini_home import sha
 Json = dict[str, Any]
 ROOT = "/home/ann/dev/almanac"
 START = datetime(2026, 3, 28, 20, 0, tzinfo=UTC)
-"""Sessions begin in the three days from here, and reach over midnights, a change of clocks and the end of a month."""
+"""Sessions start within three days of this; they cross midnights, a clock change and the end of a month."""
 FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total")
 
 
 class Request(NamedTuple):
-    """What one request took, in the words of the ledger: the input is the whole prompt, the output has no reasoning."""
+    """Tokens of a request in the ledger's terms: `input` is the whole prompt, `output` excludes reasoning."""
 
     number: int
-    """No other request has it."""
+    """Unique among all requests."""
     minute: int
     model: str
     input: int
@@ -40,14 +40,14 @@ Totals = dict[str, int]
 
 
 def totals(requests: Iterable[Request]) -> Totals:
-    """Return what requests take together, and how many they are."""
+    """Return the summed figures of requests, and their number."""
     known = list(requests)
     figures = {name: sum(getattr(request, name) for request in known) for name in FIGURES}
     return {**figures, "requests": len(known)}
 
 
 def sum_usages(usages: Iterable[Json]) -> Totals:
-    """Return the same of what retold says; a figure that nobody recorded adds nothing."""
+    """Return the same sums from retold's usages; a figure that is not recorded counts as 0."""
     known = list(usages)
     return {name: sum(usage[name] or 0 for usage in known) for name in (*FIGURES, "requests")}
 
@@ -90,7 +90,7 @@ def gemini_head(session: int, requests: Sequence[Request], root: str = ROOT) -> 
 
 
 def gemini_file(home: Path, session: int, minute: int, ending: str) -> Path:
-    """Return where a file goes that was begun at a minute."""
+    """Return the path of a file that starts at a minute; write the project's root beside its folder."""
     write_file(home / ".gemini/tmp/almanac/.project_root", ROOT)
     name = f"session-{moment(minute):%Y-%m-%dT%H-%M}-{uuid(session)[:8]}.{ending}"
     return home / ".gemini/tmp/almanac/chats" / name
@@ -102,7 +102,7 @@ def gemini_json(home: Path, session: int, requests: Sequence[Request]) -> Path:
 
 
 def gemini_lines(home: Path, session: int, requests: Sequence[Request], further: Iterable[Json] = ()) -> Path:
-    """Write JSON lines; further ones may follow."""
+    """Write a session as JSON lines, followed by further records."""
     records = [gemini_head(session, requests), *gemini_messages(session, requests), *further]
     return write_file(gemini_file(home, session, requests[0].minute, "jsonl"), as_lines(records))
 
@@ -111,7 +111,7 @@ def gemini_lines(home: Path, session: int, requests: Sequence[Request], further:
 
 
 def claude_records(session: int, requests: Sequence[Request], pieces: int = 1) -> list[Json]:
-    """Return lines of which each names the one before; a response may come in pieces, its output growing."""
+    """Return lines that each name the one before; a response may come in pieces with growing output."""
     common = {"isSidechain": False, "userType": "external", "cwd": ROOT, "version": "2.0.50"}
     records: list[Json] = []
     before: str | None = None
@@ -127,7 +127,7 @@ def claude_records(session: int, requests: Sequence[Request], pieces: int = 1) -
 
 
 def claude_answer(request: Request, piece: int, pieces: int) -> Json:
-    stem = f"{request.number:016}"  # shorter ids tell nothing between sessions
+    stem = f"{request.number:016}"  # shorter ids do not identify a message across sessions
     usage = {
         "input_tokens": request.input - request.cached - request.cache_write,
         "cache_creation_input_tokens": request.cache_write,
@@ -156,7 +156,7 @@ def thread(session: int, minute: int) -> str:
 
 
 def codex_id(minute: int, second: int, number: int) -> str:
-    """Return a UUID of version 7, which has the time in it."""
+    """Return a version 7 UUID, which contains the time."""
     digits = f"{int(moment(minute, second).timestamp() * 1000):012x}"
     return f"{digits[:8]}-{digits[8:]}-7000-8000-{number:012x}"
 
@@ -171,7 +171,7 @@ def codex_meta(session: int, minute: int, **more: Any) -> Json:
 
 
 def codex_turns(requests: Sequence[Request], earlier: Sequence[Request] = ()) -> list[Json]:
-    """Return lines of a turn for each request; the counts go on from those of earlier ones."""
+    """Return the lines of one turn per request; the token counts continue from `earlier`."""
     records: list[Json] = []
     for place, request in enumerate(requests, 1):
         minute, turn = request.minute, codex_id(request.minute, 1, request.number)
@@ -215,7 +215,7 @@ def codex(home: Path, session: int, requests: Sequence[Request]) -> Path:
 
 
 class Form(NamedTuple):
-    """How an agent writes a session down, and which figures it tells."""
+    """An agent's file format for sessions, and the token figures that it records."""
 
     agent: str
     write: Callable[[Path, int, Sequence[Request]], Path]
@@ -237,7 +237,7 @@ FORMS = {
 
 
 def draw_requests(form: Form, number: int, count: int, dice: Random) -> list[Request]:
-    """Return so many requests of one session, numbered from a number on, with the figures that the agent tells."""
+    """Return `count` random requests of one session, numbered from `number`, with the form's figures."""
     minute, requests = dice.randrange(3 * 24 * 60), []
     for place in range(count):
         minute += dice.randrange(1, 180)
@@ -256,14 +256,14 @@ def draw_requests(form: Form, number: int, count: int, dice: Random) -> list[Req
 
 
 class Work(NamedTuple):
-    """A session: its number, and what it asked for."""
+    """A session: its number and its requests."""
 
     session: int
     requests: list[Request]
 
 
 def works(form: Form, sessions: int, dice: Random) -> list[Work]:
-    """Return sessions of a few requests each; no two have a number of a request in common."""
+    """Return sessions of one to five requests each; every request has a unique number."""
     return [
         Work(session, draw_requests(form, session * 100, dice.randrange(1, 6), dice))
         for session in range(1, sessions + 1)

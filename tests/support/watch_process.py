@@ -1,4 +1,4 @@
-"""`retold watch` in a process of its own, and what it has told so far."""
+"""Runs `retold watch` in a process of its own, and collects its output."""
 
 import json
 import signal
@@ -14,11 +14,11 @@ from support.person import CommandResult, Person
 Json = dict[str, Any]
 PATIENCE = 30.0
 QUIET = 1.5
-"""Seconds after which nothing more is to come."""
+"""Seconds without output after which the watch counts as idle."""
 
 
 class WatchProcess:
-    """A watch that runs."""
+    """A running `retold watch`."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
@@ -34,7 +34,7 @@ class WatchProcess:
     @staticmethod
     def _gather(stream: IO[str], lines: list[str]) -> None:
         for line in stream:
-            lines.append(line.rstrip("\n"))  # noqa: PERF401 - each as it comes
+            lines.append(line.rstrip("\n"))  # noqa: PERF401 - each line must be visible at once
 
     @property
     def events(self) -> list[Json]:
@@ -44,7 +44,7 @@ class WatchProcess:
         return [event for event in self.events if event["event"] in kinds]
 
     def wait(self, is_so: Callable[[], object]) -> None:
-        """Wait until something is so; it is an error if the watch ends before."""
+        """Wait until `is_so()` is true; fail if the watch ends before."""
         ends = time.monotonic() + PATIENCE
         while not is_so():
             assert self.process.poll() is None, (self.out, self.err)
@@ -52,11 +52,11 @@ class WatchProcess:
             time.sleep(0.02)
 
     def wait_for_words(self, *words: str) -> None:
-        """Wait until all of these were told, on stdout."""
+        """Wait until stdout contains all of these words."""
         self.wait(lambda: all(any(word in line for line in list(self.out)) for word in words))
 
     def settle(self) -> None:
-        """Wait until nothing was told for a while."""
+        """Wait until stdout does not change for `QUIET` seconds."""
         count, since = len(self.out), time.monotonic()
         while time.monotonic() - since < QUIET:
             assert self.process.poll() is None, (self.out, self.err)
@@ -65,12 +65,12 @@ class WatchProcess:
                 count, since = len(self.out), time.monotonic()
 
     def stop(self) -> CommandResult:
-        """End it as Ctrl-C does."""
+        """Interrupt the watch as Ctrl-C does, and return its result."""
         self.process.send_signal(signal.SIGINT)
         return self.ended()
 
     def ended(self) -> CommandResult:
-        """Wait for its end."""
+        """Wait until the watch ends, and return its result."""
         code = self.process.wait(PATIENCE)
         for thread in self._threads:
             thread.join(PATIENCE)
@@ -79,7 +79,7 @@ class WatchProcess:
 
 @contextmanager
 def start_watch(person: Person, *arguments: str, code: str = "") -> Iterator[WatchProcess]:
-    """Start a watch that has begun when it is given; end it if the test did not."""
+    """Start a watch and yield it once it is watching; kill it if the test has not ended it."""
     process = person.start("watch", *arguments, code=code)
     watch = WatchProcess(process)
     try:
@@ -89,7 +89,7 @@ def start_watch(person: Person, *arguments: str, code: str = "") -> Iterator[Wat
         if process.poll() is None:
             process.kill()
         process.wait(PATIENCE)
-        for thread in watch._threads:  # noqa: SLF001 - its own
+        for thread in watch._threads:  # noqa: SLF001 - same module
             thread.join(PATIENCE)
         for stream in (process.stdout, process.stderr):
             if stream is not None:
@@ -97,5 +97,5 @@ def start_watch(person: Person, *arguments: str, code: str = "") -> Iterator[Wat
 
 
 def event_texts(events: Sequence[Json], kind: str) -> list[str]:
-    """Return the texts of events of a kind."""
+    """Return the texts of all events of one kind."""
     return [event["text"] for event in events if event["event"] == kind]

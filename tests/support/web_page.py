@@ -1,4 +1,4 @@
-"""The local page in a real browser, which is led in by a link and watched: what it says, and whom it asks."""
+"""Opens the local web page in a real browser with a login link, and records its messages and requests."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +12,11 @@ from support.web_server import Visit
 
 @contextmanager
 def visit_page(browser: Browser, visit: Visit, width: int = WIDE, **options: Any) -> Iterator[OpenPage]:
-    """Come in by a new link; whatever goes wrong in the page fails the test, and what it asks of others is a deed."""
+    """Log in with a new link and yield the page; errors in it fail the test, requests to other hosts are deeds."""
     own, deeds, complaints = f"http://{visit.host}/", list[str](), list[str]()
 
     def told(message: ConsoleMessage) -> None:
-        is_deed = "net::ERR_FAILED" in message.text  # of what we did not let it ask
+        is_deed = "net::ERR_FAILED" in message.text  # a request that `asked_elsewhere` aborted
         if message.type in ("error", "warning") and not is_deed:
             complaints.append(f"{message.type}: {message.text}")
 

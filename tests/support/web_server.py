@@ -1,4 +1,4 @@
-"""The local page as it is served: a real server on a port of this machine, in another thread, and visits to it."""
+"""Runs the real web server in a thread on a loopback port, and sends requests to it."""
 
 import http.client
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ PATIENCE = 20
 
 
 class PageResponse(NamedTuple):
-    """What the server answered."""
+    """A response of the server."""
 
     status: int
     headers: Mapping[str, str]
@@ -21,7 +21,7 @@ class PageResponse(NamedTuple):
 
 
 class Visit:
-    """Somebody at the server, with or without a cookie."""
+    """A client of the server, with or without a login cookie."""
 
     def __init__(self, web: Web) -> None:
         self.web = web
@@ -32,7 +32,7 @@ class Visit:
         return f"127.0.0.1:{self.web.port}"
 
     def enter(self) -> PageResponse:
-        """Follow a new link."""
+        """Log in with a new link and keep the cookie."""
         answered = self.get(self.web.link().split(self.host)[1])
         self.cookie = answered.headers["set-cookie"].partition(";")[0]
         return answered
@@ -43,12 +43,12 @@ class Visit:
     def post(
         self, path: str, fields: Mapping[str, str], headers: Mapping[str, str] | None = None
     ) -> PageResponse:
-        """Send a form as a page of ours does."""
+        """Send a form with the headers that the site's own pages send."""
         given = {"Content-Type": "application/x-www-form-urlencoded", "Origin": f"http://{self.host}"}
         return self.ask("POST", path, given | dict(headers or {}), urlencode(fields).encode())
 
     def form_token(self) -> str:
-        """What the forms of a page carry."""
+        """Return the token that every form of a page carries."""
         return self.get("/").text.partition('data-token="')[2].partition('"')[0]
 
     def ask(
@@ -57,9 +57,8 @@ class Visit:
         connection = http.client.HTTPConnection("127.0.0.1", self.web.port, timeout=PATIENCE)
         given = ({"Cookie": self.cookie} if self.cookie else {}) | dict(headers or {})
         with closing(connection):
-            connection.request(
-                method, path.partition("#")[0], body, given
-            )  # a browser keeps the place to itself
+            # A browser does not send the fragment.
+            connection.request(method, path.partition("#")[0], body, given)
             response = connection.getresponse()
             text = response.read().decode()
         return PageResponse(
@@ -69,7 +68,7 @@ class Visit:
 
 @contextmanager
 def run_web_server(folder: str, **place: object) -> Iterator[Visit]:
-    """Serve an archive; it is over when the block ends."""
+    """Serve an archive until the block ends."""
     web, has_begun = Web(Place(folder, **place)), Event()  # type: ignore[arg-type]
     thread = Thread(target=web.run, args=(has_begun.set,), daemon=True)
     thread.start()
