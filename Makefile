@@ -1,16 +1,26 @@
 # Works on a machine that has Python 3.11 or later and make: everything else goes into .venv.
 #
-#   make run     set up, archive what your agents have kept, and show the newest sessions
-#   make test    set up, then check everything (the same as `make check`)
-#   make docs    write the generated pages again
-#   make pictures  take the pictures of the README anew
-#   make bench   measure speed and memory, against peers, and write docs/benchmarks.md (BENCH="sync list": only these)
-#   make clean   remove what the other targets made, .venv included
+#   make run         set up, archive what your agents have kept, and show the newest sessions
+#   make test        set up, then check everything (the same as `make check`); what continuous integration runs
+#   make test-fast   the tests that run no program of others: no Node, Java or browser
+#   make test-heavy  the tests that need hundreds of megabytes or many minutes
+#   make coverage    all tests but the heavy ones, with branch coverage and its bar
+#   make docs        write the generated pages again
+#   make pictures    take the pictures of the README again
+#   make bench       measure speed and memory, against peers, and write docs/benchmarks.md (BENCH="sync list": only these)
+#   make clean       remove what the other targets made, .venv included
+#
+# PYTEST_ARGS="-k rewind" chooses tests, in every target that runs them.
 
 PYTHON ?= python3
 BIN := .venv/bin
+# A worker takes a whole file, so that its fixtures are made once; the longest come first (tests/conftest.py).
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
+PYTEST = -m pytest $(PARALLEL)
+# Tests start retold hundreds of times: without compiled modules each start would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test check lint types contracts fresh tests bench docs pictures clean
+.PHONY: run test check lint types contracts fresh tests programs test-fast test-heavy coverage bench docs pictures clean
 
 run: .venv/retold.stamp
 	@$(BIN)/retold
@@ -32,12 +42,23 @@ contracts: .venv/dev.stamp
 fresh: .venv/dev.stamp
 	$(BIN)/python scripts/generate_docs.py --check
 
-tests: .venv/dev.stamp
+tests: .venv/dev.stamp programs
+	$(BIN)/python $(PYTEST) $(PYTEST_ARGS)
+
+programs:
 	@sh scripts/node.sh
 	@sh scripts/browser.sh
 	@sh scripts/java.sh
+
+test-fast: .venv/dev.stamp
+	$(BIN)/python $(PYTEST) -m "not foreign and not heavy" $(PYTEST_ARGS)
+
+test-heavy: .venv/dev.stamp
+	$(BIN)/python $(PYTEST) -m heavy $(PYTEST_ARGS)
+
+coverage: .venv/dev.stamp programs
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto $(PYTEST_ARGS)
+	$(BIN)/coverage run $(PYTEST) $(PYTEST_ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -1,11 +1,14 @@
-"""Fixtures that every test may ask for: the shared folder, the real CLI and its loader, ccusage, a real browser, Spark.
+"""Fixtures for all tests, the order of the suite, and the marks that it gives by itself.
 
-Where one of them cannot be had a test is skipped, with one line that says why; where `CI` is set it fails instead.
+Where the shared folder, a real CLI, a browser or Spark is missing, a test is skipped and says why; where `CI` is set
+it fails instead.
 """
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+import signal
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -35,20 +38,45 @@ from support.real_gemini import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest.register_assert_rewrite("synced")
-# How long an example takes to make or to try says more about the machine than about the code.
+# The time that an example takes depends on the machine, not on the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # `nohup` and shells without job control start us so, and every child would ignore Ctrl-C as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try twice what a busy machine may upset: what is done with a real CLI or a real browser, in CI any test.
+FOREIGN_MARKS = frozenset({"real_cli", "peer", "spark", "bucket", "chromium", "heavy"})
+FOREIGN_FIXTURES = frozenset({"axe", "browser", "inspector", "java", "oracle", "real_cli"})
+"""Marks and fixtures of tests that run a program of others: an agent, a browser, Spark, an object store."""
+TYPING_FIXTURES = frozenset({"browser", "driven_gemini"})
+"""Fixtures of tests that type into a real program, which a busy machine may upset."""
 
-    What fails twice is a fault. What was right only the second time is named in the summary, as RERUN.
-    """
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Start twice as many workers as there are cores: about half of the time tests wait for other programs."""
+    return 2 * (os.cpu_count() or 1)
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark tests by what they run; on workers, begin with the files that take longest."""
     for item in items:
-        if os.environ.get("CI") or {"driven_gemini", "browser"} & set(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if FOREIGN_FIXTURES & fixtures or any(item.get_closest_marker(mark) for mark in FOREIGN_MARKS):
+            item.add_marker("foreign")
+        if TYPING_FIXTURES & fixtures:
+            # What fails twice is a fault. What passed only the second time is listed in the summary, as RERUN.
             item.add_marker(pytest.mark.flaky(reruns=1))
+    if hasattr(config, "workerinput"):
+        items.sort(key=_files_by_length(items))
+
+
+def _files_by_length(items: Sequence[pytest.Item]) -> Callable[[pytest.Item], tuple[bool, int, str]]:
+    """Return a sort key: files that run programs of others come first, then those with the most tests."""
+    files = Counter(item.path for item in items)
+    foreign = {item.path for item in items if item.get_closest_marker("foreign")}
+    return lambda item: (item.path not in foreign, -files[item.path], str(item.path))
 
 
 def unavailable(reason: str) -> NoReturn:
@@ -74,7 +102,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def axe() -> str:
-    """What looks for that which shuts people out, to be run in a page."""
+    """The script of axe, which finds barriers to accessibility in a page."""
     if shutil.which("npm") is None:
         unavailable("not on PATH: npm")
     with available():
@@ -83,7 +111,7 @@ def axe() -> str:
 
 @pytest.fixture(scope="session")
 def java() -> None:
-    """Java, for a Spark that a test starts itself."""
+    """Java, for tests that start Spark themselves."""
     from support.spark_cluster import require_java  # noqa: PLC0415 - most tests need none
 
     with available():
@@ -92,7 +120,7 @@ def java() -> None:
 
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
-    """A Spark with executors that are processes of their own."""
+    """A Spark session whose executors are processes of their own."""
     from support.spark_cluster import start_spark  # noqa: PLC0415 - most tests need none
 
     with available(), start_spark(tmp_path_factory.mktemp("spark")) as session:

@@ -30,8 +30,10 @@ from support.dialogue_sessions import (
 )
 from support.export_inputs import EVERYTHING, export_bytes
 from support.otlp import decode_json, decode_proto, span_attributes, span_tree, spans
+from support.receiver_sessions import FAILING, receiver_sessions, total_tokens
 
 OPERATIONS = {"invoke_agent", "turn", "chat", "execute_tool"}
+ROLES = {"system", "user", "assistant", "tool"}
 
 
 def told(telling: Telling, choice: Choice = EVERYTHING) -> list[Any]:
@@ -77,12 +79,8 @@ ABOVE = {"turn": "invoke_agent", "chat": "turn", "execute_tool": "turn", "invoke
 """In which span each stands."""
 
 
-def billed(telling: Telling) -> int:
-    return (telling.session.usage.input or 0) + sum(billed(child) for child in telling.subagents.values())
-
-
-def sent(found: list[Any]) -> int:
-    return sum(span_attributes(span).get("gen_ai.usage.input_tokens", 0) for span in found)
+def sent(found: list[Any], figure: str = "input") -> int:
+    return sum(span_attributes(span).get(f"gen_ai.usage.{figure}_tokens", 0) for span in found)
 
 
 def called(telling: Telling) -> int:
@@ -99,7 +97,7 @@ def called(telling: Telling) -> int:
 def is_whole(telling: Telling) -> None:
     """Nothing is missing and nothing told twice: tokens and calls are those of the sessions."""
     found = told(telling)
-    assert sent(found) == billed(telling)
+    assert sent(found) == total_tokens(telling, "input")
     assert sum(span.name.startswith("execute_tool ") for span in found) == called(telling)
 
 
@@ -116,6 +114,32 @@ def test_every_conversation_of_the_true_home_is_a_tree(shared: Path, tmp_path: P
     assert found
     for telling in found:
         is_whole(telling)
+
+
+def test_what_a_receiver_gets_is_one_trace_per_session_with_the_same_sums(tmp_path: Path) -> None:
+    """`make test-heavy` sends the same bytes to a real receiver."""
+    sessions = receiver_sessions(tmp_path)
+    content = export_bytes("otel-proto", sessions)
+    assert export_bytes("otel-proto", sessions) == content  # sent twice, spans are stored once
+    found = spans(decode_proto(content))
+    by_id = {span.span_id: span for span in found}
+    assert len(by_id) == len(found)
+    traces: dict[bytes, list[Any]] = {}
+    for span in found:
+        traces.setdefault(span.trace_id, []).append(span)
+        assert not span.parent_span_id or by_id[span.parent_span_id].trace_id == span.trace_id
+        for kind in ("input", "output"):
+            messages = json.loads(span_attributes(span).get(f"gen_ai.{kind}.messages", "[]"))
+            assert all(message["role"] in ROLES and message["parts"] for message in messages)
+    roots = {span_attributes(trace[0])["gen_ai.conversation.id"]: trace for trace in traces.values()}
+    assert len(roots) == len(traces) == len(sessions)
+    for telling in sessions[1:]:
+        trace = roots[telling.session.key]
+        check(telling, trace)
+        assert sent(trace) == total_tokens(telling, "input")
+        assert sent(trace, "output") == total_tokens(telling, "output", "reasoning")
+    failed = [span.name for span in roots[FAILING] if span.status.code]
+    assert [name.partition(" ")[0] for name in failed] == ["execute_tool"]
 
 
 @cases.every_case

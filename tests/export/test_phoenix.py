@@ -1,4 +1,4 @@
-"""A real receiver takes the spans as they are written, and tells them again as they were meant."""
+"""Arize Phoenix, a real receiver, stores the spans of an export and sums its tokens as retold does."""
 
 import json
 import os
@@ -10,17 +10,15 @@ import pytest
 
 from conftest import available
 from retold.export.telling import Telling
-from retold.model.parts import Text
-from support import export_inputs
-from support.dialogue_sessions import assistant, call, export_session, usage, user
 from support.export_inputs import export_bytes
 from support.otlp import decode_proto, span_attributes, spans
 from support.phoenix import Phoenix, install_phoenix, run_phoenix
 from support.real_gemini import cache_folder
+from support.receiver_sessions import receiver_sessions, total_tokens
 
 pytestmark = pytest.mark.heavy
 KINDS = {"invoke_agent": "AGENT", "chat": "LLM", "execute_tool": "TOOL", "turn": "UNKNOWN"}
-"""What Phoenix takes each operation for."""
+"""The span kind that Phoenix gives each operation."""
 
 
 @pytest.fixture(scope="module")
@@ -31,25 +29,8 @@ def phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phoenix]:
             yield receiver
 
 
-def told(tmp_path: Path) -> list[Telling]:
-    """Some conversations of each agent, those with subagents among them, and one in which things go wrong."""
-    failing = export_session(
-        user("Go, then.\0\x1b[31m <script>"),
-        assistant(call(status="error", error="no such file"), usage=usage("r1")),
-        assistant(Text("It is not there."), minute=2, id="b", fate="rewound", usage=usage("r2")),
-        key="gemini:failing",
-    )
-    return [failing, *(telling for telling in export_inputs.demo_sessions(tmp_path) if telling.subagents)]
-
-
-def total(telling: Telling, figure: str) -> int:
-    usage = telling.session.usage
-    own = sum(getattr(usage, name) or 0 for name in figure.split())
-    return own + sum(total(child, figure) for child in telling.subagents.values())
-
-
 def test_a_real_receiver_takes_them(phoenix: Phoenix, tmp_path: Path) -> None:
-    conversations = told(tmp_path)
+    conversations = receiver_sessions(tmp_path)
     content = export_bytes("otel-proto", conversations)
     phoenix.send(content)
     phoenix.send(content)  # again: the same spans, and no others
@@ -79,10 +60,10 @@ def test_a_real_receiver_takes_them(phoenix: Phoenix, tmp_path: Path) -> None:
 
 
 def _are_summed(phoenix: Phoenix, conversations: list[Telling]) -> None:
-    """It finds the conversations, and sums to what retold counted."""
+    """Check that Phoenix finds the sessions, and that its token sums equal those of retold."""
     sums = {session["session_id"]: session for session in phoenix.sessions()}
     for telling in conversations:
         session = sums[telling.session.key]
         assert len(session["traces"]) == 1
-        assert session["token_count_prompt"] == total(telling, "input")
-        assert session["token_count_completion"] == total(telling, "output reasoning")
+        assert session["token_count_prompt"] == total_tokens(telling, "input")
+        assert session["token_count_completion"] == total_tokens(telling, "output", "reasoning")

@@ -1,4 +1,4 @@
-"""The terminal browser as a person uses it: keys go in, and what stands on the screen comes out as plain lines."""
+"""Drives the terminal browser with keys, and returns the screen as plain lines."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -23,15 +23,16 @@ HOSTILE = (
     "潮汐時計の文字盤が夜に読めない 🌊🌊👩‍👩‍👧 e\u0301",
     "very long " + "word " * 400,
 )
-"""What must not act: markup, codes for the terminal, marks that turn the direction; and what is hard to fit in."""
+"""Texts with markup, terminal codes or direction marks, which must have no effect, and texts hard to lay out."""
 Play = Callable[[Pilot[str]], Awaitable[None]]
 
 
 def drive(archive: Archive, play: Play, size: tuple[int, int] = SMALL, typed: str = "") -> Browser:
-    """Start the browser, play, and return it as it ended."""
+    """Start the browser, run `play`, and return the browser."""
 
     async def run() -> Browser:
         app = Browser(archive, typed)
+        app.animation_level = "none"  # scrolling is done at once, so a test need not wait for it
         async with app.run_test(size=size) as pilot:
             await wait_until_idle(pilot)
             await play(pilot)
@@ -41,36 +42,36 @@ def drive(archive: Archive, play: Play, size: tuple[int, int] = SMALL, typed: st
 
 
 async def wait_until_idle(pilot: Pilot[str]) -> None:
-    """Wait until everything that was asked is answered and drawn."""
+    """Wait until every worker is done and the screen is drawn."""
     for _ in range(3):
         await pilot.pause()
-        while any(worker.is_running for worker in pilot.app.workers):  # noqa: ASYNC110 - they come and go
+        while any(worker.is_running for worker in pilot.app.workers):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
     await pilot.pause()
 
 
 async def press(pilot: Pilot[str], *keys: str) -> None:
-    """Press keys, one after the other, and wait for what comes of them."""
+    """Press keys one after the other, and wait until the browser is idle."""
     for key in keys:
         await pilot.press(key)
     await wait_until_idle(pilot)
 
 
 def screen_lines(pilot: Pilot[str]) -> list[str]:
-    """Return what stands on the screen."""
+    """Return the lines on the screen."""
     screen = pilot.app.screen
-    strips = screen._compositor.render_strips()  # noqa: SLF001 - nothing public gives plain lines
-    bars = " ▁▂▃▄▅▆▇"  # of scrolling, too
+    strips = screen._compositor.render_strips()  # noqa: SLF001 - no public API returns plain lines
+    bars = " ▁▂▃▄▅▆▇"  # including those of scroll bars
     return ["".join(segment.text for segment in strip).rstrip(bars) for strip in strips]
 
 
 def screen_text(pilot: Pilot[str]) -> str:
-    """Return the same as one text."""
+    """Return the screen as one text."""
     return "\n".join(screen_lines(pilot))
 
 
 def screen_after(archive: Archive, *keys: str, size: tuple[int, int] = SMALL, typed: str = "") -> str:
-    """Return what stands on the screen after some keys."""
+    """Return the screen's text after some keys."""
     found: list[str] = []
 
     async def play(pilot: Pilot[str]) -> None:
@@ -87,12 +88,12 @@ def listed_matches(pilot: Pilot[str]) -> list[Match]:
 
 
 def listed_titles(pilot: Pilot[str]) -> list[str | None]:
-    """Return their titles."""
+    """Return the titles of the conversations in the list."""
     return [match.card.title for match in listed_matches(pilot)]
 
 
 def write_small_home(folder: Path) -> GeminiHome:
-    """Make a home with three conversations: a plain one, one with a rewound turn, and one of many turns."""
+    """Make a home with three conversations: a plain one, one with a rewound turn, and one with many turns."""
     home = GeminiHome(folder)
     home.mark("almanac", ROOT)
     home.mark("tide-clock", OTHER)
@@ -136,7 +137,7 @@ def write_small_home(folder: Path) -> GeminiHome:
 
 
 def write_hostile_home(folder: Path) -> GeminiHome:
-    """Make a home of which every title, answer, command and file name wants to steer something."""
+    """Make a home whose titles, answers, commands and paths contain hostile texts."""
     home = GeminiHome(folder)
     home.mark("x", "/home/ann/[bold]dev[/bold]")
     for number, text in enumerate(HOSTILE):
