@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -57,6 +57,13 @@ def restored(person: Person, key: str, home: Path, project: Path, *more: str) ->
     return [Path(line) for line in done.out.splitlines()]
 
 
+def make_old(files: Iterable[Path]) -> None:
+    """Let files look as if they were written an hour ago: restore waits for a folder that was just written to."""
+    then = time.time() - 3600
+    for file in files:
+        os.utime(file, (then, then))
+
+
 def conversation(session: Json) -> list[Any]:
     """Return what was said and done, in order, without what only surrounds it."""
     return [said for entry in session["timeline"] if entry["type"] == "message" for said in _said(entry)]
@@ -106,6 +113,7 @@ def test_other_agents_get_their_files_back_byte_for_byte(made: Person, tmp_path:
         assert files
         for file in files:
             assert file.read_bytes() == (made.folder / f"kept{file.relative_to(home)}").read_bytes()
+        make_old(files)
 
 
 @pytest.mark.parametrize("form", ["claude", "codex"])
@@ -140,7 +148,9 @@ def test_the_archive_knows_what_was_written_back_as_its_own(tmp_path: Path) -> N
     placed = [key for key in mains(person, "gemini") if before[key]["project"]["root"]]
     assert placed
     for key in placed:
-        assert person.run("restore", key).code == 0
+        done = person.run("restore", key)
+        assert done.code == 0
+        make_old(map(Path, done.out.splitlines()))
     assert person.sync()["new_sessions"] == 0
     after = person.rows()
     for key, row in before.items():

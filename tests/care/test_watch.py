@@ -40,6 +40,7 @@ def shrink():
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     atexit.register(resource.setrlimit, resource.RLIMIT_FSIZE, (soft, hard))  # coverage writes its file behind us
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    os.unlink(os.environ["GO"])
 threading.Thread(target=shrink, daemon=True).start()
 """
 BLIND = """
@@ -309,7 +310,7 @@ def test_a_full_disk_is_told_in_one_line(
     gemini_lines(person.folder, 1, turns("ebb"))
     with start_watch(person, "--json", code=SMALL_FILES) as watch:
         (tmp_path / "go").touch()
-        time.sleep(0.3)
+        watch.wait(lambda: not (tmp_path / "go").exists())
         gemini_lines(person.folder, 2, turns(*map(str, range(200))))
         done = watch.ended()
     assert (done.code, done.out) == (4, "")

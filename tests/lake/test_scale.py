@@ -22,6 +22,7 @@ def test_a_bucket_of_homes_becomes_a_chart(tmp_path: Path) -> None:
         "HOME": str(tmp_path / "nobody"),
         "RETOLD_HOME": str(tmp_path / "retold"),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "PIP_NO_COMPILE": "1",  # most of what is installed is never imported
     }
     with available():
         answers = list(follow_page("scale.md", folder, env))

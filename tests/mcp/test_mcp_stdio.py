@@ -27,10 +27,11 @@ SOON = 1.0
 """Seconds within which it ends, and as many again for a machine that has other things to do."""
 WORD = "herons"
 SLOW = """
-import time
+import sys, time
 from retold.mcp.desk import Desk
-once = Desk.answered
 async def answered(self, tool, arguments):
+    sys.stderr.write("called\\n")
+    sys.stderr.flush()
     await self.asked(lambda record: time.sleep(30))
 Desk.answered = answered
 """
@@ -211,6 +212,7 @@ Desk.answered = answered
 def test_a_bug_of_ours_is_told_without_content_and_the_server_goes_on(tmp_path: Path) -> None:
     ann = person_with_one_session(tmp_path)
     code = """
+import sys
 from retold.mcp.desk import Desk
 once = Desk.answered
 async def answered(self, tool, arguments):
@@ -292,7 +294,7 @@ def test_it_ends_at_once_while_calls_run(person: Person, end: type, code: int) -
         spoken.greet()
         for number in range(10):
             spoken.call(number, query=WORD)
-        time.sleep(0.3)
+        spoken.wait_for_stderr(b"called\n", 10)
         end(spoken)
         _has_ended(spoken, code)
 
@@ -313,7 +315,7 @@ def test_it_ends_at_once_while_a_scan_runs_and_leaves_no_process(
 def test_it_ends_at_once_though_nobody_reads_its_answers(lines: LineClient, end: type, code: int) -> None:
     for number in range(100):
         lines.say({"jsonrpc": "2.0", "id": number, "method": "tools/list"})
-    time.sleep(0.5)
+    lines.wait_for_full_stdout()
     end(lines)
     _has_ended(lines, code)
 
@@ -368,10 +370,13 @@ def test_a_call_that_the_sdks_client_gives_up_does_not_disturb_others(endless: P
 
 def test_questions_that_were_cancelled_leave_the_threads_to_others(person: Person) -> None:
     code = """
+import sys
 from retold.mcp.desk import Desk
 once = Desk.answered
 async def answered(self, tool, arguments):
     if arguments.query == "slow":
+        sys.stderr.write("called\\n")
+        sys.stderr.flush()
         endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n"
         return await self.asked(lambda record: record.row(endless))
     return await once(self, tool, arguments)
@@ -381,7 +386,7 @@ Desk.answered = answered
         spoken.greet()
         for number in range(10):
             spoken.call(number, query="slow")
-        time.sleep(0.3)
+        spoken.wait_for_stderr(b"called\n", 10)
         for number in range(10):
             about = {"requestId": number}
             spoken.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": about})

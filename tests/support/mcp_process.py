@@ -26,6 +26,8 @@ PATIENCE = 20.0
 """How many seconds a client waits for an answer."""
 TOKEN = "quokka-" * 4
 VERSION = "2025-06-18"
+FULL_PIPE = 32_768
+"""Bytes: a pipe that holds as many, and no more a moment later, is full; macOS and Linux differ in its size."""
 SLOW_PATTERN = "(a+)+$"
 """A regular expression whose running time doubles with each further letter."""
 
@@ -137,6 +139,26 @@ class LineClient:
         began = time.monotonic()
         return self.process.wait(patience), time.monotonic() - began
 
+    def wait_for_stderr(self, mark: bytes, times: int = 1) -> None:
+        """Wait until the server has written a mark to stderr `times` times."""
+        assert self.process.stderr is not None
+        until, told = time.monotonic() + PATIENCE, b""
+        while told.count(mark) < times:
+            ready, _, _ = select.select([self.process.stderr], [], [], max(until - time.monotonic(), 0))
+            assert ready, told
+            piece = os.read(self.process.stderr.fileno(), 1 << 16)
+            assert piece, told
+            told += piece
+
+    def wait_for_full_stdout(self) -> None:
+        """Wait until the server can write no more, because nobody reads its answers."""
+        assert self.process.stdout is not None
+        until, held = time.monotonic() + PATIENCE, -1
+        while (now := _bytes_held(self.process.stdout.fileno())) < FULL_PIPE or now != held:
+            assert time.monotonic() < until, now
+            held = now
+            time.sleep(0.05)
+
     def scanners(self) -> list[str]:
         """Return the scanner processes of this server."""
         return [
@@ -151,6 +173,14 @@ class LineClient:
         while len(self.scanners()) != number:
             assert time.monotonic() < until, self.scanners()
             time.sleep(0.02)
+
+
+def _bytes_held(pipe: int) -> int:
+    """Return how many bytes a pipe holds that nobody has read yet."""
+    import fcntl  # noqa: PLC0415 - not on Windows, where no test asks
+    import termios  # noqa: PLC0415
+
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def process_commands() -> list[str]:
