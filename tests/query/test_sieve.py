@@ -29,15 +29,12 @@ def person(tmp_path: Path) -> Person:
     ("needle", "expected"),
     [("tide", [1, 4]), ("neap", [2]), ("Neap", [2]), ("nEAP", []), ("o", [5]), ("nothing like it", [])],
 )
-def test_two_processes_find_what_one_does(
-    person: Person, monkeypatch: pytest.MonkeyPatch, needle: str, expected: list[int]
-) -> None:
+def test_two_processes_find_what_one_does(person: Person, needle: str, expected: list[int]) -> None:
     with Record(str(person.archive)) as record:
         asked = "SELECT originals.name FROM originals JOIN sources ON sources.id = source WHERE NOT is_beside ORDER BY path"
         sessions = [[name] for (name,) in record.rows(asked)]
         alone = list(Sieve(record, needle.encode()).sifted(sessions))
-        monkeypatch.setattr(sieve, "MANY", 1)
-        together = list(Sieve(record, needle.encode()).sifted(sessions))
+        together = list(Sieve(record, needle.encode()).sifted(sessions, many=1))
     assert together == alone
     text_hits = [
         number

@@ -176,13 +176,12 @@ def test_numbers_of_any_size_and_halves_of_characters_do_no_harm() -> None:
     )
 
 
-def test_values_that_are_too_deep_too_long_or_no_values_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.redaction.redactor.LONGEST", 1000)
+def test_values_that_are_too_deep_too_long_or_no_values_are_left_out() -> None:
     deep: Any = SECRET
     for _ in repeat(None, 300):
         deep = {"a": [deep]}
     session = session_of(call({"deep": deep}, "x " * 600), extra={"odd": {1, 2}, "raw": b"\xff"})
-    redacted = told(Redactor().redacted(session))
+    redacted = told(Redactor(longest=1000).redacted(session))
     assert SECRET not in redacted
     assert "too deep" in redacted
     assert "too long" in redacted

@@ -239,12 +239,12 @@ def test_a_closed_connection_is_nobodys(tmp_path: Path, monkeypatch: pytest.Monk
     """Of a socket that was closed the system says that it is root's."""
     table = tmp_path / "tcp"
     table.write_text(ROWS)
-    monkeypatch.setattr(peers, "_TABLES", (str(table), str(tmp_path / "none")))
+    tables = (str(table), str(tmp_path / "none"))
     monkeypatch.setattr(os, "getuid", lambda: 1000, raising=False)
     server = ("127.0.0.1", 0x1F90)
-    found = [peers.is_of_others(("127.0.0.1", port), server) for port in range(0xC001, 0xC006)]
+    found = [peers.is_of_others(("127.0.0.1", port), server, tables) for port in range(0xC001, 0xC006)]
     assert found == [True, True, False, True, False]
-    assert peers.is_told(0x1F90)
+    assert peers.is_told(0x1F90, tables)
     assert not peers.is_of_others(None, server)
 
 

@@ -22,9 +22,12 @@ class Sieve:
         self._record, self._needle = record, needle
         self._is_any_case = needle == needle.lower()
 
-    def sifted(self, sessions: Sequence[Sequence[int]]) -> Iterator[bool]:
-        """Yield for each session, told by the names of its originals, whether it may hold the letters."""
-        if len(sessions) < MANY or not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:  # noqa: PLR2004 - a second one
+    def sifted(self, sessions: Sequence[Sequence[int]], many: int = MANY) -> Iterator[bool]:
+        """Yield for each session, given by the names of its originals, whether it may hold the letters.
+
+        From `many` sessions on, a second process looks through half of them.
+        """
+        if len(sessions) < many or not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:  # noqa: PLR2004 - a second one
             yield from map(self.may_hold, sessions)
             return
         ours, theirs = os.pipe()

@@ -24,12 +24,14 @@ _ROUNDS = 4
 class Redactor:
     """Takes secrets out of sessions and texts; remembers them, so that each has one placeholder in all of them."""
 
-    def __init__(self, *, keep_attachments: bool = False, home: str | None = None) -> None:
+    def __init__(
+        self, *, keep_attachments: bool = False, home: str | None = None, longest: int = LONGEST
+    ) -> None:
         """Leave out what cannot be checked, pictures too, unless `keep_attachments` says that they may stay.
 
-        `home` is that of the user, wherever it lies.
+        `home` is the user's home folder. Texts of more than `longest` characters are left out unchecked.
         """
-        self.keeps_images = keep_attachments
+        self.keeps_images, self._longest = keep_attachments, longest
         self._known = Known()
         if home is not None:
             self._known.learn_home(home)
@@ -47,7 +49,7 @@ class Redactor:
 
     def copy(self) -> Self:
         """Return one that knows the same and has taken out nothing; what it learns, this one does not."""
-        other = type(self)(keep_attachments=self.keeps_images)
+        other = type(self)(keep_attachments=self.keeps_images, longest=self._longest)
         other._known, other._clean = self._known.copy(), self._clean  # noqa: SLF001 - its own kind
         return other
 
@@ -98,7 +100,7 @@ class Redactor:
         kind = named(walk.name, text) if walk.name else None
         if kind:
             self._known.learn(kind, text)
-        elif len(text) <= LONGEST:
+        elif len(text) <= self._longest:
             for finding in self._findings(text):
                 self._known.span(text, finding)
         return text
@@ -110,7 +112,7 @@ class Redactor:
             placeholder = self._known.learn(kind, text)
             self._note(Span(0, len(text), placeholder, kind), walk)
             return placeholder
-        if len(text) > LONGEST:
+        if len(text) > self._longest:
             self._note(Span(0, len(text), TOO_LONG, "unchecked"), walk)
             return TOO_LONG
         for _ in range(_ROUNDS):  # what is left of one secret may be another

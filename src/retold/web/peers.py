@@ -3,12 +3,13 @@
 import ipaddress
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
 
-_TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
+"""Where Linux lists the sockets of a machine, with their owners."""
 _ESTABLISHED, _LISTENS = "01", "0A"
 _FIELDS = 8
 Place = tuple[str, int]
@@ -22,14 +23,14 @@ class _Socket(msgspec.Struct, frozen=True):
     owner: int
 
 
-def is_told(port: int) -> bool:
+def is_told(port: int, tables: Sequence[str] = TABLES) -> bool:
     """Tell whether the system says whose a socket is, as it does of ours that listens on a port."""
     return any(
-        one.state == _LISTENS and one.here[1] == port and one.owner == os.getuid() for one in _sockets()
+        one.state == _LISTENS and one.here[1] == port and one.owner == os.getuid() for one in _sockets(tables)
     )
 
 
-def is_of_others(client: Place | None, server: Place | None) -> bool:
+def is_of_others(client: Place | None, server: Place | None, tables: Sequence[str] = TABLES) -> bool:
     """Tell whether a visitor is another user of this machine.
 
     Whoever runs the server may come, and root, who can see everything anyway. Of a socket that was closed
@@ -38,14 +39,14 @@ def is_of_others(client: Place | None, server: Place | None) -> bool:
     if client is None or server is None:
         return False
     ends = _plain(*client), _plain(*server)
-    for one in _sockets():
+    for one in _sockets(tables):
         if (one.here, one.there) == ends:
             return one.state != _ESTABLISHED or one.owner not in (0, os.getuid())
     return False
 
 
-def _sockets() -> Iterator[_Socket]:
-    for table in _TABLES:
+def _sockets(tables: Sequence[str]) -> Iterator[_Socket]:
+    for table in tables:
         with suppress(OSError), open(table, encoding="ascii") as rows:
             next(rows, None)  # names of the columns
             for row in rows:
