@@ -1,12 +1,16 @@
 """Which project a session belongs to, by every kind of evidence."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from retold.ingest.hand import learn_roots
 from retold.model.project import Project
-from retold.projects.paths import ancestors, common_folder
+from retold.model.session import Session
+from retold.projects.paths import MOST, ancestors, common_folder, named_paths
+from support.dialogue_sessions import assistant, export_session
+from support.dialogue_sessions import call as tool_call
 from support.gemini_home import ROOT, GeminiHome, call, gemini, sha, user
 from support.synced_archive import SyncedArchive, sync_archive
 
@@ -89,17 +93,24 @@ def test_a_workspace_folder_proves_the_hash_or_is_a_guess(made: GeminiHome) -> N
     assert project(made) == Project(ROOT, sha(ROOT), sha(ROOT), "hash")
 
 
-def test_a_workspace_folder_that_proves_nothing_is_a_guess(made: GeminiHome) -> None:
-    made.json(sha(ROOT), 1, 1, [ASK], directories=["/elsewhere", 5])
-    assert project(made) == Project("/elsewhere", sha(ROOT), sha(ROOT), "guessed")
+def test_a_workspace_folder_is_a_guess_where_no_hash_is_known(made: GeminiHome) -> None:
+    made.json("almanac", 1, 1, [ASK], directories=["/elsewhere", 5], projectHash=None)
+    assert project(made) == Project("/elsewhere", "almanac", None, "guessed")
 
 
-def test_paths_that_do_not_prove_it_are_a_guess(made: GeminiHome) -> None:
+def test_a_folder_with_another_hash_is_never_a_guess(made: GeminiHome) -> None:
+    """The hash that the session recorded says that it is not the project's root."""
+    calls = [call("read_file", {"file_path": f"/elsewhere/charts/{name}"}, 2) for name in ("a.svg", "b.svg")]
+    made.json(sha(ROOT), 1, 1, [ASK, gemini("g1", 2, "", calls)], directories=["/elsewhere"])
+    assert project(made) == Project(None, sha(ROOT), sha(ROOT), "none")
+
+
+def test_the_common_folder_of_paths_is_a_guess_where_no_hash_is_known(made: GeminiHome) -> None:
     calls = [
         call("read_file", {"file_path": f"/elsewhere/charts/{name}"}, 2) for name in ("a.svg", "b/c.svg")
     ]
-    made.json(sha(ROOT), 1, 1, [ASK, gemini("g1", 2, "", calls)])
-    assert project(made) == Project("/elsewhere/charts", sha(ROOT), sha(ROOT), "guessed")
+    made.json("almanac", 1, 1, [ASK, gemini("g1", 2, "", calls)], projectHash=None)
+    assert project(made) == Project("/elsewhere/charts", "almanac", None, "guessed")
 
 
 def test_a_guess_moves_up_to_the_agents_own_file(made: GeminiHome, tmp_path: Path) -> None:
@@ -109,8 +120,8 @@ def test_a_guess_moves_up_to_the_agents_own_file(made: GeminiHome, tmp_path: Pat
     calls = [
         call("read_file", {"file_path": str(root / "bay" / "north" / name)}, 2) for name in ("a.svg", "b.svg")
     ]
-    made.json(sha(ROOT), 1, 1, [ASK, gemini("g1", 2, "", calls)])
-    assert project(made) == Project(str(root), sha(ROOT), sha(ROOT), "guessed")
+    made.json("almanac", 1, 1, [ASK, gemini("g1", 2, "", calls)], projectHash=None)
+    assert project(made) == Project(str(root), "almanac", None, "guessed")
 
 
 def test_nothing_known_is_said_so(made: GeminiHome) -> None:
@@ -149,3 +160,32 @@ def test_the_common_folder_of_paths() -> None:
     assert common_folder(["/a/b/c/d.py", "/a/b/e.py"]) == "/a/b"
     assert common_folder(["/a/b.py", "/c/d.py"]) is None
     assert common_folder([]) is None
+
+
+def test_the_text_of_a_written_file_is_no_path(made: GeminiHome) -> None:
+    licence = "/* licence\n" + " * a/b" * 2_000 + "*/"
+    calls = [call("write_file", {"file_path": "/elsewhere/a.c", "content": licence}, 2)]
+    made.json("almanac", 1, 1, [ASK, gemini("g1", 2, "", calls)], projectHash=None)
+    (session,) = archive(made).sessions()
+    assert named_paths(session) == ["/elsewhere/a.c"]
+
+
+@pytest.mark.parametrize("shape", ["/a" * 60, "/ab/" + "c/" * 40, "/x" + "y" * 200])
+def test_the_work_on_paths_grows_no_faster_than_the_session(shape: str) -> None:
+    """Characters of candidates are counted, not seconds: 1, 2 and 4 times as long a session."""
+    counts = []
+    for times in (1, 2, 4):
+        arguments = {"one": shape * 20 * times, "many": [f"{shape}{number}" for number in range(10 * times)]}
+        paths = named_paths(session_with_arguments(arguments))
+        counts.append(sum(len(folder) for path in paths for folder in ancestors(path)))
+    assert counts[1] <= 3 * counts[0]
+    assert counts[2] <= 6 * counts[0]
+
+
+def test_a_session_that_names_endless_paths_is_looked_at_up_to_a_bound() -> None:
+    many = {"files": [f"/elsewhere/{number}" for number in range(MOST + 500)]}
+    assert len(named_paths(session_with_arguments(many))) == MOST
+
+
+def session_with_arguments(arguments: Mapping[str, object]) -> Session:
+    return export_session(assistant(tool_call(arguments=arguments))).session

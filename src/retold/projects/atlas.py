@@ -39,12 +39,14 @@ class Atlas:
         root = self._found(session)
         if root is not None:
             return Project(root, known.native_key, known.hash, "hash")
+        if known.hash is not None:  # every folder that the session names has another hash
+            return known
         folder = recorded_folder(session)
-        if folder is not None and known.hash is None:
+        if folder is not None:
             return Project(folder, known.native_key, root_hash(folder), "recorded")
-        told = folder or next(iter(workspace_folders(session)), None)
+        told = next(iter(workspace_folders(session)), None)
         guess = told or _marked(common_folder(named_paths(session)))
-        return Project(guess, known.native_key, known.hash, "guessed") if guess else known
+        return Project(guess, known.native_key, None, "guessed") if guess else known
 
     def placed(self, known: Project, paths: Sequence[str]) -> Project | None:
         """Return a project as far as it is known without what was said in it: by where the files of a session lie."""
@@ -80,8 +82,12 @@ class Atlas:
             return None
         folder = recorded_folder(session)
         candidates = [*([folder] if folder else []), *workspace_folders(session)]
+        tried: set[str] = set()
         for path in (*candidates, *named_paths(session)):
             for root in ancestors(path):
+                if root in tried:
+                    break  # and so was every folder above it
+                tried.add(root)
                 if root_hash(root) == wanted:
                     self.by_hash[wanted] = self.proven[wanted] = root
                     return root

@@ -15,6 +15,8 @@ _WORKSPACE = re.compile(
     r"Workspace Directories:|currently working in the (?:directory|following directories):"
 )
 _LONGEST = 4_096
+_DEEPEST = 100
+"""Longer and deeper texts that begin like a path are no paths, but content that a tool was given."""
 
 
 def recorded_folder(session: Session) -> str | None:
@@ -45,15 +47,26 @@ def workspace_folders(session: Session) -> list[str]:
 
 
 def named_paths(session: Session) -> list[str]:
-    """Return the absolute paths in the arguments of the session's tool calls, each once."""
+    """Return the absolute paths in the arguments of the session's tool calls, each once and no more than MOST."""
     paths: dict[str, None] = {}
     for entry in session.timeline:
         for part in entry.parts if isinstance(entry, Message) else ():
-            if isinstance(part, ToolCall):
-                paths |= dict.fromkeys(path for path in _texts(part.arguments) if _ABSOLUTE.match(path))
-        if len(paths) >= MOST:
-            break
+            for text in _texts(part.arguments) if isinstance(part, ToolCall) else ():
+                if _is_path(text):
+                    paths[text] = None
+                    if len(paths) == MOST:
+                        return list(paths)
     return list(paths)
+
+
+def _is_path(text: str) -> bool:
+    """Return whether a text is an absolute path, and not the content of a file that begins like one."""
+    return (
+        len(text) <= _LONGEST
+        and _ABSOLUTE.match(text) is not None
+        and "\n" not in text
+        and text.count("/") + text.count("\\") <= _DEEPEST
+    )
 
 
 def _texts(value: object) -> Iterator[str]:
