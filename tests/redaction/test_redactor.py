@@ -13,6 +13,7 @@ from retold.model.parts import Attachment, Text, Thinking, ToolCall
 from retold.model.session import Session
 from retold.model.wire import decode_session, session_json
 from retold.redaction import Redactor
+from retold.redaction.data import data_in
 from support.labelled_secrets import Sample, samples
 from support.secret_session import AT, PICTURE, session_filled_with
 
@@ -217,3 +218,11 @@ HOSTILE = (
 @pytest.mark.parametrize("crumb", HOSTILE)
 def test_a_text_of_nothing_but_beginnings_is_gone_through_in_the_end(crumb: str) -> None:
     assert Redactor().redacted_text(crumb * (20_000 // len(crumb))) is not None
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 400 + "!", "-" * 100_000 + ">", ("A" * 76 + "\n") * 2_000 + "!", "a " * 50_000]
+)
+def test_text_that_is_almost_data_is_read_once(text: str) -> None:
+    """The pattern for data took time that doubled with each further character: this test would never end."""
+    assert list(data_in(text, keep_images=False)) in ([], [(0, 400)], [(0, len(text) - 1)])
