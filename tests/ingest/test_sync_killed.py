@@ -20,8 +20,8 @@ assert retold.ingest.sync.crew_size
 retold.ingest.sync.crew_size = lambda size: 2
 """
 SPAWNED = f"""{TWO_WORKERS}
-import retold.ingest.crew
-retold.ingest.crew.get_all_start_methods = lambda: ["spawn"]
+import retold.processes
+retold.processes.can_fork = lambda: False
 """
 """As on macOS and Windows: a worker starts from nothing, and gets what it needs through a pipe."""
 WORDS = [

@@ -4,11 +4,9 @@ import gc
 import os
 import pickle
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from multiprocessing import get_all_start_methods, get_context
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection, Pipe, wait
 
 from retold.archive.database import Stopped
 from retold.archive.parcel import Parcel
@@ -17,6 +15,7 @@ from retold.archive.shards import shard_path
 from retold.archive.texts import Shard
 from retold.ingest.case import Job
 from retold.ingest.reader import Reader
+from retold.processes import PRIVATE, start
 
 AHEAD = 3
 """Jobs that a worker has at hand: it never waits for the next."""
@@ -55,20 +54,16 @@ def together(
     What is in a file of the index already is read by the process that writes this file: whoever searches meanwhile, one
     file after the other, would miss what moves from one to the other.
     """
-    methods = get_all_start_methods()
-    context = get_context("fork" if "fork" in methods and sys.platform != "darwin" else "spawn")
     waiting = [[job for job in reversed(jobs) if homes.get(job, number) == number] for number in range(size)]
     taken: set[Job] = set()
     pipes: list[Connection] = []
     processes = []
     try:
         for number in range(size):
-            ours, theirs = context.Pipe()
-            process = context.Process(  # type: ignore[attr-defined]
-                target=_work, args=(theirs, folder, number, make), daemon=True
-            )
-            process.start()
+            ours, theirs = Pipe()
+            process = start(_work, theirs, folder, number, make)
             theirs.close()
+            PRIVATE.add(ours.fileno())
             pipes.append(ours)
             processes.append(process)
             for _ in range(AHEAD):
@@ -86,6 +81,7 @@ def together(
             process.join()
     finally:
         for pipe in pipes:
+            PRIVATE.discard(pipe.fileno())
             pipe.close()
         for process in processes:
             if process.is_alive():

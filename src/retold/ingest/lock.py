@@ -6,6 +6,7 @@ import os
 import time
 
 from retold.archive.database import Stopped
+from retold.processes import PRIVATE
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Lock:
     def __enter__(self) -> Self:
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+        PRIVATE.add(self._descriptor)
         ends = time.monotonic() + self._patience
         is_told = False
         while not is_taken(self._descriptor):
@@ -35,7 +37,7 @@ class Lock:
                 self._tell_wait()
                 is_told = True
             if time.monotonic() > ends:
-                os.close(self._descriptor)
+                self.__exit__(None, None, None)
                 raise Stopped(
                     "another retold has been writing to the archive for ten minutes: try again later"
                 )
@@ -45,6 +47,7 @@ class Lock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        PRIVATE.discard(self._descriptor)
         os.close(self._descriptor)
 
 

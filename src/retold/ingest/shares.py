@@ -3,20 +3,19 @@
 import gc
 import os
 import signal
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Generic, TypeVar
 
 import msgspec
 
+from retold.processes import PRIVATE, can_fork, fork
+
 T = TypeVar("T")
 Work = Callable[[Sequence[int]], Iterable[T]]
 _MUCH = 12 << 20
 """Bytes that are worth the start of processes."""
 _HALVES = 2
-_PR_SET_PDEATHSIG = 1
-"""Of Linux, where alone processes are forked for it."""
 
 
 def shared_out(
@@ -26,16 +25,9 @@ def shared_out(
     kind: type[T],
 ) -> Iterable[T]:
     """Return what work makes of places, each by itself; where it is shared out, it has begun when this returns."""
-    if sum(map(size_of, places)) < _MUCH or len(places) < _HALVES or not _can_fork():
+    if sum(map(size_of, places)) < _MUCH or len(places) < _HALVES or not can_fork():
         return work(places)
     return _Shares(work, _parts(places, size_of), kind)
-
-
-def _can_fork() -> bool:
-    """Tell whether a process may be forked: on Linux, with cores to spare, and while no other thread runs."""
-    threading = sys.modules.get("threading")
-    is_alone = threading is None or threading.active_count() == 1
-    return sys.platform == "linux" and (os.cpu_count() or 1) > 1 and is_alone
 
 
 def _parts(places: Sequence[int], size_of: Callable[[int], int]) -> list[list[int]]:
@@ -52,28 +44,18 @@ def _parts(places: Sequence[int], size_of: Callable[[int], int]) -> list[list[in
 def _begun(work: Work[T], part: Sequence[int]) -> tuple[int, int]:
     """Start a process for a part; return its id, and where its answer can be read."""
     ours, theirs = os.pipe()
-    parent = os.getpid()
-    process = os.fork()
-    if process:
-        os.close(theirs)
-        return process, ours
-    with suppress(BaseException):  # whoever started us does then what we did not
-        _end_with(parent)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        gc.disable()
-        os.close(ours)
-        with open(theirs, "wb") as pipe:
-            pipe.write(msgspec.msgpack.encode(list(work(part))))
-    os._exit(0)
+    PRIVATE.add(ours)
+    process = fork(lambda: _answer(work, part, theirs))
+    os.close(theirs)
+    return process, ours
 
 
-def _end_with(parent: int) -> None:
-    """Have this process ended with the one that started it, however that goes: nobody wants its work then."""
-    from ctypes import CDLL
-
-    CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it has ended already
-        os._exit(1)
+def _answer(work: Work[T], part: Sequence[int], pipe: int) -> None:
+    """Do a part of the work in a child process; the parent does what a child that fails did not."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    gc.disable()
+    with suppress(BaseException), open(pipe, "wb") as file:
+        file.write(msgspec.msgpack.encode(list(work(part))))
 
 
 class _Shares(Generic[T]):
@@ -106,6 +88,7 @@ class _Shares(Generic[T]):
 
 
 def _end(process: int, pipe: int) -> None:
+    PRIVATE.discard(pipe)
     os.close(pipe)
     with suppress(ChildProcessError):
         os.waitpid(process, 0)

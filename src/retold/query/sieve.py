@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from retold.archive.record import Record
+from retold.processes import PRIVATE, can_fork, fork
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -27,20 +29,20 @@ class Sieve:
 
         From `many` sessions on, a second process looks through half of them.
         """
-        if len(sessions) < many or not hasattr(os, "fork") or (os.cpu_count() or 1) < 2:  # noqa: PLR2004 - a second one
+        if len(sessions) < many or not can_fork():
             yield from map(self.may_hold, sessions)
             return
         ours, theirs = os.pipe()
-        child = os.fork()
-        if child == 0:
-            _sift_other(self._record.folder, self._needle, sessions[1::2], ours, theirs)
+        PRIVATE.add(ours)
+        child = fork(lambda: _sift_other(self._record.folder, self._needle, sessions[1::2], theirs))
         os.close(theirs)
         try:
             for place, session in enumerate(sessions):
                 told = os.read(ours, 1) if place % 2 else b""
                 yield told == _YES if told else self.may_hold(session)
         finally:
-            os.close(ours)  # the other one then finds nobody to tell, and ends
+            PRIVATE.discard(ours)
+            os.close(ours)  # the child's next write fails, and it ends
             os.waitpid(child, 0)
 
     def may_hold(self, originals: Sequence[int]) -> bool:
@@ -57,19 +59,9 @@ class Sieve:
         return False
 
 
-def _sift_other(
-    folder: str, needle: bytes, sessions: Sequence[Sequence[int]], ours: int, theirs: int
-) -> None:
-    """Sift in a process of its own, with a connection of its own, until nobody listens any more."""
-    code = 1
-    try:
-        os.close(ours)
-        with Record(folder) as record:
-            sieve = Sieve(record, needle)
-            for originals in sessions:
-                os.write(theirs, _YES if sieve.may_hold(originals) else _NO)
-        code = 0
-    except BrokenPipeError:
-        code = 0
-    finally:
-        os._exit(code)
+def _sift_other(folder: str, needle: bytes, sessions: Sequence[Sequence[int]], pipe: int) -> None:
+    """Look through sessions in a child process, with a connection of its own, until nobody reads the answers."""
+    with suppress(BrokenPipeError), Record(folder) as record:
+        sieve = Sieve(record, needle)
+        for originals in sessions:
+            os.write(pipe, _YES if sieve.may_hold(originals) else _NO)

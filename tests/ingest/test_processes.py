@@ -1,0 +1,126 @@
+"""Child processes end with their parent, hold nothing of it, and never run the user's script again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from retold.ingest.lock import NAME, Lock
+from retold.processes import can_fork, fork
+from support.conversation_files import FORMS, turns
+from support.person import Person
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+PATIENCE = 20.0
+SLOW_WORKERS = """
+import os, time
+from pathlib import Path
+import retold.ingest.sync
+from retold.ingest.reader import Reader
+retold.ingest.sync.crew_size = lambda size: 2
+def parcel(self, job):
+    Path(os.environ["WORKERS"], str(os.getpid())).touch()
+    time.sleep(600)
+Reader.parcel = parcel
+"""
+"""Two workers that say who they are and then are busy for as long as the test takes."""
+SCRIPT = """
+import sys
+import retold.ingest.sync, retold.processes
+from retold.ingest.update import Task, update
+retold.ingest.sync.crew_size = lambda size: 2
+retold.processes.can_fork = lambda: False
+print("started", flush=True)
+coverage, problems = update(Task(sys.argv[1], {"HOME": sys.argv[2]}), lambda: print("waits"), lambda *_: None)
+print(coverage.new_sessions, "new")
+"""
+"""What a person writes in a plain script: nothing tells its first run from one by a worker."""
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    person = Person(tmp_path / "ann")
+    for number in range(8):
+        list(FORMS.values())[number % len(FORMS)].write(person.folder, number, turns("heron", "otter"))
+    return person
+
+
+def wait_until(is_so: Callable[[], object]) -> None:
+    ends = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < ends
+        time.sleep(0.02)
+
+
+def is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+def test_workers_end_with_a_sync_that_alone_was_ended_and_the_next_does_not_wait(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: signal.Signals
+) -> None:
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    monkeypatch.setenv("WORKERS", str(folder))
+    parent = person.start("sync", code=SLOW_WORKERS)
+    wait_until(lambda: len(list(folder.iterdir())) == 2)
+    workers = [int(path.name) for path in folder.iterdir()]
+    os.kill(parent.pid, end)  # the parent alone: its group and its workers get no signal
+    parent.communicate(timeout=PATIENCE)
+    wait_until(lambda: not any(map(is_alive, workers)))
+    done = person.spawn("sync")
+    assert done.code == 0
+    assert "waiting" not in done.err
+    assert len(person.rows()) == 8
+
+
+def test_a_plain_script_may_sync_where_workers_are_not_forked(person: Person, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "archive"), str(person.folder)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "started\n8 new\n", "")
+
+
+def test_a_forked_process_does_not_hold_the_lock(tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+
+    def tell() -> None:
+        links = (Path("/proc/self/fd", name) for name in os.listdir("/proc/self/fd"))
+        os.write(theirs, " ".join(os.readlink(link) for link in links if link.is_symlink()).encode())
+
+    with Lock(str(tmp_path), lambda: None):
+        assert any(os.readlink(link) == str(tmp_path / NAME) for link in Path("/proc/self/fd").iterdir())
+        child = fork(tell)
+        os.close(theirs)
+        with open(ours, encoding="ascii") as pipe:
+            assert NAME not in pipe.read()
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_process_with_another_thread_does_not_fork() -> None:
+    code = """
+import threading, time
+from retold.processes import can_fork
+before = can_fork()
+threading.Thread(target=time.sleep, args=(1,), daemon=True).start()
+print(before, can_fork())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    is_worth_it = (os.cpu_count() or 1) > 1
+    assert done.stdout == f"{is_worth_it} False\n"
+    assert not can_fork() or is_worth_it
