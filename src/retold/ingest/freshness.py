@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from retold.archive.originals import SMALL, Originals, Packer, seal
+from retold.archive.originals import SMALL, Originals, Packer, digest, seal
 from retold.archive.parcel import Fresh
 from retold.archive.rows import name_of
 from retold.ingest.snapshot import Still
@@ -26,9 +26,21 @@ class Kept(msgspec.Struct, frozen=True):
 
 def fresh(agent: str, still: Still, latest: Kept | None, originals: Originals) -> Fresh | None:
     """Return what has to be kept of a file; None if it is what was kept last."""
-    if latest is not None and latest.size <= still.size and seal(latest.size, still.part) == latest.seal:
-        return _grown(agent, still, latest, originals)
+    if latest is not None and _begins_with(still, latest, originals):
+        return None if still.size == latest.size else _grown(still, latest, originals)
     return _named(agent, still, _packed(still, 0, 0, 0))
+
+
+def _begins_with(still: Still, latest: Kept, originals: Originals) -> bool:
+    """Return whether a file begins with the bytes of an original: chunk by chunk, after a look at samples."""
+    if latest.size > still.size or seal(latest.size, still.part) != latest.seal:
+        return False
+    offset = 0
+    for (_, size), known in zip(originals.pieces(latest.id), originals.digests(latest.id), strict=True):
+        if digest(still.part(offset, size)) != known:
+            return False
+        offset += size
+    return offset == latest.size
 
 
 def _named(agent: str, still: Still, made: Fresh) -> Fresh:
@@ -38,16 +50,9 @@ def _named(agent: str, still: Still, made: Fresh) -> Fresh:
     return msgspec.structs.replace(made, name=name)
 
 
-def _grown(agent: str, still: Still, latest: Kept, originals: Originals) -> Fresh | None:
+def _grown(still: Still, latest: Kept, originals: Originals) -> Fresh:
+    """Return the new end of a file; a small last chunk is packed again with it."""
     pieces = originals.pieces(latest.id)
-    if still.size == latest.size:
-        made = _packed(still, latest.name, 0, 0)
-        known = originals.digests(latest.id)
-        # Cut otherwise, if it was kept while it grew: then the samples have to do.
-        is_cut_alike = [chunk.size for chunk in made.chunks] == [size for _, size in pieces]
-        if not is_cut_alike or [chunk.digest for chunk in made.chunks] == known:
-            return None
-        return _named(agent, still, made)
     start = len(pieces)
     if pieces and pieces[-1][1] <= SMALL:
         start -= 1
