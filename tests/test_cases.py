@@ -28,6 +28,7 @@ TESTED_ON_DISK = {
     "changed-while-read": "test_a_file_that_never_settles_is_told",
     "missing-file": "test_a_missing_file_is_told",
     "not-a-file": "test_a_folder_is_told",
+    "original-damaged": "test_a_damaged_original_costs_no_other",
     "reader-failed": "test_a_bug_of_ours_costs_one_conversation_and_is_told",
     "unreadable-file": "test_a_file_that_may_not_be_read_is_told",
 }
@@ -82,5 +83,5 @@ def test_every_problem_code_has_a_case_or_a_test_on_disk() -> None:
 
 @pytest.mark.parametrize("test", TESTED_ON_DISK.values())
 def test_the_tests_on_disk_are_there(test: str) -> None:
-    text = (Path(__file__).parent / "test_bad_input.py").read_text(encoding="utf-8")
-    assert f"def {test}(" in text
+    files = [Path(__file__).parent / name for name in ("test_bad_input.py", "ingest/test_isolation.py")]
+    assert any(f"def {test}(" in file.read_text(encoding="utf-8") for file in files)

@@ -53,4 +53,9 @@ class Parcel(msgspec.Struct):
     left: list[int] = []
     """The names of conversations of which nothing more is kept: what there is of them stays."""
     problems: list[Problem] = []
-    """Why files that were found could not be opened."""
+    """Why files that were found could not be opened or read."""
+    failures: dict[str, str] = {}
+    """Problems in their JSON form, by the path of the file that could not be read because of a bug or of damage.
+
+    Where there is one, sessions of the cluster that are not in the parcel stay as they are.
+    """

@@ -6,13 +6,15 @@ from retold.archive.record import as_stored
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from typing import Any
 
     from retold.archive.record import Record
 
     Row = tuple[Any, ...]
 
+FAILURES = ("reader-failed", "original-damaged")
+"""The problems that say that a file could not be read because of a bug or of damage in the archive."""
 _ORIGINALS = "SELECT originals.id, originals.size, originals.modified_ns FROM sources JOIN originals ON source = sources.id"
 _KNOWN = """
 SELECT path, home, folder, label, cluster, sources.size, sources.modified_ns, tail,
@@ -38,6 +40,26 @@ def file_rows(record: Record, agent: str) -> Iterator[Row]:
         " WHERE agent = ? AND NOT is_beside"
     )
     return record.rows(asked, (agent,))
+
+
+def count_failures(record: Record, agent: str) -> int:
+    """Return how many files of an agent could not be read because of a bug or of damage in the archive."""
+    asked = (
+        "SELECT count(*) FROM sources WHERE agent = ? AND refusal IS NOT NULL"
+        " AND json_extract(refusal, '$.code') IN (?, ?)"
+    )
+    return int(next(record.rows(asked, (agent, *FAILURES)))[0])
+
+
+def sessions_from(record: Record, agent: str, paths: Collection[str]) -> dict[int, bytes]:
+    """Return the stamps of the sessions that were read from some files, by their names."""
+    asked = (
+        "SELECT sessions.name, stamp FROM sessions JOIN session_sources ON session = sessions.id"
+        " JOIN sources ON sources.id = source WHERE sources.agent = ? AND path = ?"
+    )
+    return {
+        name: bytes(stamp) for path in paths for name, stamp in record.rows(asked, (agent, as_stored(path)))
+    }
 
 
 def unkept_files(record: Record, agent: str) -> set[int]:

@@ -78,7 +78,7 @@ _MERGE = 4
 class Indexed:
     """A session as the index takes it: documents with where they stand, and packed pages for what stands nowhere."""
 
-    __slots__ = ("docs", "name", "originals", "pages", "stamp", "timeline")
+    __slots__ = ("docs", "is_placeholder", "name", "originals", "pages", "stamp", "timeline")
 
     def __init__(  # noqa: PLR0913 - one for each thing that is kept
         self,
@@ -88,8 +88,12 @@ class Indexed:
         docs: Sequence[tuple[Document, str]],
         pages: Sequence[bytes],
         timeline: Timeline | None = None,
+        *,
+        is_placeholder: bool = False,
     ) -> None:
         self.name, self.stamp, self.docs, self.pages, self.timeline = name, stamp, docs, pages, timeline
+        self.is_placeholder = is_placeholder
+        """Whether its texts cannot be read: it is put in only where the session is not in the index."""
         self.originals = " ".join(f"{original:x}" for original in originals)
 
 
@@ -193,6 +197,8 @@ class Shard:
     def put(self, entry: Indexed) -> None:
         """Put a session in; what was said in it before, and stays the same, is not touched."""
         ask, session = self._ask, self._id_of(entry.name)
+        if entry.is_placeholder and session is not None:
+            return
         known: dict[tuple[int, int | None], tuple[int, int, str]] = {}
         if session is None:
             self._last = session = self._last + 1

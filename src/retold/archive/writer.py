@@ -76,6 +76,10 @@ class Writer:
         """Write a parcel: its files, its sessions, and that others of its cluster are no more."""
         for held in parcel.files:
             self._put_file(parcel.agent, held)
+        self._connection.executemany(
+            "UPDATE sources SET refusal = ? WHERE agent = ? AND path = ?",
+            [(told, parcel.agent, as_stored(path)) for path, told in parcel.failures.items()],
+        )
         for rows in parcel.sessions:
             self._put_session(rows)
         cluster = self.reunion.leader(parcel.agent, parcel.cluster)
@@ -100,7 +104,7 @@ class Writer:
         names = {*(rows.name for rows in parcel.sessions), *parcel.left}
         asked = "SELECT id, name FROM sessions WHERE agent = ? AND cluster = ?"
         for session, name in list(ask(asked, (parcel.agent, parcel.cluster))):
-            if name not in names:
+            if name not in names and not parcel.failures:
                 self.remove_session(session)
         self.mark_read(parcel.agent, parcel.cluster)
 

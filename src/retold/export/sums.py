@@ -21,6 +21,7 @@ _SUMS = {
     "subagent-sibling": "{} sessions go at the next start, with subagents' files of the same short id",
     "unknown-records": "{} sessions hold records of unknown kinds, kept as they are",
     "unloadable": "{} files go at the next start, because the agent cannot load them",
+    "unread-file": "{} files could not be read, because of a bug of retold or of damage in the archive",
     "unreadable": "{} files or folders cannot be opened",
 }
 """What is told of several findings of a kind at once; of other kinds each is told."""

@@ -2,12 +2,14 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
 import msgspec
 
 from retold.agents.protocol import Agent, Home, Reading, Source
+from retold.archive.database import Damaged, Stopped
 from retold.archive.documents import texts_of
 from retold.archive.parcel import Fresh, Held
 from retold.archive.record import Record, as_path
@@ -16,10 +18,11 @@ from retold.ingest.derive import conversations
 from retold.ingest.freshness import Kept, fresh, is_covered
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.ingest.snapshot import Snapshot, Still
-from retold.model.problem import Problem
+from retold.model.problem import Problem, problem
 from retold.model.session import SourceFile, SourceState
 from retold.model.wire import problem_json
 from retold.reading.disk import DISK, NOWHERE, Disk
+from retold.reading.files import printable
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -77,6 +80,8 @@ class Case:
         )
         self._live = {str(source.path): source for source in job.sources}
         self._refusals: dict[str, Problem] = {}
+        self.failures: dict[str, Problem] = {}
+        """Why files could not be read, by path: a bug of the reader, or damage in the archive. Their bytes are kept."""
         self._fresh: dict[str, Fresh | None] = {}
         self._dropped: dict[str, list[int]] = {}
         self._states: dict[tuple[str, int], list[SourceState]] = defaultdict(list)
@@ -96,9 +101,13 @@ class Case:
         return readings
 
     def _is_covered(self, earlier: Sequence[Reading], later: Sequence[Reading]) -> bool:
-        """Tell whether everything of an earlier time is said by now."""
-        said = self._said(later)
-        return all(is_covered(texts, said.get(group, ())) for group, texts in self._said(earlier).items())
+        """Tell whether everything of an earlier time is said by now; where that cannot be told, it is not."""
+        try:
+            before, said = self._said(earlier), self._said(later)
+        except Exception as error:  # noqa: BLE001 - it is kept, and joined later
+            self.fail_to_join(earlier, error)
+            return False
+        return all(is_covered(texts, said.get(group, ())) for group, texts in before.items())
 
     def _said(self, readings: Sequence[Reading]) -> dict[str | None, list[tuple[str | None, str]]]:
         """Return all texts; in a file of many conversations by conversation, for two people may say the same."""
@@ -115,12 +124,39 @@ class Case:
                 yield known.source
 
     def _read(self, source: Source) -> Sequence[Reading]:
-        readings = self._agent.read(source)
+        try:
+            readings = self._agent.read(source)
+        except Exception as error:  # noqa: BLE001 - one bad file costs no other
+            self.fail([str(source.path)], error)
+            with suppress(
+                Exception
+            ):  # its bytes are kept, even if the reader failed before it opened the file
+                source.disk.open(str(source.path)).close()
+            return ()
         if isinstance(readings, Problem):
             self._refusals[str(source.path)] = readings
             return ()
         self._note(readings, "present" if str(source.path) in self._live else "gone")
         return readings
+
+    def fail(self, paths: Iterable[str], error: Exception) -> None:
+        """Take note that files could not be read; raises what concerns the machine and not these files."""
+        if isinstance(error, Stopped) and not isinstance(error, Damaged):
+            raise error
+        code = "original-damaged" if isinstance(error, Damaged) else "reader-failed"
+        message = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
+        for path in paths:
+            self.failures[path] = problem(code, message, printable(path))
+
+    def fail_to_join(self, readings: Sequence[Reading], error: Exception) -> None:
+        """Take note that a conversation could not be made of what its files say."""
+        own = [str(one.source.path) for one in readings]
+        self.fail([path for path in own if path in self._live or path in self._known], error)
+
+    @property
+    def paths(self) -> list[str]:
+        """The files of the cluster, those that are there and those that were."""
+        return [*self._live, *(path for path in self._known if path not in self._live)]
 
     def _note(self, readings: Sequence[Reading], state: SourceState) -> None:
         """Take note of what became of a file, in the order in which readings are handed on."""
@@ -134,7 +170,11 @@ class Case:
                 if kept.is_latest and not self._is_replaced(path, known):
                     continue
                 file = KeptFile(self._record.originals, kept.id, kept.size, kept.modified_ns)
-                readings = self._agent.read(known.source.on(Pinned(self._disk, path, file)))
+                try:
+                    readings = self._agent.read(known.source.on(Pinned(self._disk, path, file)))
+                except Exception as error:  # noqa: BLE001 - the same
+                    self.fail([path], error)
+                    continue
                 if not isinstance(readings, Problem):
                     yield kept, readings
 
@@ -204,8 +244,9 @@ class Case:
         return list(found.items())
 
     def unopened(self) -> list[Problem]:
-        """Return why files that were found could not be opened: nothing of them can be kept, not even that."""
-        return [problem for path, problem in self._refusals.items() if path not in self._disk.files]
+        """Return why files that were found could not be opened or read, where nothing else tells it."""
+        unopened = [one for path, one in self._refusals.items() if path not in self._disk.files]
+        return [*unopened, *self.failures.values()]
 
     def files(self) -> Iterator[Held]:
         """Yield every file that was opened and is to be kept, or known again."""

@@ -1,13 +1,14 @@
 """Readings to conversations: those of one cluster, each with the name by which it is known ever after."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from retold.agents.protocol import Agent, Reading
 from retold.archive.rows import name_of
 from retold.model.session import Session, View
 
 Groups = Mapping[str, Sequence[Reading]]
+Fail = Callable[[Sequence[Reading], Exception], None]
 
 
 def conversation_name(agent: Agent, group: str) -> int:
@@ -16,11 +17,23 @@ def conversation_name(agent: Agent, group: str) -> int:
 
 
 def conversations(
-    agent: Agent, readings: Iterable[Reading], shared: Groups, view: View = "full"
+    agent: Agent, readings: Iterable[Reading], shared: Groups, view: View = "full", fail: Fail | None = None
 ) -> list[tuple[str, Sequence[Reading], Session]]:
-    """Return the conversations of one cluster, each with its group and what it was made from."""
-    groups = list(_grouped(agent, readings, shared))
-    related = agent.relate([agent.join(group, view) for _, group in groups])
+    """Return the conversations of one cluster, each with its group and what it was made from.
+
+    A conversation that the agent fails to join is given to `fail`, with the error, and left out.
+    """
+    groups, joined = [], []
+    for key, group in _grouped(agent, readings, shared):
+        try:
+            joined.append(agent.join(group, view))
+        except Exception as error:
+            if fail is None:
+                raise
+            fail(group, error)
+        else:
+            groups.append((key, group))
+    related = agent.relate(joined)
     return [(key, group, session) for (key, group), session in zip(groups, related, strict=True)]
 
 

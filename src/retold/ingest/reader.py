@@ -13,6 +13,7 @@ from retold.archive.parcel import Parcel
 from retold.archive.record import Record
 from retold.archive.regions import Finder
 from retold.archive.rows import rows_of
+from retold.archive.sources import sessions_from
 from retold.archive.texts import Indexed
 from retold.ingest import stretches
 from retold.ingest.case import Case, Job
@@ -21,6 +22,7 @@ from retold.ingest.leaving import Leaver, Wanted
 from retold.ingest.revision import REVISION
 from retold.model.project import Clue
 from retold.model.session import Session
+from retold.model.wire import problem_json
 from retold.projects.atlas import Atlas
 
 Shared = Mapping[str, Mapping[str, Sequence[Reading]]]
@@ -60,10 +62,22 @@ class Reader:
         """Return what is to be kept of a cluster, and what is to be put into the index."""
         agent = self._agents[job.agent]
         case = Case(self._record, agent, job)
+        try:
+            return self._parcel(agent, case, job)
+        except Exception as error:  # noqa: BLE001 - one bad cluster costs no other
+            case.fail(case.paths, error)
+            return self._failed(case, job)
+
+    def _parcel(self, agent: Agent, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:
         readings = case.readings()
+        shared = self._shared.get(job.agent, {})
+        found = conversations(agent, readings, shared, fail=case.fail_to_join)
+        spared = sessions_from(self._record, job.agent, case.failures)
         kept, wanted, left = [], [], []
-        for group, told, session in conversations(agent, readings, self._shared.get(job.agent, {})):
+        for group, told, session in found:
             name = conversation_name(agent, group)
+            if name in spared:  # read before from a file that cannot be read now
+                continue
             whole = msgspec.structs.replace(self.placed(session), sources=case.told_sources(session.sources))
             if not self.is_wanted(name, whole):
                 case.leave(told)
@@ -77,8 +91,23 @@ class Reader:
         is_long = not left and _size(readings) >= stretches.LONG
         indexed = [index_entry(*one, is_long=is_long) for one in wanted]
         files, roots = list(case.files()), dict(self._atlas.proven)
-        problems = case.unopened()
-        return Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left, problems=problems), indexed
+        parcel = Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left)
+        return _with_failures(parcel, case), [*indexed, *_placeholders(spared)]
+
+    def _failed(self, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:
+        """Return a cluster that could not be read: its files are kept, and its sessions stay as they are."""
+        parcel = _with_failures(Parcel(job.agent, job.cluster, list(case.files()), []), case)
+        return parcel, list(_placeholders(sessions_from(self._record, job.agent, case.failures)))
+
+
+def _with_failures(parcel: Parcel, case: Case) -> Parcel:
+    failures = {path: problem_json(one).decode() for path, one in case.failures.items()}
+    return msgspec.structs.replace(parcel, problems=case.unopened(), failures=failures)
+
+
+def _placeholders(sessions: Mapping[int, bytes]) -> Iterable[Indexed]:
+    """Yield entries for sessions whose texts cannot be read: the index needs not be made again because of them."""
+    return (Indexed(name, stamp, (), (), (), is_placeholder=True) for name, stamp in sessions.items())
 
 
 def _named_cluster(agent: Agent, session: Session) -> str | None:

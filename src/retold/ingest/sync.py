@@ -17,6 +17,7 @@ from retold.archive.record import UNREAD, Record
 from retold.archive.rows import Rows, rows_of
 from retold.archive.sessions import clusters, ids, stamps
 from retold.archive.settling import settle
+from retold.archive.sources import FAILURES, count_failures
 from retold.archive.writer import Writer
 from retold.ingest.answers import FACT
 from retold.ingest.case import Job
@@ -267,7 +268,8 @@ class _Sync:
         for one in () if self._order.is_kept_only else found:
             name, scope = one.agent.NAME, self._order.scope
             keep_answers(self._record, f"{scope} {name}", self._answers[name])
-            troubled = len(one.problems) + len(self._problems[name])
+            unopened = sum(problem.code not in FAILURES for problem in self._problems[name])
+            troubled = len(one.problems) + unopened + count_failures(self._record, name)
             keep_found(self._record, scope, name, len(one.sources), troubled)
             self._record.set_fact(f"excluded {name}", repr(sorted(self._order.excluded)))
             told = [(home, kept.seconds, kept.counted_from, kept.spared) for home, kept in self._limits[name]]

@@ -41,6 +41,10 @@ CODES: dict[str, Code] = {
     "not-a-file": Code("loss", "The path is a folder, a pipe or a device, not a file."),
     "not-a-session": Code("loss", "The file was read, but it holds no conversation in a known form."),
     "number-out-of-range": Code("note", "A number is too large for a float; its digits were kept as text."),
+    "original-damaged": Code(
+        "loss",
+        "The archive's copy of a file is damaged; what was known of its sessions is kept, and all else was read.",
+    ),
     "orphan-tool-result": Code(
         "note", "A tool result belongs to no call in this file; it was kept where it stands."
     ),

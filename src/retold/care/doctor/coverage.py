@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from retold.archive.holdings import damages, summaries
+from retold.archive.sources import FAILURES
 from retold.care.doctor.finding import SYNC, command
 from retold.care.doctor.survey import Place, Survey
 from retold.model.finding import Finding
@@ -23,6 +24,7 @@ def coverage(survey: Survey) -> Iterator[Finding]:
         if survey.record is not None:
             yield from _unarchived(place, survey)
             yield from _refused(place, survey)
+    yield from _failed(survey)
     yield from _inside(survey)
 
 
@@ -49,12 +51,22 @@ def _trouble(path: str, place: Place) -> Problem | None:
 def _refused(place: Place, survey: Survey) -> Iterator[Finding]:
     for path in place.files:
         held = survey.held.get(path)
-        if held is not None and held.refusal is not None:
-            told = json.loads(held.refusal)
+        told = None if held is None or held.refusal is None else json.loads(held.refusal)
+        if told is not None and told["code"] not in FAILURES:
             text = f"{printable(path)}: {told['message']} [{told['code']}]"
             yield Finding(
                 "refused-file", "note", text, place.shown, fix=command("retold", "read", printable(path))
             )
+
+
+def _failed(survey: Survey) -> Iterator[Finding]:
+    """Yield the files that a sync could not read because of a bug or of damage in the archive, gone ones too."""
+    owners = {path: session.key for session in survey.sessions for path, _ in session.files}
+    for path, held in survey.held.items():
+        told = None if held.refusal is None else json.loads(held.refusal)
+        if told is not None and told["code"] in FAILURES:
+            text = f"{printable(path)}: {told['message']} [{told['code']}]"
+            yield Finding("unread-file", told["severity"], text, printable(held.home), owners.get(path))
 
 
 def _inside(survey: Survey) -> Iterator[Finding]:

@@ -27,6 +27,7 @@ CODES = {
     "unknown-records": "Records of a kind that nobody knows yet were kept as they are.",
     "unloadable": "The agent cannot load the file, and deletes it at its next start.",
     "unread-data": "Data in an agent's home that retold cannot read yet.",
+    "unread-file": "A sync could not read a file, because of a bug of retold or of damage in the archive.",
     "unreadable": "The operating system does not let retold look into a file or folder.",
 }
 """What may be found: permanent, like the codes of problems."""

@@ -1,0 +1,159 @@
+"""One bad file or one damaged original costs no other: the rest is archived, listed and found."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from retold.agents.registry import AGENTS
+from retold.archive.record import Record
+from support.conversation_files import FORMS, turns
+from support.person import Person
+
+COUNT = 40
+POISONED, DAMAGED = 5, 6
+"""Numbers of sessions: the reader fails on one, and the archive's copy of the other is damaged."""
+
+
+def form(number: int) -> Any:
+    return list(FORMS.values())[number % len(FORMS)]
+
+
+@pytest.fixture
+def person(tmp_path: Path) -> Person:
+    person = Person(tmp_path / "ann")
+    for number in range(COUNT):
+        form(number).write(person.folder, number, turns(f"word{number}"))
+    return person
+
+
+@pytest.fixture
+def poison(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Let a step of every reader fail on one file, as a bug of the reader would make it."""
+
+    def fail_on(file: Path, step: str = "read", error: type[BaseException] = TypeError) -> None:
+        for agent in AGENTS.values():
+            whole = getattr(agent, step)
+
+            def failing(first: Any, *more: Any, whole: Any = whole, **others: Any) -> Any:
+                sources = [first] if step == "read" else [reading.source for reading in first]
+                if any(source.path == file for source in sources):
+                    raise error("unhashable type: 'list'")
+                return whole(first, *more, **others)
+
+            monkeypatch.setattr(agent, step, failing)
+
+    return fail_on
+
+
+def file_of(person: Person, number: int) -> Path:
+    (file,) = [
+        path for path in person.sources() if f"word{number}" in re.findall(r"word\d+", path.read_text())
+    ]
+    return file
+
+
+def damage(person: Person, number: int) -> Path:
+    """Delete a session's file, and flip a bit in the archive's only copy of it."""
+    file = file_of(person, number)
+    file.unlink()
+    with Record(str(person.archive), can_write=True) as record:
+        chunk, packed = next(
+            record.rows(
+                "SELECT chunks.id, packed FROM chunks JOIN pieces ON chunk = chunks.id JOIN originals ON original = originals.id"
+                " JOIN sources ON sources.id = source WHERE path = ?",
+                (str(file),),
+            )
+        )
+        flipped = bytearray(packed)
+        flipped[len(flipped) // 2] ^= 4
+        record.connection.execute("UPDATE chunks SET packed = ? WHERE id = ?", (bytes(flipped), chunk))
+    return file
+
+
+def are_there(person: Person, but: set[int]) -> None:
+    rows = person.rows()
+    for number in set(range(COUNT)) - but:
+        assert form(number).key(number) in rows
+        assert person.keys(f"word{number}") == [form(number).key(number)]
+
+
+@pytest.mark.parametrize("step", ["read", "join"])
+@pytest.mark.parametrize("error", [TypeError, MemoryError, RecursionError])
+def test_a_file_on_which_the_reader_fails_costs_no_other_and_its_bytes_are_kept(
+    person: Person, poison: Callable[..., None], step: str, error: type[BaseException]
+) -> None:
+    file = file_of(person, POISONED)
+    poison(file, step, error)
+    done = person.run("sync", "--json")
+    assert done.code == 0, done
+    assert done.objects[0]["problems"] >= 1
+    assert "reader-failed" in done.err
+    assert str(file) in done.err
+    are_there(person, {POISONED})
+    assert form(POISONED).key(POISONED) not in person.rows()
+    with Record(str(person.archive)) as record:
+        asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE path = ?"
+        (number,) = next(record.rows(asked, (str(file),)))
+        assert record.originals.data(number) == file.read_bytes()
+    again = person.sync()
+    assert (again["read"], again["problems"]) == (0, done.objects[0]["problems"])
+
+
+def test_a_session_that_was_read_stays_when_the_reader_fails_on_its_file(
+    person: Person, poison: Callable[..., None]
+) -> None:
+    person.sync()
+    before = person.show(form(POISONED).key(POISONED))
+    form(POISONED).write(person.folder, POISONED, turns(f"word{POISONED}", "more"))
+    poison(file_of(person, POISONED))
+    assert person.run("sync").code == 0
+    are_there(person, set())
+    after = person.rows()[form(POISONED).key(POISONED)]
+    assert after["counts"] == before["counts"]
+
+
+def test_a_file_is_read_again_by_a_reader_that_no_longer_fails(
+    person: Person, poison: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    poison(file_of(person, POISONED))
+    assert person.run("sync").code == 0
+    monkeypatch.undo()
+    for module in ("found", "reader", "sync", "update", "worklist"):
+        monkeypatch.setattr(f"retold.ingest.{module}.REVISION", 99)
+    assert person.run("sync").code == 0
+    are_there(person, set())
+
+
+@pytest.mark.parametrize("options", [(), ("--reindex",)])
+def test_a_damaged_original_costs_no_other(person: Person, options: tuple[str, ...]) -> None:
+    person.sync()
+    file = damage(person, DAMAGED)
+    form(COUNT).write(person.folder, COUNT, turns("later"))
+    done = person.run("sync", "--json", *options)
+    assert done.code == 0, done
+    are_there(person, {DAMAGED})
+    assert person.keys("later") == [form(COUNT).key(COUNT)]
+    assert form(DAMAGED).key(DAMAGED) in person.rows()  # with all that its row says
+    if options:
+        assert "original-damaged" in done.err
+        assert str(file) in done.err
+        assert done.objects[0]["problems"] >= 1
+    again = person.sync()
+    assert (again["read"], again["problems"]) == (0, done.objects[0]["problems"])
+
+
+def test_doctor_names_what_could_not_be_read(person: Person, poison: Callable[..., None]) -> None:
+    person.sync()
+    file = damage(person, DAMAGED)
+    form(POISONED).write(person.folder, POISONED, turns(f"word{POISONED}", "more"))
+    poison(file_of(person, POISONED))
+    assert person.run("sync", "--reindex").code == 0
+    found = [one for one in person.run("doctor", "--json").objects if one["finding"] == "unread-file"]
+    assert [one["severity"] for one in found] == ["loss", "loss"]
+    told = {one["session"]: one["text"] for one in found}
+    assert told[form(POISONED).key(POISONED)].endswith("[reader-failed]")
+    assert str(file) in told[form(DAMAGED).key(DAMAGED)]
+    assert told[form(DAMAGED).key(DAMAGED)].endswith("[original-damaged]")
