@@ -1,7 +1,7 @@
 """A session told as a flat sequence: the normalised events that programs follow."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -104,6 +104,11 @@ def sourced_steps(
     yield None, SessionEnd(**end, status=session.status)
 
 
+_MILLISECOND = timedelta(milliseconds=1)
+_LATEST = datetime.max.replace(tzinfo=UTC) - _MILLISECOND
+"""The last time that has another one behind it."""
+
+
 class _Clock:
     """Numbers the events and gives each a time; where none is recorded, a millisecond after the one before."""
 
@@ -117,7 +122,7 @@ class _Clock:
         self.seq += 1
         derived = is_derived or at is None
         if derived and self.last is not None:
-            at = self.last + timedelta(milliseconds=1) if self.seq else self.last
+            at = min(self.last, _LATEST) + _MILLISECOND if self.seq else self.last
         self.last = at
         return {"session": self.session, "seq": self.seq, "at": at, "at_derived": derived, "fate": fate}
 

@@ -48,18 +48,16 @@ def mend(data: bytes, error: Exception) -> Decoded | Undecodable:
     """Try again, slowly, with bad bytes and half surrogates replaced, wild numbers and control characters allowed."""
     if isinstance(error, RecursionError):
         return Undecodable("nested-too-deep", "nested deeper than can be decoded")
-    text, replaced = as_text(data.removeprefix(BOM))
-    text, halved = _without_halves(text)
-    mended = (*replaced, *halved)
+    text, mended = as_json_text(data)
     wild: list[str] = []
     for strict in (True, False):
         try:
             value = json.loads(
                 text,
                 strict=strict,
-                parse_float=lambda digits: _finite(digits, wild),
-                parse_int=lambda digits: _integer(digits, wild),
-                parse_constant=_reject,
+                parse_float=lambda digits: finite(digits, wild),
+                parse_int=lambda digits: integer(digits, wild),
+                parse_constant=reject,
             )
         except RecursionError:
             return Undecodable("nested-too-deep", "nested deeper than can be decoded")
@@ -81,6 +79,16 @@ def as_text(data: bytes) -> tuple[str, tuple[tuple[str, str], ...]]:
         return data.decode(errors="replace"), (("replaced-bytes", f"no UTF-8 at byte {error.start}"),)
 
 
+def as_json_text(data: bytes) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Return bytes as JSON text without a byte order mark, in which every character and escape can be decoded.
+
+    An escape is replaced by one of the same length, so offsets stay the same.
+    """
+    text, replaced = as_text(data.removeprefix(BOM))
+    text, halved = _without_halves(text)
+    return text, (*replaced, *halved)
+
+
 def _without_halves(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
     """Return JSON in which every half of a surrogate pair became U+FFFD."""
     halves: list[str] = []
@@ -95,7 +103,8 @@ def _whole(match: re.Match[str], halves: list[str]) -> str:
     return "\\ufffd"
 
 
-def _finite(digits: str, wild: list[str]) -> float | str:
+def finite(digits: str, wild: list[str]) -> float | str:
+    """Return a float, or the digits as text where it would be infinite; these are added to `wild`."""
     value = float(digits)
     if value in (float("inf"), float("-inf")):
         wild.append(digits)
@@ -103,7 +112,8 @@ def _finite(digits: str, wild: list[str]) -> float | str:
     return value
 
 
-def _integer(digits: str, wild: list[str]) -> int | str:
+def integer(digits: str, wild: list[str]) -> int | str:
+    """Return an integer, or its digits as text where there are too many; these are added to `wild`."""
     try:
         return int(digits)
     except ValueError:  # more digits than Python converts
@@ -111,5 +121,6 @@ def _integer(digits: str, wild: list[str]) -> int | str:
         return digits
 
 
-def _reject(constant: str) -> Any:
+def reject(constant: str) -> Any:
+    """Refuse NaN and Infinity, which JSON does not have."""
     raise ValueError(f"{constant} is no JSON")

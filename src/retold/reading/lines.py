@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from retold.model.problem import Problem, problem
-from retold.reading.decoding import DECODER, Undecodable, mend
+from retold.reading.decoding import DECODER, Undecodable, as_json_text, mend
 from retold.reading.salvage import skip_space, value_at
 
 
@@ -47,20 +47,22 @@ def decode_line(
         data = bytes(raw)
         if not data.strip():
             return
-        values, rest = _glued(data)
+        text, mended = as_json_text(data)
+        values, rest = _glued(text.strip())
         if not values or (len(values) == 1 and not rest):
             yield from _mended(data, error, path, number, whole=is_whole)
             return
         yield problem("glued-records", f"{len(values)} on this line", path, number)
+        yield from (problem(code, message, path, number) for code, message in mended)
         yield from (Line(number, value) for value in values)
         if rest:
             yield from _mended(rest.encode(), error, path, number, whole=is_whole)
 
 
-def _glued(data: bytes) -> tuple[list[Any], str]:
+def _glued(text: str) -> tuple[list[Any], str]:
     """Return the objects that stand on a line one behind the other, and what is left behind them."""
     values: list[Any] = []
-    text, position = data.decode(errors="replace").strip(), 0
+    position = 0
     while text.startswith("{", position) and (found := value_at(text, position)) is not None:
         values.append(found[0])
         position = skip_space(text, found[1])

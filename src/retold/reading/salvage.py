@@ -8,10 +8,17 @@ from typing import Any
 
 import msgspec
 
+from retold.reading.decoding import finite, integer, reject
+
 FAILURES = 64
 """How often the search for the next whole element may fail: each failure can cost a scan of the rest."""
 
-_SCANNER = json.JSONDecoder(strict=False)
+_SCANNER = json.JSONDecoder(
+    strict=False,
+    parse_float=lambda digits: finite(digits, []),
+    parse_int=lambda digits: integer(digits, []),
+    parse_constant=reject,
+)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _OBJECT = re.compile(r'\{\s*"(?:id|timestamp|type|content|role|parts)"\s*:')
 """How an element begins: with a field that every element may begin with."""
@@ -55,7 +62,10 @@ def skip_space(text: str, position: int) -> int:
 
 
 def value_at(text: str, position: int) -> tuple[Any, int] | None:
-    """Return the JSON value that begins at `position`, and where it ends; None if none does."""
+    """Return the JSON value that begins at `position`, and where it ends; None if none does.
+
+    The text comes from `as_json_text`: no string of the value holds half a surrogate pair.
+    """
     try:
         return _SCANNER.raw_decode(text, position)
     except (JSONDecodeError, RecursionError, ValueError):

@@ -61,3 +61,12 @@ def duration_ms(value: Any) -> int | None:
     """Return whole milliseconds, if these are some and no more than a call can have run for."""
     is_number = type(value) is int or type(value) is float
     return round(value) if is_number and 0 <= value <= LONGEST_MS else None
+
+
+def shifted(at: datetime, span: timedelta) -> datetime:
+    """Return a time before or after another; the ends of the calendar are its bounds."""
+    try:
+        return at + span
+    except OverflowError:
+        last, first = datetime.max.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)
+        return last if span > timedelta() else first

@@ -11,6 +11,7 @@ from retold.agents.protocol import Ghost, Home, Limit, Source, Threat
 from retold.model.problem import Problem, problem
 from retold.reading.files import modified_at, open_file, printable
 from retold.reading.settings import read_settings
+from retold.reading.times import shifted
 
 DAYS = 30
 _DAY = 86_400
@@ -41,7 +42,7 @@ def retention(home: Home) -> Iterator[Threat]:
     for source in find(home):
         written_at = _written_at(source) if isinstance(source, Source) else None
         if isinstance(source, Source) and written_at is not None:
-            at = written_at + timedelta(seconds=seconds) if seconds else None
+            at = shifted(written_at, timedelta(seconds=seconds)) if seconds else None
             yield Threat(source, source.cluster, "expired", at)
 
 

@@ -9,7 +9,7 @@ from retold.agents.codex.rollouts import new_state, rollout
 from retold.agents.codex.state import State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
-from retold.reading.decoding import Decoded, Undecodable, decode
+from retold.reading.decoding import Decoded, Undecodable, as_json_text, decode
 from retold.reading.files import FileBytes, read_bytes
 from retold.reading.salvage import salvage
 
@@ -38,12 +38,13 @@ def _object(file: FileBytes, path: str) -> tuple[Record, tuple[Problem, ...]] | 
         case Decoded(dict(value), mended=mended) if _is_session(value):
             return value, tuple(problem(code, message, path) for code, message in mended)
         case Undecodable(code, message):
-            text = file.data.decode(errors="replace")
+            text, mended = as_json_text(file.data)
             found = salvage(text, "items", lambda item: type(item) is dict and "type" in item)
             if found is not None and _is_session({**found.fields, "items": []}):
                 line = text.count("\n", 0, found.broken_at) + 1
                 told = problem("truncated-tail" if found.is_cut else code, message, path, line)
-                return {**found.fields, "items": found.elements}, (told,)
+                replaced = (problem(code, message, path) for code, message in mended)
+                return {**found.fields, "items": found.elements}, (told, *replaced)
     return problem("not-a-session", "JSON, but no conversation in a known form", path)
 
 

@@ -16,6 +16,7 @@ from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.reading.disk import DISK, Disk
 from retold.reading.folders import entries
+from retold.reading.times import shifted
 
 FOLDER = ".codex"
 SESSIONS = "sessions"
@@ -139,7 +140,7 @@ def _likely_folders(rollout: str, source: Source) -> Iterator[Path]:
     if made_at is not None:
         # Folders are named by the day where the user was.
         for days in (0, -1, 1):
-            yield sessions / f"{made_at + timedelta(days=days):%Y{os.sep}%m{os.sep}%d}"
+            yield sessions / f"{shifted(made_at, timedelta(days=days)):%Y{os.sep}%m{os.sep}%d}"
 
 
 def _sessions_above(path: Path) -> Path | None:

@@ -162,7 +162,8 @@ def _items(content: Any) -> list[Any]:
 def _text(item: Any) -> str | None:
     if type(item) is dict:
         text = item.get("text")
-        return text if type(text) is str and item.get("type") in _TEXTS else None
+        kind = item.get("type")
+        return text if type(text) is str and type(kind) is str and kind in _TEXTS else None
     return item if type(item) is str else None
 
 

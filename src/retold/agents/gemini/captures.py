@@ -182,13 +182,15 @@ def _call(value: Record, ended: Record | None, notes: Notes) -> Part:
     output = ended.get("output") if ended else None
     error = ended.get("error") if ended else None
     status = ended.get("status") if ended else None
+    if status is not None and type(status) is not str:
+        notes.add("unexpected-shape", f"a tool_result whose status is {status!r:.40}")
     done_at = notes.time(ended.get("timestamp")) if ended else None
     return built(
         value["tool_id"] if type(value.get("tool_id")) is str else notes.call_id(name),
         name,
         arguments if type(arguments) is dict else {},
         Result(output if type(output) is str else None, _error_text(error) if error is not None else None),
-        STATUSES.get(status, "unknown"),
+        STATUSES.get(status, "unknown") if type(status) is str else "unknown",
         native_status=status if type(status) is str else None,
         at=done_at,
         took=elapsed_ms(_at(value), done_at),

@@ -9,7 +9,7 @@ import msgspec
 from retold.agents.gemini.raw import is_turn, looks_said
 from retold.agents.gemini.usual import ConversationRecord, usual_conversation
 from retold.model.problem import Problem, problem
-from retold.reading.decoding import BOM, Decoded, Undecodable, as_text, decode
+from retold.reading.decoding import Decoded, Undecodable, as_json_text, as_text, decode
 from retold.reading.lines import Line, decode_lines
 from retold.reading.salvage import Salvage, salvage, value_at
 
@@ -158,19 +158,20 @@ def _markdown(data: bytes, path: str) -> Markdown | None:
 
 def _embedded(data: bytes, path: str) -> Document | None:
     """Return the answer that `-o json` printed between lines of another hand: warnings reach the same terminal."""
-    text = data.decode(errors="replace")
+    text, mended = as_json_text(data)
     for match in islice(_OBJECT_LINE.finditer(text), _PROBE_LINES):
         found = value_at(text, match.start())
         if found is not None and is_captured(found[0]):
             line = text.count("\n", 0, match.start())
             stray = problem("malformed-json", "lines that are not of the answer", path, line or line + 2)
-            return Document(found[0], strict=False, problems=(stray,))
+            told = (problem(code, message, path) for code, message in mended)
+            return Document(found[0], strict=False, problems=(stray, *told))
     return None
 
 
 def _salvaged(data: bytes, path: str, failure: Undecodable) -> Document | Problem:
     """Return what is whole of a JSON document that is cut or damaged."""
-    text = data.removeprefix(BOM).decode(errors="replace")
+    text, mended = as_json_text(data)
     for key in (*LISTS, None):
         found = salvage(text, key, _is_said_or_turn)
         if found is not None and (found.elements or _is_begun(found)):
@@ -178,7 +179,8 @@ def _salvaged(data: bytes, path: str, failure: Undecodable) -> Document | Proble
             code = "truncated-tail" if found.is_cut else failure.code
             told = f"{failure.message}; {len(found.elements)} whole elements"
             value = found.elements if key is None else {**found.fields, key: found.elements}
-            return Document(value, strict=False, problems=(problem(code, told, path, line),))
+            replaced = (problem(code, message, path) for code, message in mended)
+            return Document(value, strict=False, problems=(problem(code, told, path, line), *replaced))
     return problem("not-a-session", f"neither JSON nor a transcript: {failure.message}", path)
 
 
