@@ -170,6 +170,17 @@ def check_a_file_read_in_two_steps_is_the_file_read_at_once(agent: Agent, case: 
                 assert join_all(agent, agent.read(source, earlier)) == at_once
 
 
+def check_a_file_that_was_written_again_is_read_from_its_start(agent: Agent, case: str, folder: Path) -> None:
+    for file in cases.input_files(case):
+        source = Source(folder / file)
+        before = agent.read(source)
+        lines = source.path.read_bytes().splitlines(keepends=True)
+        source.path.write_bytes(b"".join([*lines[:1], *reversed(lines[1:]), *lines[1:2]]))
+        os.utime(source.path, (cases.MODIFIED_AT, cases.MODIFIED_AT))
+        earlier = () if isinstance(before, Problem) else before
+        assert join_all(agent, agent.read(source, earlier)) == join_all(agent, agent.read(source)), file
+
+
 def check_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, folder: Path) -> None:
     for file in cases.input_files(case):
         data = (folder / file).read_bytes()
@@ -267,6 +278,7 @@ CHECKS: tuple[Callable[[Agent, str, Path], None], ...] = (
     check_the_same_bytes_give_the_same_session,
     check_a_file_cut_anywhere_is_read_or_refused,
     check_a_file_read_in_two_steps_is_the_file_read_at_once,
+    check_a_file_that_was_written_again_is_read_from_its_start,
     check_a_file_that_grows_stays_in_its_group,
     check_files_in_memory_are_read_as_those_on_disk,
     check_files_at_an_address_are_read_as_those_on_disk,

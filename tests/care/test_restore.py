@@ -13,6 +13,9 @@ import pytest
 
 from retold.agents.gemini.raw import RESULTS_SUFFIX
 from retold.agents.gemini.resumable import is_wellformed
+from retold.agents.protocol import Addition, Home
+from retold.archive.database import Stopped
+from retold.care.additions import add
 from retold.demo.home import make_home
 from support.conversation_files import FORMS, turns
 from support.person import Person
@@ -190,6 +193,17 @@ def test_an_id_is_only_a_name(tmp_path: Path, project: Path) -> None:
     (*_, file) = restored(person, key, tmp_path / "home", project)
     assert file.parent == tmp_path / "home" / ".gemini" / "tmp" / "den" / "chats"
     assert file.name == "session-2026-03-01T10-00-r_______.jsonl"
+
+
+def test_a_file_that_appears_meanwhile_is_never_replaced(tmp_path: Path) -> None:
+    """Another program may write the name between the plan and the write."""
+    home, path = Home(tmp_path, tmp_path), tmp_path / "session.jsonl"
+    first = Addition(tmp_path / "new" / "outputs.txt", b"ours")
+    path.write_bytes(b"theirs")
+    with pytest.raises(Stopped, match="nothing was written"):
+        add([first, Addition(path, b"ours")], home)
+    assert path.read_bytes() == b"theirs"
+    assert [one.name for one in tmp_path.iterdir()] == ["session.jsonl"]
 
 
 class TestBadInput:
