@@ -54,7 +54,9 @@ def said_by_user(content: Any, notes: Notes) -> tuple[Part, ...]:
         return tuple(_text(content)) if content else ()
     parts: list[Part] = []
     block: list[str] | None = None
-    for item in text_parts(content):
+    items = list(text_parts(content))
+    last = max((place for place, item in enumerate(items) if _is_files_end(item)), default=-1)
+    for place, item in enumerate(items):
         text = (
             item if type(item) is str else item.get("text") if type(item) is dict and len(item) == 1 else None
         )
@@ -66,11 +68,16 @@ def said_by_user(content: Any, notes: Notes) -> tuple[Part, ...]:
             parts.extend(_text(text))
         else:
             block = [*(block or ()), text]
-            if text.strip() == FILES_END:
+            if place == last:
                 parts.extend(_files("".join(block)))
                 block = None
     parts.extend(_files("".join(block or ())))
     return tuple(parts)
+
+
+def _is_files_end(item: Any) -> bool:
+    text = item.get("text") if type(item) is dict else item
+    return type(text) is str and text.strip() == FILES_END
 
 
 def as_task(parts: tuple[Part, ...]) -> tuple[Part, ...]:
@@ -83,12 +90,25 @@ def _text(text: str) -> Iterator[Part]:
     position = 0
     while (opens := text.find(FILES_OPEN, position)) >= 0:
         start = max(position, opens - (text[opens - 1 : opens] == "\n"))
-        ends = text.find(FILES_END, opens)
-        ends = len(text) if ends < 0 else ends + len(FILES_END)
+        ends = _block_end(text, opens)
         yield from _around_files(text[position:start])
         yield from _files(text[start:ends])
         position = ends
     yield from _around_files(text[position:] if position else text)
+
+
+def _block_end(text: str, opens: int) -> int:
+    """Return where the block of referenced files ends: a file in it may hold the end mark, so the last one counts.
+
+    The mark is a line of its own. Without one, the block goes to the end of the text.
+    """
+    ends = len(text)
+    while (found := text.rfind(FILES_END, opens, ends)) >= 0:
+        behind = found + len(FILES_END)
+        if text[found - 1] == "\n" and text[behind : behind + 1] in ("", "\n", "\r"):
+            return behind
+        ends = found
+    return len(text)
 
 
 def _around_files(text: str) -> Iterator[Part]:
