@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,12 +41,43 @@ def _is_elsewhere(plain: str) -> bool:
 
 
 def is_meant(root: str | None, native_key: str | None, project_hash: str | None, wanted: str) -> bool:
-    """Tell whether a filter means a project: a path, a hash or its first 8 characters, or part of the last name."""
+    """Return whether a filter means a project: a path, a hash or its first 8 characters, or part of the last name.
+
+    A path is compared with the root and, through its hash, with projects of which only the hash is known.
+    """
     if project_hash is not None and wanted in (project_hash, project_hash[:8]):
+        return True
+    paths = _paths(wanted)
+    if root in paths or project_hash in paths.values():
         return True
     if root is None:
         return wanted == native_key
-    return wanted.rstrip("/\\") == root or wanted.casefold() in last_name(root).casefold()
+    return wanted.rstrip("/\\") == root or (not paths and wanted.casefold() in last_name(root).casefold())
+
+
+_KNOWN_PATHS: dict[tuple[str, str], dict[str | None, str]] = {}
+"""The folders that a filter names, by the filter and the working directory: it is compared with every project."""
+
+
+def _paths(wanted: str) -> dict[str | None, str]:
+    """Return the folders that a filter names as a path, with their hashes: as typed, and with links resolved."""
+    plain = wanted.replace("\\", "/")
+    if "/" not in plain and plain not in (".", ".."):
+        return {}  # a part of a name
+    try:
+        asked = wanted, "" if os.path.isabs(wanted) else os.getcwd()
+    except FileNotFoundError:  # the working directory is gone
+        return {}
+    if asked not in _KNOWN_PATHS:
+        path = os.path.abspath(os.path.expanduser(wanted))
+        _KNOWN_PATHS[asked] = {one: _hash(one) for one in (path, os.path.realpath(path))}
+    return _KNOWN_PATHS[asked]
+
+
+def _hash(root: str) -> str:
+    from retold.model.project import root_hash  # noqa: PLC0415 - hashlib takes 3 ms to import
+
+    return root_hash(root)
 
 
 def closeness(name: str, wanted: str) -> int | None:

@@ -1,0 +1,52 @@
+"""Projects by what a person types: a path in any form, a hash, or a part of the name."""
+
+from pathlib import Path
+
+import pytest
+
+from retold.model.project import root_hash
+from retold.projects.matching import is_meant
+from support.gemini_home import GeminiHome, gemini, sha, user
+from support.person import Person
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "dev" / "almanac"
+    (folder / "src").mkdir(parents=True)
+    (tmp_path / "dev" / "link").symlink_to(folder)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return folder
+
+
+@pytest.mark.parametrize(
+    "typed", [".", "./", "./.", "../almanac", "src/..", "~/dev/almanac", "../link", "/{}/", "/{}"]
+)
+def test_a_path_in_any_form_means_its_folder(folder: Path, typed: str) -> None:
+    typed = typed.format(str(folder).lstrip("/"))
+    assert is_meant(str(folder), None, None, typed)
+    assert is_meant(None, "a-slug", root_hash(str(folder)), typed)
+    assert not is_meant(f"{folder}s", None, None, typed)
+    assert not is_meant(None, "a-slug", root_hash(f"{folder}s"), typed)
+
+
+def test_a_part_of_a_name_is_no_path() -> None:
+    assert is_meant("/elsewhere/my-almanac", None, None, "almanac")
+    assert is_meant("/elsewhere/v1.2", None, None, "1.2")
+    assert not is_meant("/elsewhere/charts", None, None, "almanac")
+
+
+@pytest.mark.parametrize("typed", [".", "{}"])
+def test_sessions_of_a_folder_whose_hash_alone_is_archived_are_listed(
+    tmp_path: Path, folder: Path, typed: str
+) -> None:
+    person = Person(tmp_path / "ann")
+    home = GeminiHome(person.folder)
+    talk = [user("u1", 1, "How high is the tide?"), gemini("g1", 2, "High.")]
+    home.json(sha(str(folder)), 1, 1, talk, root=str(folder))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    person.spawn("sync", cwd=elsewhere)
+    done = person.spawn("list", "--json", "--project", typed.format(folder), cwd=folder)
+    assert (done.code, len(done.objects)) == (0, 1), done
