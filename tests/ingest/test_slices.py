@@ -371,18 +371,25 @@ def test_a_session_of_which_less_is_left(tmp_path: Path) -> None:
             assert len(index_rows(tmp_path / "retold", "SELECT 1 FROM stretches")) == -(-count // FEW)
 
 
-def test_two_processes(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+TWO_WORKERS = f"""
+import retold.ingest.stretches, retold.ingest.sync
+retold.ingest.stretches.LONG, retold.ingest.stretches._MOST = 0, {FEW}
+retold.ingest.sync.crew_size = lambda size: 2
+"""
+"""The same settings in a process that may fork: here, other threads run."""
+
+
+def test_two_processes(person: Person) -> None:
     for number in range(12):
         form = list(FORMS.values())[number % len(FORMS)]
         form.write(person.folder, number, turns(*(f"word{place}" for place in range(number))))
-    monkeypatch.setattr("retold.ingest.sync.crew_size", lambda _: 2)
-    person.sync()
+    assert person.spawn("sync", code=TWO_WORKERS).code == 0
     check(person.archive)
     assert {path.stem for path in holders(person)} == {"text-0", "text-1"}
     for number in range(12):
         form = list(FORMS.values())[number % len(FORMS)]
         form.write(person.folder, number, turns(*(f"word{place}" for place in range(number + 3))))
-    person.sync()
+    assert person.spawn("sync", code=TWO_WORKERS).code == 0
     check(person.archive)
 
 

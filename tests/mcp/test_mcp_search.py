@@ -108,7 +108,8 @@ def test_a_pattern_without_end_is_ended_and_said_to_be(place: Place) -> None:
 
 
 def test_a_scan_of_a_broken_index_says_what_mends_it(place: Place, tmp_path: Path) -> None:
-    shutil.copytree(place.folder, tmp_path / "retold")
+    # SQLite's files beside the archive are empty by now, and go when the last reader of another test closes it.
+    shutil.copytree(place.folder, tmp_path / "retold", ignore=shutil.ignore_patterns("*-wal", "*-shm"))
     for file in (tmp_path / "retold").rglob("text-*"):
         file.unlink()
     for mode in ("words", "letters"):
