@@ -32,6 +32,24 @@ def test_every_kind_that_is_labelled_is_a_kind_that_is_found() -> None:
     assert labelled == set(KINDS)
 
 
+@pytest.mark.parametrize(
+    ("kind", "prefixes", "length"),
+    [
+        ("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", 36),
+        ("gitlab-token", "glpat- glptt- gldt- glrt- glcbt- glft- glsoat- glagent- glimt- glfeed-", 20),
+        ("huggingface-token", "hf_ api_org_", 34),
+        ("slack-token", "xoxa- xoxb- xoxe- xoxp- xoxr- xoxs-", 24),
+        ("stripe-key", "sk_live_ rk_live_ whsec_", 24),
+        ("openai-key", "sk- sk-proj- sk-svcacct- sk-admin- sk-None-", 48),
+    ],
+)
+def test_every_prefix_of_a_service_is_found(kind: str, prefixes: str, length: int) -> None:
+    characters = ("q7Rk2VbX9tLm4ZpW8sYd" * 3)[:length]
+    for prefix in prefixes.split():
+        text = f"echo {prefix}{characters} | tee log"
+        assert detector.findings(text) == [Finding(5, 5 + len(prefix) + length, kind)], prefix
+
+
 def test_short_texts_are_passed_over_only_where_nothing_would_be_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,6 +2,8 @@
 
 import base64
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from itertools import repeat
 from typing import Any
 
@@ -13,9 +15,13 @@ from retold.model.parts import Attachment, Text, Thinking, ToolCall
 from retold.model.session import Session
 from retold.model.wire import decode_session, session_json
 from retold.redaction import Redactor
+from retold.redaction.budget import Budget, OverBudget
 from retold.redaction.data import data_in
+from retold.redaction.detector import findings
+from retold.redaction.redactor import TOO_COSTLY
 from support.labelled_secrets import Sample, samples
 from support.secret_session import AT, PICTURE, session_filled_with
+from support.step_counter import assert_linear
 
 KEY = "AIza" + "SyB7" + "k" * 3 + "Q9" * 14  # in the shape of a key, and none
 SECRET = "q7Rk2VbX9tLm4ZpW8sYd"  # noqa: S105 - invented
@@ -226,3 +232,88 @@ def test_a_text_of_nothing_but_beginnings_is_gone_through_in_the_end(crumb: str)
 def test_text_that_is_almost_data_is_read_once(text: str) -> None:
     """The pattern for data took time that doubled with each further character: this test would never end."""
     assert list(data_in(text, keep_images=False)) in ([], [(0, 400)], [(0, len(text) - 1)])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'token = "' + "A" * 60 + '="',  # took time that doubled with each letter
+        "\\" * 50_000 + "\\u0041",
+        "key = " + "\\" * 50_000,
+        "authorization:" + " " * 50_000,
+        "cookie: " + "x" * 50_000,
+        "key>" * 20_000,
+    ],
+)
+def test_no_rule_reads_a_text_again_and_again(text: str) -> None:
+    assert Redactor().redacted_text(text)
+
+
+COSTLY = ("-----BEGIN PRIVATE KEY-----", "bearer+", "authorization=")
+"""Beginnings of secrets, each of which makes a rule read on."""
+
+
+@pytest.mark.parametrize("crumb", COSTLY)
+def test_a_text_that_costs_too_much_is_left_out_and_reported(crumb: str) -> None:
+    redactor = Redactor()
+    hostile = f'password = "{SECRET}"\n' + crumb * (100_000 // len(crumb))
+    redacted = redactor.redacted(session_of(Text(hostile), Text("fine")))
+    assert SECRET not in told(redacted)
+    (message,) = redacted.timeline
+    assert isinstance(message, Message)
+    assert message.parts == (Text(TOO_COSTLY), Text("fine"))
+    (removal,) = redactor.report()
+    assert (removal.kind, removal.placeholder, removal.count) == ("unchecked", TOO_COSTLY, 1)
+    assert removal.place.field == "parts.text"
+    assert redactor.copy().redacted_text(hostile) == TOO_COSTLY
+
+
+@pytest.mark.parametrize("crumb", COSTLY)
+def test_the_steps_of_the_rules_are_counted(crumb: str) -> None:
+    """Whatever a text is made of, the rules stop soon after its steps are used up."""
+    text = crumb * (100_000 // len(crumb))
+    budget = Budget(len(text), free=0)
+    allowed = budget.left
+    with suppress(OverBudget):
+        findings(text, budget)
+    assert 0 < allowed - budget.left < 2 * allowed
+
+
+def test_ordinary_texts_take_few_steps() -> None:
+    for sample in samples("seen"):
+        budget = Budget(len(sample.text))
+        before = budget.left
+        findings(sample.text, budget)
+        assert before - budget.left < 10 * len(sample.text) + 200, sample.text
+
+
+def many_secrets(count: int) -> list[str]:
+    """Texts with a password and a user each, all of them different."""
+    return [f'password = "Ember-{n}-Birke" in /home/maxine{n}/notes of user maxine{n}' for n in range(count)]
+
+
+def test_many_secrets_take_steps_that_grow_with_their_number() -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        session = session_of(*(Text(text) for text in many_secrets(size)))
+        return lambda: Redactor().redacted(session)
+
+    assert_linear(prepare, 300)
+
+
+def test_many_secrets_are_taken_out_as_few_are() -> None:
+    texts = [
+        *many_secrets(600),
+        "Ember-3-Birke and Ember-33-Birke, Ember-3-BirkeEmber-3-Birke",
+        'x\\nmaxine7 said "maxine9"; maxine70',
+        "API_TOKEN=aaaa1B2c3D4e5F6g7 then aaaa1B2c3D4e5F6g7aaaa1B2c3D4e5F6g7",
+    ]
+    many, few = Redactor(), Redactor()
+    many.learn(session_of(*map(Text, texts)))
+    few.learn(session_of(*map(Text, (*many_secrets(10), *texts[-3:]))))
+    for text in texts[-3:]:
+        mine, others = many.redacted_text(text), few.redacted_text(text)
+        assert "Ember" not in mine
+        assert "aaaa" not in mine
+        assert "maxine7 " not in mine
+        if "33" not in text and "70" not in text:
+            assert mine == others

@@ -13,7 +13,7 @@ _BLANK = re.compile(r"\n[ \t]*\n")
 _NO_PROSE = ("|", ">", "<", "$ ", "+++", "---", "@@", "diff ")
 _ITEM = re.compile(r"^(?:[-*+•]|\d{1,3}[.)]|#{1,6})\s+(?:\[[ xX]\]\s+)?")
 _END = re.compile(r"(?<=[.!?\u3002\uff01\uff1f])[\"'\u201d\u2019)*_]*\s+(?=\S)|(?<=[\u3002\uff01\uff1f])")
-_HALF = re.compile(r"[\x21-\x7e]+\Z")
+_HALF = re.compile(r"(?<![\x21-\x7e])[\x21-\x7e]++\Z")
 """A word in letters of ASCII that may go on; scripts without spaces are parted anywhere."""
 _MARKS = re.compile(r"\*\*|__(?=\w)|(?<=\w)__")
 

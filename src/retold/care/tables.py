@@ -18,7 +18,7 @@ _KEY = re.compile(
     r"""[ \t]*(?:"(?P<double>[^"\\]*)"|'(?P<single>[^']*)'|(?P<bare>[\w-]+))[ \t]*(?:\.|$)""", re.ASCII
 )
 
-_BETWEEN = re.compile(r"\s*(?:#.*\s*)?")
+_BETWEEN = re.compile(r"\s*+(?:#.*+\s*+)?")
 _MOST = 8
 """So many tables in a table are looked at."""
 _NO_PLACE = "it is written in a way that leaves no place for a change"

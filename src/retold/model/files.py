@@ -15,8 +15,10 @@ NAMES = frozenset(
 """The arguments in which agents name files and folders."""
 _PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$", re.MULTILINE)
 PATCH = "*** Begin Patch"
-_WORD = re.compile(r"(?<![\w:/.])[~\w.@+-]*[/\\][\w.@+~/\\-]*\w|(?<![\w/.])[\w-]+\.[A-Za-z]\w{0,7}\b")
-"""A word of a command that may be a path: with a separator in it, or an ending."""
+_WORD = re.compile(
+    r"(?<![\w:/.])[~\w.@+-]{0,1000}[/\\][\w.@+~/\\-]{0,1000}\w|(?<![\w/.])[\w-]{1,1000}\.[A-Za-z]\w{0,7}\b"
+)
+"""A word of a command that may be a path: with a separator in it, or an ending. No command that is read is longer."""
 _NO_PATH = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 """What is in no name that a person gives a file: lines of a text, and halves of characters. Any other space is in some."""
 _LONGEST = 1_000

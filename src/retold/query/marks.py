@@ -93,7 +93,7 @@ def _places(term: Term, page: _Page) -> Iterator[tuple[int, int]]:
 
 def _pattern(words: Sequence[str], page: _Page) -> str:
     """Return the words one after the other, with a group for what is between two."""
-    accents = f"[{ACCENTS}]*" if page.has_accents else ""
+    accents = f"[{ACCENTS}]*+" if page.has_accents else ""  # a gap may begin with one, too
     escaped = [re.escape(word) if is_dense(word[0]) else accents.join([*fold(word), ""]) for word in words]
     # Two runs of dense script without anything between them would be one.
     gaps = [

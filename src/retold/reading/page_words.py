@@ -14,12 +14,8 @@ Look = Literal["plain", "quote", "fence", "quoted fence"]
 LOWERED = 2
 """How many levels of headings a page keeps for itself."""
 _LOWEST = 6
-_TAG = r"(\\*)<(?=[A-Za-z/!?])"
-_LINK = r"<https?://[^\s<>`]*>"
-_CODE = r"(?<!`)(`+)(?!`).*?(?<!`)\2(?!`)"
-_TAGS = re.compile(f"{_LINK}|{_TAG}")
-_TAGS_OUTSIDE_CODE = re.compile(f"{_LINK}|{_TAG}|{_CODE}")
-_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)")
+_TAGS = re.compile(r"<https?://[^\s<>`]*>|(?<!\\)(\\*+)<(?=[A-Za-z/!?])")
+_BACKTICKS = re.compile("`+")
 _UNCERTAIN = ("](", "]:", "|", "\\`")
 """With these beside it, a backtick need not begin code: link targets and cells of tables are cut out first."""
 _HEADING = re.compile(r"^( {0,3})(\\*)(#{1,6})(?=[ \t]|$)")
@@ -105,7 +101,7 @@ def _unquoted(lines: str) -> str | None:
 
 
 Line = Callable[[str, str], str]
-Tags = Callable[[str, re.Pattern[str]], str]
+Tags = Callable[[str], str]
 
 
 def _changed(text: str, line: Line, tags: Tags) -> str | None:
@@ -168,10 +164,10 @@ def _paragraphs(lines: list[str], line: Line, tags: Tags) -> Iterator[str]:
     start = 0
     for end in (*(number for number, text in enumerate(lines) if not text.strip(" \t")), len(lines)):
         paragraph = lines[start:end]
-        pattern = _TAGS_OUTSIDE_CODE if _is_certain(paragraph) else _TAGS
+        change = _outside_code(tags) if _is_certain(paragraph) else tags
         before = ""
         for text in paragraph:
-            yield tags(line(text, before), pattern)
+            yield change(line(text, before))
             before = text
         yield from lines[end : end + 1]
         start = end + 1
@@ -179,9 +175,44 @@ def _paragraphs(lines: list[str], line: Line, tags: Tags) -> Iterator[str]:
 
 def _is_certain(paragraph: list[str]) -> bool:
     """Tell whether all code in a paragraph begins and ends on one line, and every backtick is of such code."""
-    return not any(
-        "`" in _SPAN.sub("", line) or any(mark in line for mark in _UNCERTAIN) for line in paragraph
+    return not any(any("`" in text for text in _split_code(line)[::2]) for line in paragraph) and not any(
+        mark in line for mark in _UNCERTAIN for line in paragraph
     )
+
+
+def _outside_code(tags: Tags) -> Tags:
+    """Return a change that leaves the code in a line as it is."""
+
+    def change(line: str) -> str:
+        pieces = _split_code(line)
+        pieces[::2] = [tags(text) for text in pieces[::2]]
+        return "".join(pieces)
+
+    return change
+
+
+def _split_code(line: str) -> list[str]:
+    """Return the pieces of a line: text and code by turns, the first and the last are text.
+
+    Code lies between backticks and the next as many backticks. Each run of backticks is looked at once.
+    """
+    runs = list(_BACKTICKS.finditer(line)) if "`" in line else []
+    closes: list[int | None] = [None] * len(runs)
+    following: dict[int, int] = {}
+    for number in range(len(runs) - 1, -1, -1):
+        length = len(runs[number][0])
+        closes[number] = following.get(length)
+        following[length] = number
+    pieces: list[str] = []
+    end = number = 0
+    while number < len(runs):
+        close = closes[number]
+        if close is not None:
+            start = runs[number].start()
+            pieces += (line[end:start], line[start : runs[close].end()])
+            end, number = runs[close].end(), close
+        number += 1
+    return [*pieces, line[end:]]
 
 
 def _lowered(line: str, before: str) -> str:
@@ -208,9 +239,9 @@ def _raised(line: str, before: str) -> str:
     return f"{underline[1]}{line[len(underline[1]) + 1 :]}" if underline and underline[2] else line
 
 
-def _escaped(line: str, pattern: re.Pattern[str]) -> str:
-    return pattern.sub(lambda tag: tag[0] if tag[1] is None else f"{tag[1] * 2}\\<", line)
+def _escaped(line: str) -> str:
+    return _TAGS.sub(lambda tag: tag[0] if tag[1] is None else f"{tag[1] * 2}\\<", line)
 
 
-def _unescaped(line: str, pattern: re.Pattern[str]) -> str:
-    return pattern.sub(lambda tag: f"{tag[1][: len(tag[1]) // 2]}<" if tag[1] else tag[0], line)
+def _unescaped(line: str) -> str:
+    return _TAGS.sub(lambda tag: f"{tag[1][: len(tag[1]) // 2]}<" if tag[1] else tag[0], line)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from retold.redaction.budget import Budget
 from retold.redaction.finding import Finding
 from retold.redaction.judgement import (
     LONGEST_PASSWORD,
@@ -25,6 +26,7 @@ _NAME = re.compile(
     r"|(?P<auth>authorization))"
     r"(?:[_-]?(?:key|token|secret|base|value|string|str|raw|plain|text|prod|dev|test|live|staging|default|phrase|\d{1,2})){0,4}"
 )
+_QUOTES = frozenset("\"'`\\")
 _NEXT = frozenset("\\\"'`])?! \t:=,>|")
 """What follows a name to which something is assigned."""
 _BETWEEN = re.compile(
@@ -39,11 +41,12 @@ _QUOTED = re.compile(
     r"(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n\\]|\\[^\n])*)(?P=quote)"
     r"|(?P<open>\\+[\"'`])(?P<escaped>(?:(?!(?<!\\)(?P=open))[^\n])*)(?P=open)"
 )
-_BARE = re.compile(r"(?P<value>(?:[^\s\"'`,;&<>|\\]+|\\(?!\\*[nrt\"']))+)")
-_END = re.compile(r"[).\]}:!?]+$")
-_BEFORE = re.compile(r"[\w.-]*$")
+_BARE = re.compile(r"(?P<value>(?:[^\s\"'`,;&<>|\\]++|\\++(?![nrt\"']))++)")
+_CLOSING = ").]}:!?"
+_BEFORE = re.compile(r"[\w.-]{0,40}$")
 _UPPER = re.compile(r"[A-Z][A-Z0-9_]*$")
 _LONGEST_NAME = 40
+_LONGEST_BETWEEN = 1_000
 _SHORTEST_WORD = 8
 _AWS_LENGTH = 40
 _SHORTEST = {
@@ -70,31 +73,32 @@ def named(name: str, value: str) -> str | None:
     return _kind(group, name, ": ", value, is_quoted=True) if group else None
 
 
-def assigned(text: str, low: str) -> Iterator[Finding]:
+def assigned(text: str, low: str, budget: Budget) -> Iterator[Finding]:
     """Yield the values of names that speak of secrets; `low` is the text in lower case."""
     for anchor in ANCHORS:
         place = low.find(anchor)
         while place >= 0:
-            found = _value(text, low, place)
+            budget.spend(1)
+            found = _value(text, low, place, budget)
             if found:
                 yield found
             place = low.find(anchor, place + len(anchor))
 
 
-def _value(text: str, low: str, place: int) -> Finding | None:
+def _value(text: str, low: str, place: int, budget: Budget) -> Finding | None:
     """Return the secret whose name begins, or goes on, at a place."""
     name = _NAME.match(low, place)
     if not name or text[name.end() : name.end() + 1] not in _NEXT:
         return None
-    between = _BETWEEN.match(text, name.end())
+    between = _BETWEEN.match(text, name.end(), name.end() + _LONGEST_BETWEEN)
     if not between:
         return None
     most = LONGEST_PASSWORD if name.lastgroup == "password" else LONGEST_SECRET
-    longest = (
-        between.end() + 2 * most
-    )  # so that a thousand names in a row do not cost a thousand readings of the rest
-    quoted = _QUOTED.match(text, between.end(), longest)
-    value = quoted or _BARE.match(text, between.end(), longest)
+    end = min(between.end() + 2 * most, len(text))
+    quoted = _QUOTED.match(text, between.end(), end)
+    value = quoted or _BARE.match(text, between.end(), end)
+    is_open = not quoted and text[between.end() : between.end() + 1] in _QUOTES
+    budget.spend(end - name.end() if is_open or not value else value.end() - name.end())
     if not value:
         return None
     if value.end() - value.start() < _SHORTEST[name.lastgroup or ""]:
@@ -111,10 +115,9 @@ def _value(text: str, low: str, place: int) -> Finding | None:
 
 def _loose_end(value: str) -> int:
     """Return how much of the end of a value belongs to the sentence or the call around it."""
-    end = _END.search(value)
-    if not end:
+    closing = value[len(value.rstrip(_CLOSING)) :]
+    if not closing:
         return 0
-    closing = end[0]
     if closing[0] in ")]}" and {")": "(", "]": "[", "}": "{"}[closing[0]] in value:
         return 0
     return len(closing) if closing[-1] not in "!?" or len(closing) > 1 else 0

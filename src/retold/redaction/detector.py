@@ -3,6 +3,7 @@
 import re
 
 from retold.redaction import assignments, persons, surroundings, tokens
+from retold.redaction.budget import Budget
 from retold.redaction.finding import Finding, apart
 from retold.redaction.folding import unfolded
 
@@ -14,28 +15,30 @@ _SHORT = 400
 """In a short text, it takes longer to look for each anchor than to look for all at once; in a long one it is far faster."""
 
 
-def findings(text: str) -> list[Finding]:
-    """Return the secrets of a text, in order, none over another."""
+def findings(text: str, budget: Budget | None = None) -> list[Finding]:
+    """Return the secrets of a text, in order, none over another; raises OverBudget where it takes too many steps."""
     if _DULL.match(text):
         return []
-    found = _found(text)
+    budget = budget or Budget(len(text))
+    found = _found(text, budget)
     plain = unfolded(text)
     if plain:
         found += [
-            Finding(plain.place(start), plain.place(end), kind) for start, end, kind in _found(plain.text)
+            Finding(plain.place(start), plain.place(end), kind)
+            for start, end, kind in _found(plain.text, budget)
         ]
     return apart(found) if found else found
 
 
-def _found(text: str) -> list[Finding]:
+def _found(text: str, budget: Budget) -> list[Finding]:
     low = lower(text)
     if len(text) < _SHORT and not _CASED.search(text) and not _CASELESS.search(low):
         return []
     return [
-        *tokens.tokens(text),
-        *surroundings.surrounded(text, low),
-        *assignments.assigned(text, low),
-        *persons.persons(text),
+        *tokens.tokens(text, budget),
+        *surroundings.surrounded(text, low, budget),
+        *assignments.assigned(text, low, budget),
+        *persons.persons(text, budget),
     ]
 
 

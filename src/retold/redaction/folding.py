@@ -3,7 +3,7 @@ r"""Texts read once more without their escapes: `\u0041`, `\/` and `%40` hide wh
 import re
 from bisect import bisect_right
 
-_FOLD = re.compile(r"\\+u00([2-7][0-9a-fA-F])|\\+(/)|%([2-7][0-9a-fA-F])")
+_FOLD = re.compile(r"(?<!\\)\\++(?:u00([2-7][0-9a-fA-F])|(/))|%([2-7][0-9a-fA-F])")
 _SIGNS = {"\\": ("\\u00", "\\/"), "%": ("%40", "%3A", "%3a", "%2F", "%2f")}
 """What to look for, and the one character that is found faster and says whether to."""
 

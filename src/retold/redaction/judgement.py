@@ -34,7 +34,7 @@ _TECHNICAL = re.compile(
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DIGEST = re.compile(r"(?:sha\d+|md5|h1)[-:]")
-_WORD = re.compile(r"(?:[A-Z]{2,}|[A-Z]?[a-z]+|[A-Z])+s?\d{0,4}$|\d{1,6}$|v\d+[a-z]?\d*$|$")
+_WORD = re.compile(r"[A-Za-z]++\d{0,4}$|\d{1,6}$|v\d++(?:[a-z]\d*+)?$|$")
 _SEPARATOR = re.compile(r"[-_.:/\\@+ ]")
 _RANDOM = re.compile(r"[A-Za-z0-9+/=_.~%:-]+$")
 _CHANGE = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)|(?<=[a-z])(?=[A-Z])")

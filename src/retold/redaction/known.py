@@ -17,7 +17,12 @@ SHORTEST_NAME = 5
 _SHORTEST_LINE = 32
 _BY_SHAPE = frozenset(("email", "home"))
 """Kinds that are found wherever they stand, and need not be remembered; names have a rule of their own."""
-_LINE_END = re.compile(r"(?:\\+[nrt]|\s)+")
+_FEW = 256
+"""So many secrets or names are looked for one after the other: up to twice as many, that is faster than a walk."""
+_WORD = re.compile("[a-z0-9]+")
+_MOST_ESCAPES = 8
+"""How often a value may have been escaped: JSON in JSON in JSON is rare."""
+_LINE_END = re.compile(r"(?:(?<!\\)\\++[nrt]|\s)++")
 
 
 HOME = "~"
@@ -42,7 +47,11 @@ class Known:
         self._kinds: dict[str, str] = {}
         self._numbers: Counter[str] = Counter()
         self._forms: dict[str, str] = {}
+        self._lengths: dict[str, set[int]] = {}
+        """For how each form begins, the lengths of the forms that begin so."""
         self._names: dict[str, re.Pattern[str]] = {}
+        self._first_words: dict[str, list[str]] = {}
+        """The names of users by their first word."""
         self._homes: list[re.Pattern[str]] = []
 
     def copy(self) -> Self:
@@ -55,6 +64,8 @@ class Known:
         )
         other._numbers, other._names = self._numbers.copy(), self._names.copy()  # noqa: SLF001
         other._homes = self._homes  # noqa: SLF001
+        other._lengths = {start: set(lengths) for start, lengths in self._lengths.items()}  # noqa: SLF001
+        other._first_words = {word: list(names) for word, names in self._first_words.items()}  # noqa: SLF001
         return other
 
     def everything(self) -> Iterator[str]:
@@ -80,9 +91,13 @@ class Known:
             self._stand_ins[value], self._kinds[stand_in] = stand_in, kind
             if kind == "home":
                 self._names[value] = _mentions(value)
+                word = _WORD.search(value)
+                self._first_words.setdefault(word[0] if word else "", []).append(value)
         stand_in = self._stand_ins[value]
         if kind not in _BY_SHAPE:
-            self._forms.update((form, stand_in) for form in _forms(kind, found, value))
+            for form in _forms(kind, found, value):
+                self._forms[form] = stand_in
+                self._lengths.setdefault(form[:SHORTEST_EVERYWHERE], set()).add(len(form))
         return stand_in
 
     def span(self, text: str, finding: Finding) -> Span:
@@ -92,30 +107,55 @@ class Known:
 
     def secrets(self, text: str) -> Iterator[Span]:
         """Yield where a secret stands that was found elsewhere."""
-        for form, stand_in in self._forms.items():
-            place = text.find(form)
-            while place >= 0:
-                yield Span(place, place + len(form), stand_in, self._kinds[stand_in])
-                place = text.find(form, place + len(form))
+        for place, form in self._places(text) if len(self._forms) > _FEW else self._few_places(text):
+            stand_in = self._forms[form]
+            yield Span(place, place + len(form), stand_in, self._kinds[stand_in])
         for home in self._homes:
             yield from (Span(*found.span(), HOME, "home") for found in home.finditer(text))
+
+    def _few_places(self, text: str) -> Iterator[tuple[int, str]]:
+        """Yield where each form stands: for a few forms, to look for one after the other is faster."""
+        for form in self._forms:
+            place = text.find(form)
+            while place >= 0:
+                yield place, form
+                place = text.find(form, place + len(form))
+
+    def _places(self, text: str) -> Iterator[tuple[int, str]]:
+        """Yield where each form stands, in one walk through the text, however many forms there are."""
+        ends: dict[str, int] = {}
+        for place in range(len(text) - SHORTEST_EVERYWHERE + 1):
+            for length in self._lengths.get(text[place : place + SHORTEST_EVERYWHERE], ()):
+                form = text[place : place + length]
+                if form in self._forms and ends.get(form, 0) <= place:
+                    ends[form] = place + length
+                    yield place, form
 
     def names(self, text: str) -> Iterator[Span]:
         """Yield where somebody is named whose home was found."""
         if not self._names:
             return
         low = lower(text)
-        for name, mentions in self._names.items():
+        for name in self._names if len(self._names) <= _FEW else self._named(low):
             if name not in low:
                 continue
-            for mention in mentions.finditer(low):
+            for mention in self._names[name].finditer(low):
                 yield Span(*mention.span(mention.lastindex or 0), self._stand_ins[name], "home")
+
+    def _named(self, low: str) -> Iterator[str]:
+        """Yield the names whose first word is in a text; it may follow a line feed that is written out."""
+        words = set(_WORD.findall(low))
+        words |= {word[1:] for word in words if word[0] in "nrt"}
+        for word in (*sorted(words), ""):
+            yield from self._first_words.get(word, ())
 
 
 def plain(found: str) -> str:
     """Return a value without the escapes of JSON and addresses."""
     value = found
-    while "\\" in value:
+    for _ in range(_MOST_ESCAPES):
+        if "\\" not in value:
+            break
         try:
             once: str = json.loads(f'"{value}"', strict=False)
         except ValueError:  # a backslash that escapes nothing

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+from retold.redaction.budget import Budget
 from retold.redaction.finding import Finding
 
 _LOCAL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_+-])?$")
@@ -38,16 +39,17 @@ SHARED = frozenset(
 ANCHORS = ("@", "home", "Users")
 
 
-def persons(text: str) -> Iterator[Finding]:
+def persons(text: str, budget: Budget) -> Iterator[Finding]:
     """Yield e-mail addresses, and the names of users in paths."""
-    yield from _emails(text)
-    yield from _homes(text)
+    yield from _emails(text, budget)
+    yield from _homes(text, budget)
 
 
-def _emails(text: str) -> Iterator[Finding]:
+def _emails(text: str, budget: Budget) -> Iterator[Finding]:
     place = text.find("@")
     while place >= 0:
         domain = _DOMAIN.match(text, place)
+        budget.spend(domain.end() - place if domain else 1)
         local = _LOCAL.search(text, max(0, place - 64), place) if domain else None
         if domain and local and not _NOBODY.match(text[local.start() : domain.end()]):
             start = local.start()
@@ -59,10 +61,11 @@ def _emails(text: str) -> Iterator[Finding]:
         place = text.find("@", place + 1)
 
 
-def _homes(text: str) -> Iterator[Finding]:
+def _homes(text: str, budget: Budget) -> Iterator[Finding]:
     for folder in ("home", "Users"):
         place = text.find(folder)
         while place >= 0:
+            budget.spend(1)
             before = _PARENT.search(text, max(0, place - 5), place)
             home = _HOME.match(text, before.start()) if before else None
             if (

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Self, TypeVar
 
 import msgspec
 
 from retold.model.session import Session
 from retold.redaction.assignments import named
+from retold.redaction.budget import FREE, Budget, OverBudget
 from retold.redaction.data import data_in
 from retold.redaction.detector import findings
 from retold.redaction.finding import Finding, apart
@@ -18,6 +20,7 @@ from retold.redaction.walk import Walk
 T = TypeVar("T", bound=msgspec.Struct)
 LONGEST = 50_000_000
 TOO_LONG = "[left out: too long to be checked]"
+TOO_COSTLY = "[left out: takes too many steps to be checked]"
 _ROUNDS = 4
 
 
@@ -25,18 +28,24 @@ class Redactor:
     """Takes secrets out of sessions and texts; remembers them, so that each has one placeholder in all of them."""
 
     def __init__(
-        self, *, keep_attachments: bool = False, home: str | None = None, longest: int = LONGEST
+        self,
+        *,
+        keep_attachments: bool = False,
+        home: str | None = None,
+        longest: int = LONGEST,
+        free_steps: int = FREE,
     ) -> None:
         """Leave out what cannot be checked, pictures too, unless `keep_attachments` says that they may stay.
 
-        `home` is the user's home folder. Texts of more than `longest` characters are left out unchecked.
+        `home` is the user's home folder. Texts of more than `longest` characters are left out unchecked. So are texts
+        that take too many steps: each may take `free_steps`, and some more for each character.
         """
-        self.keeps_images, self._longest = keep_attachments, longest
+        self.keeps_images, self._longest, self._free_steps = keep_attachments, longest, free_steps
         self._known = Known()
         if home is not None:
             self._known.learn_home(home)
         self._removals: Counter[tuple[str, str, Place]] = Counter()
-        self._found: dict[str, list[Finding]] = {}
+        self._found: dict[str, list[Finding] | None] = {}
         self._clean: set[tuple[int, int]] = set()
         """Marks of texts in which nothing was found: whoever is learned from first is looked at again."""
         self._session: str | None = None
@@ -49,7 +58,9 @@ class Redactor:
 
     def copy(self) -> Self:
         """Return one that knows the same and has taken out nothing; what it learns, this one does not."""
-        other = type(self)(keep_attachments=self.keeps_images, longest=self._longest)
+        other = type(self)(
+            keep_attachments=self.keeps_images, longest=self._longest, free_steps=self._free_steps
+        )
         other._known, other._clean = self._known.copy(), self._clean  # noqa: SLF001 - its own kind
         return other
 
@@ -101,8 +112,9 @@ class Redactor:
         if kind:
             self._known.learn(kind, text)
         elif len(text) <= self._longest:
-            for finding in self._findings(text):
-                self._known.span(text, finding)
+            with suppress(OverBudget):
+                for finding in self._findings(text):
+                    self._known.span(text, finding)
         return text
 
     def _visited(self, text: str, walk: Walk) -> str:
@@ -115,6 +127,13 @@ class Redactor:
         if len(text) > self._longest:
             self._note(Span(0, len(text), TOO_LONG, "unchecked"), walk)
             return TOO_LONG
+        try:
+            return self._without_secrets(text, walk)
+        except OverBudget:
+            self._note(Span(0, len(text), TOO_COSTLY, "unchecked"), walk)
+            return TOO_COSTLY
+
+    def _without_secrets(self, text: str, walk: Walk) -> str:
         for _ in range(_ROUNDS):  # what is left of one secret may be another
             spans = self.spans(text, is_link=walk.is_link) + self._data(text, is_data=walk.is_data)
             if not spans:
@@ -126,7 +145,7 @@ class Redactor:
         return text
 
     def spans(self, text: str, *, is_link: bool = False) -> list[Span]:
-        """Return the places of secrets in a text: those found in it, and those known from elsewhere."""
+        """Return the places of secrets in a text, found in it or known from elsewhere; raises OverBudget."""
         spans = [self._known.span(text, finding) for finding in self._findings(text)]
         spans += self._known.secrets(text)
         if not is_link:  # a name is no reason to part what belongs together
@@ -141,14 +160,20 @@ class Redactor:
         ]
 
     def _findings(self, text: str) -> list[Finding]:
-        """Return what is found in a text, which is looked at once however often it occurs."""
-        found = self._found.get(text)
-        if found is None:
+        """Return what is found in a text, which is looked at once however often it occurs; raises OverBudget."""
+        if text not in self._found:
             mark = hash(text), len(text)
-            found = self._found[text] = [] if mark in self._clean else findings(text)
+            self._found[text] = None
+            self._found[text] = found = [] if mark in self._clean else findings(text, self._budget(text))
             if not found:
                 self._clean.add(mark)
-        return found
+        known = self._found[text]
+        if known is None:
+            raise OverBudget
+        return known
+
+    def _budget(self, text: str) -> Budget:
+        return Budget(len(text), self._free_steps)
 
     def _note(self, span: Span, walk: Walk) -> None:
         place = Place(self._session, self._entry, self._quiet(walk.field))
@@ -156,7 +181,10 @@ class Redactor:
 
     def _quiet(self, text: str) -> str:
         """Return a text of the report itself without secrets: keys of objects may hold some."""
-        return _replaced(text, self.spans(text, is_link=True))
+        try:
+            return _replaced(text, self.spans(text, is_link=True))
+        except OverBudget:
+            return TOO_COSTLY
 
 
 def _replaced(text: str, spans: list[Span]) -> str:

@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
+from retold.redaction.budget import Budget
 from retold.redaction.finding import Finding
 from retold.redaction.judgement import is_password, is_random, is_stand_in
 
@@ -52,7 +53,8 @@ _RULES = (
         "auth",
         "bearer-token",
         re.compile(
-            r"(?i)authorization\\*[\"']?\s*[:=,]\s*\\*[\"']?(?:token|apikey|key|bot|ghtoken)?\s*" + _OPAQUE
+            r"(?i)authorization\\*[\"']?\s*[:=,]\s*+\\*+[\"']?+\s*+(?:(?:token|apikey|key|bot|ghtoken)\s*+)?"
+            + _OPAQUE
         ),
         _is_long_or_random,
     ),
@@ -108,25 +110,29 @@ _PEM_BODY = re.compile(
 _COOKIES = re.compile(
     r"(?i)(?:set-)?cookie\\*[\"']?\s*[:=,]\s*\\*[\"']?([^\r\n\"']{4,8000})|(?:-b|--cookie)[ =]\\*[\"']([^\r\n\"']{4,8000})"
 )
-_PAIR = re.compile(r"([^\s=;,]+)=([^\s;,\\]+)")
+_PAIR = re.compile(r"[^\s=;,]++(?:=([^\s;,\\]++))?")
+"""A cookie, or a word without a value, which is passed over as a whole."""
 _ID = re.compile(r"[A-Za-z0-9%_.~+/=-]{16,}$")
 _LONGEST_BLOCK = 20_000
+_JUDGED = 8
+"""How many times a value is read until it is judged."""
 _SHORTEST_BODY = 40
 _SHORTEST_TOKEN, _SHORTEST_COOKIE = 20, 24
 
 
-def surrounded(text: str, low: str) -> Iterator[Finding]:
+def surrounded(text: str, low: str, budget: Budget) -> Iterator[Finding]:
     """Yield what stands in a header, an address, a PEM block or behind a flag; `low` is the text in lower case."""
     for anchor, rules in _BY_ANCHOR.items():
         for place in _places(low, anchor):
             for rule in rules:
                 found = rule.pattern.match(text, place)
+                budget.spend(_JUDGED * (found.end() - place) if found else len(anchor))
                 group = found.lastindex if found else None
                 if found and group and rule.is_meant(found[group]):
                     yield Finding(*found.span(group), rule.kind)
-    yield from _addresses(text)
-    yield from _private_keys(text)
-    yield from _cookies(text, low)
+    yield from _addresses(text, budget)
+    yield from _private_keys(text, budget)
+    yield from _cookies(text, low, budget)
 
 
 def _places(low: str, anchor: str) -> Iterator[int]:
@@ -136,10 +142,11 @@ def _places(low: str, anchor: str) -> Iterator[int]:
         place = low.find(anchor, place + len(anchor))
 
 
-def _addresses(text: str) -> Iterator[Finding]:
+def _addresses(text: str, budget: Budget) -> Iterator[Finding]:
     """Yield the passwords, and tokens in place of users, in addresses."""
     for place in _places(text, "://"):
         found = _ADDRESS.match(text, place)
+        budget.spend(found.end() - place if found else 1)
         if not found:
             continue
         if found["password"] is not None and not is_stand_in(found["password"]):
@@ -148,14 +155,16 @@ def _addresses(text: str) -> Iterator[Finding]:
             yield Finding(*found.span("token"), "url-password")
 
 
-def _private_keys(text: str) -> Iterator[Finding]:
+def _private_keys(text: str, budget: Budget) -> Iterator[Finding]:
     """Yield what stands between the first and the last line of a private key, or after the first, if there is no last."""
     for place in _places(text, "-----BEGIN "):
         first = _PEM.match(text, place)
         if not first:
             continue
-        last = _PEM_END.search(text, first.end(), first.end() + _LONGEST_BLOCK)
-        body = _PEM_BODY.match(text, first.end(), first.end() + _LONGEST_BLOCK)
+        longest = min(first.end() + _LONGEST_BLOCK, len(text))
+        last = _PEM_END.search(text, first.end(), longest)
+        body = _PEM_BODY.match(text, first.end(), longest)
+        budget.spend((last.end() if last else longest) - place)
         end = (
             last.start()
             if last and "-----BEGIN" not in text[first.end() : last.start()]
@@ -167,15 +176,17 @@ def _private_keys(text: str) -> Iterator[Finding]:
             yield Finding(first.end(), end, "private-key")
 
 
-def _cookies(text: str, low: str) -> Iterator[Finding]:
+def _cookies(text: str, low: str, budget: Budget) -> Iterator[Finding]:
     """Yield the values in a header of cookies that may let somebody in."""
     for anchor in ("cookie", "-b "):
         done = 0
         for place in _places(low, anchor):
             header = _COOKIES.match(text, place) if place >= done else None
+            budget.spend(header.end() - place if header else len(anchor))
             if not header:
                 continue
             start, done = header.span(1 if header[1] else 2)
             for pair in _PAIR.finditer(text, start, done):
-                if _ID.match(pair[2]) and (is_random(pair[2]) or len(pair[2]) >= _SHORTEST_COOKIE):
-                    yield Finding(*pair.span(2), "cookie")
+                value = pair[1]
+                if value and _ID.match(value) and (is_random(value) or len(value) >= _SHORTEST_COOKIE):
+                    yield Finding(*pair.span(1), "cookie")

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
+from retold.redaction.budget import Budget
 from retold.redaction.finding import Finding
 from retold.redaction.judgement import is_hint
 
@@ -42,7 +43,6 @@ _LOOSE = (
     ("1//0", "google-oauth", rf"1//0{_W}{{40,120}}"),
     ("AKIA", "aws-access-key-id", r"AKIA[A-Z0-9]{16}"),
     ("ASIA", "aws-access-key-id", r"ASIA[A-Z0-9]{16}"),
-    ("eyJ", "jwt", rf"eyJ{_W}{{8,2000}}\.eyJ{_W}{{8,8000}}\.{_W}{{10,2000}}"),
     ("SK", "twilio-key", rf"SK{_H}{{32}}"),
     ("dapi", "service-token", rf"dapi{_H}{{32}}(?:-\d)?"),
     (":AA", "service-token", rf":AA{_W}{{33}}"),
@@ -60,7 +60,7 @@ _CANDIDATES = tuple(re.compile(sign + r"[A-Za-z0-9_-]{20,}") for sign in ("_", "
 """One for each sign: `re` passes over what does not begin with the one letter that a pattern begins with."""
 _BEGINNING = re.compile(
     r"(?:sk|SK|gh[pousr]|github|gl[a-z]{2,5}|xox[abeprs]|xapp|rk|whsec|npm|pypi|hf|api|SG|ya29|GOCSPX|do[opr]|dckr|gsk|xai|lin|shp[a-z]{2}"
-    r"|hv[sbr]|glsa|r8|tvly|pplx|ntn|figd|rubygems|sbp|pcsk|lsv2|NRAK|PMAK|sq0[a-z]{3}|dp\.[a-z]{2}|pscale|ATATT3\w*|atlasv1"
+    r"|hv[sbr]|glsa|r8|tvly|pplx|ntn|figd|rubygems|sbp|pcsk|lsv2|NRAK|PMAK|sq0[a-z]{3}|dp\.[a-z]{2}|pscale|ATATT3\w{0,12}|atlasv1"
     r"|sntry[su]|phc|AGE|FlyV1 fm\d|key|ak)$"
 )
 _ALL = re.compile("|".join(f"(?P<_{place}>{pattern})" for place, (_, pattern) in enumerate(_JOINED)))
@@ -72,32 +72,46 @@ _ESCAPE = re.compile(
     r"(?:\\[nrtbf]|\\u00[0-9a-fA-F]{2}|(?:\x1b|\\u001[bB]|\\x1[bB]|\\033|\\e)\[[\d;]*m|%[2-7][0-9A-Fa-f])$"
 )
 """What may stand before a token and end in a letter: a line feed that is written out, a colour."""
-ANCHORS = tuple(anchor for anchor, _, _ in _LOOSE)
+_JWT_START = "eyJ"
+ANCHORS = (_JWT_START, *(anchor for anchor, _, _ in _LOOSE))
+_JWT = re.compile(rf"eyJ{_W}{{8,}}+(\.eyJ{_W}{{8,}}+\.{_W}{{10,}}+)?")
+"""A JSON web token, or a run of letters that begins like one, which is passed over as a whole."""
 _RULES = tuple((anchor, kind, re.compile(pattern)) for anchor, kind, pattern in _LOOSE)
 _AZURE = re.compile(r"(?<![A-Za-z0-9+/=,-])[A-Za-z0-9+/]{86}==(?!=)")
 _AZURE_LENGTH = 86
 _TELEGRAM = re.compile(r"(?<!\d)\d{8,10}$")
 
 
-def tokens(text: str) -> Iterator[Finding]:
+def tokens(text: str, budget: Budget) -> Iterator[Finding]:
     """Yield what gives itself away."""
-    yield from _joined(text)
+    yield from _joined(text, budget)
+    yield from _web_tokens(text)
     for anchor, kind, rule in _RULES:
         place = text.find(anchor)
         while place >= 0:
             found = rule.match(text, place)
+            budget.spend(found.end() - place if found else _LONGEST_BEGINNING)
             start = _start(text, place, anchor) if found else None
             if found and start is not None and _stands_alone(text, start, found.end(), anchor):
                 yield Finding(start, found.end(), kind)
             place = text.find(anchor, found.end() if found else place + len(anchor))
 
 
-def _joined(text: str) -> Iterator[Finding]:
+def _web_tokens(text: str) -> Iterator[Finding]:
+    """Yield JSON web tokens."""
+    for found in _JWT.finditer(text) if _JWT_START in text else ():
+        if found[1] and _stands_alone(text, found.start(), found.end(), _JWT_START):
+            yield Finding(found.start(), found.end(), "jwt")
+
+
+def _joined(text: str, budget: Budget) -> Iterator[Finding]:
     """Yield tokens with a sign in them: found by the sign and the long run behind it, then by how they begin."""
     for candidate in chain.from_iterable([pattern.finditer(text) for pattern in _CANDIDATES]):
         place = candidate.start()
+        budget.spend(_LONGEST_BEGINNING)
         beginning = _BEGINNING.search(text, max(0, place - _LONGEST_BEGINNING), place)
         found = _ALL.match(text, beginning.start()) if beginning else None
+        budget.spend(found.end() - found.start() if found else 0)
         if not found or found.end() <= place:
             continue
         if _stands_alone(text, found.start(), found.end(), "") and not is_hint(found[0]):

@@ -24,7 +24,7 @@ from retold.reading.folders import entries
 FOLDER = ".gemini"
 NOT_PROJECTS = frozenset(("bin", "background-processes"))
 _NAME_TIME = re.compile(r"(\d{4})-(\d{2})-(\d{2})T(\d{2})-(\d{2})(?:-(\d{2}))?")
-_ENDING = re.compile(r"\.(?:json|jsonl|md|out|txt)(?:\..*)?$")
+_ENDING = re.compile(r"\.(?:json|jsonl|md|out|txt)(?:\..*)?$", re.DOTALL)
 _SESSION_NAME = re.compile(r"session-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-(.+)")
 _CHECKPOINT = re.compile(r"checkpoint(?:-.*)?\.json")
 _PROMPTS = re.compile(r"logs\.json(?:\..+\.bak)?")
