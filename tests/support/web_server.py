@@ -1,12 +1,14 @@
 """Runs the real web server in a thread on a loopback port, and sends requests to it."""
 
 import http.client
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from threading import Event, Thread
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from retold.web.answer import Page
+from retold.web.pages import PAGES
 from retold.web.server import Place, Web
 
 PATIENCE = 20
@@ -67,9 +69,9 @@ class Visit:
 
 
 @contextmanager
-def run_web_server(folder: str, **place: object) -> Iterator[Visit]:
+def run_web_server(folder: str, pages: Sequence[Page] = PAGES, **place: object) -> Iterator[Visit]:
     """Serve an archive until the block ends."""
-    web, has_begun = Web(Place(folder, **place)), Event()  # type: ignore[arg-type]
+    web, has_begun = Web(Place(folder, **place), pages), Event()  # type: ignore[arg-type]
     thread = Thread(target=web.run, args=(has_begun.set,), daemon=True)
     thread.start()
     assert has_begun.wait(PATIENCE)

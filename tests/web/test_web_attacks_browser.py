@@ -14,7 +14,6 @@ from starlette.datastructures import Headers
 
 from conftest import available
 from retold.archive.record import Record
-from retold.web import app
 from retold.web.answer import Answer, Asked, Moved
 from retold.web.answer import Page as WebPage
 from retold.web.guard import Guard, Refusal
@@ -104,16 +103,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def changes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was changed by way of a page that changes something."""
-    found: list[str] = []
-
-    def change(asked: Asked, _: Record) -> Answer:
-        found.append(asked.form["token"])
-        return Moved("/", {})
-
-    monkeypatch.setattr(app, "PAGES", (*PAGES, WebPage("/change", change, is_post=True)))
-    return found
+def changes() -> list[str]:
+    """The tokens of the forms that reached a page that changes something."""
+    return []
 
 
 @pytest.fixture
@@ -135,7 +127,13 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[Pass]:
 @pytest.fixture
 def visit(tmp_path: Path, changes: list[str], passes: list[Pass]) -> Iterator[Visit]:
     assert (changes, passes) == ([], [])
-    with run_web_server(str(person_with_one_session(tmp_path).archive)) as visit:
+
+    def change(asked: Asked, _: Record) -> Answer:
+        changes.append(asked.form["token"])
+        return Moved("/", {})
+
+    pages = (*PAGES, WebPage("/change", change, is_post=True))
+    with run_web_server(str(person_with_one_session(tmp_path).archive), pages) as visit:
         yield visit
 
 

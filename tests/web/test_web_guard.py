@@ -12,7 +12,7 @@ import pytest
 
 from retold.archive.record import Record
 from retold.serving import connection
-from retold.web import app, guard
+from retold.web import guard
 from retold.web import request as web_request
 from retold.web.answer import Answer, Asked, Moved, Page, Sent
 from retold.web.guard import STRANGERS
@@ -57,10 +57,9 @@ def archive(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def visit(archive: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visit]:
+def visit(archive: str) -> Iterator[Visit]:
     """Somebody who was let in, to pages among which are some that answer in every way there is."""
-    monkeypatch.setattr(app, "PAGES", (*PAGES, *MADE))
-    with run_web_server(archive) as visit:
+    with run_web_server(archive, (*PAGES, *MADE)) as visit:
         visit.enter()
         yield visit
 

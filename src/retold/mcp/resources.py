@@ -61,17 +61,18 @@ class Resources:
         """Tell of the newest conversations, a page at a time; before the first, of all that is within reach."""
         try:
             first = _place(params.cursor if params else None)
-            cards, clean = await self._desk.asked(lambda record: self._newest(record, first))
+            found = await self._desk.asked(lambda record: self._newest(record, first))
         except TROUBLES as trouble:
             raise as_error(trouble) from trouble
-        found = [_resource(card, clean) for card in cards[:PAGE]]
         top = [] if first else [_project()]
-        following = str(first + PAGE) if len(cards) > PAGE else None
-        return types.ListResourcesResult(resources=[*top, *found], next_cursor=following)
+        following = str(first + PAGE) if len(found) > PAGE else None
+        return types.ListResourcesResult(resources=[*top, *found[:PAGE]], next_cursor=following)
 
-    def _newest(self, record: Record, first: int) -> tuple[list[Glance], Callable[[str], str]]:
+    def _newest(self, record: Record, first: int) -> list[types.Resource]:
+        """Return the conversations of a page and one more, without secrets: a thread makes them, not the event loop."""
         asking = self._desk.asking(record)
-        return glances(record, [*BASE, *asking.reach.conditions()], PAGE + 1, first), asking.clean
+        cards = glances(record, [*BASE, *asking.reach.conditions()], PAGE + 1, first)
+        return [_resource(card, asking.clean) for card in cards]
 
     async def templates(
         self, _context: Context, _params: types.PaginatedRequestParams | None

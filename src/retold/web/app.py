@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 import traceback
-from collections.abc import AsyncIterator, Container
+from collections.abc import AsyncIterator, Container, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -34,8 +34,10 @@ from retold.web.request import asked_of, form_of
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
-def application(folder: str, entrance: Entrance, hosts: Container[str]) -> ASGIApp:
-    """Return all pages over the archive in a folder, behind their guard."""
+def application(
+    folder: str, entrance: Entrance, hosts: Container[str], pages: Sequence[Page] = PAGES
+) -> ASGIApp:
+    """Return pages over the archive in a folder, behind their guard."""
     readers, following, scans = Readers(folder), Following(folder), Scans(folder)
 
     @asynccontextmanager
@@ -48,7 +50,7 @@ def application(folder: str, entrance: Entrance, hosts: Container[str]) -> ASGIA
         Route(STATIC + "{edition}/{name}", _file),
         Route(ENTER, partial(entered, entrance=entrance), methods=["GET", "POST"]),
         Route("/live", following.stream),
-        *(_route(page, readers, scans, entrance) for page in PAGES),
+        *(_route(page, readers, scans, entrance) for page in pages),
     ]
     handlers: dict[Any, Any] = {
         404: partial(_lost, entrance),

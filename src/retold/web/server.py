@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 import msgspec
 
 from retold.serving.names import LOOPBACK, Names
 from retold.serving.server import Server, bound
+from retold.web.answer import Page
 from retold.web.app import application
 from retold.web.entrance import Entrance
 from retold.web.guard import ENTER
 from retold.web.looks import address
+from retold.web.pages import PAGES
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -37,13 +39,14 @@ class Place(msgspec.Struct, frozen=True):
 class Web:
     """A server that is about to run."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, pages: Sequence[Page] = PAGES) -> None:
         """Take a port; raises OSError if that cannot be had."""
         self._place = place
         taken = bound(place.host, place.port)
         self.port: int = taken.getsockname()[1]
         self.entrance = Entrance(self.port, place.token)
-        app = application(place.folder, self.entrance, Names(self.port, place.names, place.is_open))
+        names = Names(self.port, place.names, place.is_open)
+        app = application(place.folder, self.entrance, names, pages)
         self._server = Server(app, taken)
 
     def link(self) -> str:
