@@ -11,7 +11,7 @@ from retold.agents.codex.raw import Record, rest, text_or_none
 from retold.agents.codex.state import Cut, State
 from retold.agents.codex.tokens import settle
 from retold.agents.codex.words import texts
-from retold.model.entries import Event, Message
+from retold.model.entries import Event
 
 _COMPACTED = frozenset(("message", "replacement_history"))
 
@@ -34,20 +34,14 @@ def _news(state: State, history: Any, message: str) -> Iterator[Any]:
     """Yield what of a replacement is nowhere else in the file: it repeats most of what was said."""
     if type(history) is not list:
         return
-    said = {message, *_all_texts(state)}
+    said = state.all_texts()
     for item in history:
         if (
             type(item) is not dict
             or item.get("type") != "message"
-            or not said.issuperset(texts(item.get("content")))
+            or not all([text == message or text in said for text in texts(item.get("content"))])
         ):
             yield item
-
-
-def _all_texts(state: State) -> Iterator[str]:
-    for entry in state.entries:
-        if type(entry) is Message:
-            yield from (text for part in entry.parts if (text := getattr(part, "text", None)))
 
 
 def mention_compaction(state: State, payload: Record, at: datetime | None) -> None:

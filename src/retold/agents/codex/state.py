@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from retold.agents.codex.raw import Record
-from retold.model.entries import Entry
+from retold.model.entries import Entry, Message
 from retold.model.usage import Usage
 from retold.reading.notes import Notes
 
@@ -131,6 +131,9 @@ class State(msgspec.Struct):
     has_spoken_events: bool = False
     turns: list[int] = msgspec.field(default_factory=list)
     cuts: list[Cut] = msgspec.field(default_factory=list)
+    texts: set[str] = msgspec.field(default_factory=set)
+    texts_until: int = 0
+    """Of how many entries `texts` holds the texts."""
     copied_from: str | None = None
     """The thread whose lines this one begins with."""
     is_copying: bool = False
@@ -161,12 +164,27 @@ class State(msgspec.Struct):
     def put_back(self, index: int, entry: Entry) -> None:
         """Replace an entry by one that says more."""
         self.entries[index] = entry
+        if index < self.texts_until:
+            self.texts.update(_texts(entry))
+
+    def all_texts(self) -> set[str]:
+        """Return the texts of all messages so far; each entry is read once, however often this is asked."""
+        for index in range(self.texts_until, len(self.entries)):
+            self.texts.update(_texts(self.entries[index]))
+        self.texts_until = len(self.entries)
+        return self.texts
 
     def changed(self, kind: str, record: Record) -> Record:
         """Return what is new in a record that is written again and again."""
         before = self.latest.get(kind, {})
         self.latest[kind] = record
         return {key: value for key, value in record.items() if key not in before or before[key] != value}
+
+
+def _texts(entry: Entry | None) -> list[str]:
+    if type(entry) is not Message:
+        return []
+    return [text for part in entry.parts if (text := getattr(part, "text", None))]
 
 
 def copied(state: State) -> State:

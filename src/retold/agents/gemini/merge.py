@@ -18,7 +18,7 @@ from retold.agents.gemini.raw import Record
 from retold.agents.gemini.replay import as_state
 from retold.agents.gemini.restored import WRITTEN, Mark, mark_of
 from retold.agents.gemini.sessions import Recorded
-from retold.agents.gemini.state import Key, Place, State, Version, folded_copies, with_version
+from retold.agents.gemini.state import Key, Place, State, Version, add_version, folded_copies
 
 
 def merged(files: Sequence[Recorded]) -> Recorded:
@@ -142,6 +142,9 @@ def _name(record: Any, seen: dict[bytes, int]) -> Key:
 
 
 def _joined(known: tuple[Version, ...], more: tuple[Version, ...]) -> tuple[Version, ...]:
+    if not known and len(more) == 1:
+        return more
+    versions = list(known)
     for record, place in more:
-        known = with_version(known, record, place) if known else ((record, place),)
-    return known
+        add_version(versions, record, place)
+    return tuple(versions)

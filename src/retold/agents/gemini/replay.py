@@ -13,7 +13,7 @@ import msgspec
 from retold.agents.gemini.copies import copied_from
 from retold.agents.gemini.loader import is_truthy, loader_takes
 from retold.agents.gemini.raw import SNAPSHOT, Record, is_message, looks_said, plain_text
-from retold.agents.gemini.state import Key, Place, Plain, State, Version, folded_copies, with_version
+from retold.agents.gemini.state import Key, Place, Plain, State, Version, add_version, fold_copies, says_all
 from retold.model.entries import Fate
 from retold.model.problem import Problem, problem
 from retold.reading.lines import Line
@@ -45,7 +45,7 @@ def document(path: str, record: Record, *, is_strict: bool = True) -> State:
     """
     fold = _Fold(State(path))
     fold.metadata = {key: value for key, value in record.items() if key != "messages"}
-    fold.starts = (record.get("startTime"),)
+    fold.starts = [record.get("startTime")]
     messages = record.get("messages", [])
     if type(messages) is not list:
         fold.problems.append(problem("unexpected-shape", "messages is no list", path, pointer="/messages"))
@@ -66,9 +66,11 @@ class _Fold:
     def __init__(self, state: State) -> None:
         self.path = state.path
         self.metadata = dict(state.metadata)
-        self.starts = state.starts
+        self.starts = list(state.starts)
         self.live = dict(state.live)
         self.ever = dict(state.ever)
+        self.grown: dict[Key, list[Version]] = {}
+        """The messages of `ever` with more than one version: lists, because a tuple is copied for each version."""
         self.gone = dict(state.gone)
         self.copies = dict(state.copies)
         self.seen_by_loader = set(state.seen_by_loader)
@@ -80,9 +82,9 @@ class _Fold:
         return State(
             path=self.path,
             metadata=self.metadata,
-            starts=self.starts,
+            starts=tuple(self.starts),
             live=self.live,
-            ever=self.ever,
+            ever=self.ever | {key: tuple(versions) for key, versions in self.grown.items()},
             gone=self.gone,
             copies=self.copies,
             seen_by_loader=frozenset(self.seen_by_loader),
@@ -123,7 +125,14 @@ class _Fold:
         if type(key) is not str:
             key = place
         versions = self.ever.get(key)
-        self.ever[key] = ((record, place),) if versions is None else with_version(versions, record, place)
+        if versions is None:
+            self.ever[key] = ((record, place),)
+        elif len(versions) == 1 and key not in self.grown and says_all(record, versions[0][0]):
+            self.ever[key] = ((record, versions[0][1]),)  # nearly always: the same message, grown
+        else:
+            if key not in self.grown:
+                self.grown[key] = list(versions)
+            add_version(self.grown[key], record, place)
 
     def see_all(self, messages: Sequence[Any]) -> bool:
         """Remember a list at once, if it is nothing but messages with an id each; tell whether it was."""
@@ -175,7 +184,7 @@ class _Fold:
             before = self.live
             taken = _taken(messages)
             survives = len(taken) == sum(map(is_message, messages))
-            self.copies = folded_copies(self.copies, copied_from(taken, self.ever, before))
+            fold_copies(self.copies, copied_from(taken, self.ever, before))
             self.live = {message["id"]: message for message in taken}
             self.retire(before, "compacted" if any(map(_is_snapshot, taken)) else "superseded")
         self.see_listed(messages, line.number)
@@ -193,7 +202,7 @@ class _Fold:
         """Apply a metadata line; it may be a whole session on one line."""
         is_loaded = line.strict and type(record.get("projectHash")) is str
         self.merge(record, is_loaded=is_loaded)
-        self.starts = (*self.starts, record.get("startTime"))
+        self.starts.append(record.get("startTime"))
         messages = record.get("messages")
         if type(messages) is not list:
             return

@@ -57,15 +57,14 @@ class Plain(msgspec.Struct, frozen=True):
     record: ConversationRecord
 
 
-def with_version(versions: tuple[Version, ...], record: Any, place: Place) -> tuple[Version, ...]:
+def add_version(versions: list[Version], record: Any, place: Place) -> None:
     """Add a version of a message: in place of those of which it says all, unless one of them says more."""
-    if len(versions) == 1 and says_all(record, versions[0][0]):
-        return ((record, versions[0][1]),)  # nearly always: the same message, grown
-    old, recent = versions[:-_COMPARED], versions[-_COMPARED:]
-    kept = old + tuple([version for version in recent if not says_all(record, version[0])])
+    recent = versions[-_COMPARED:]
     if any(says_all(known, record) for known, _ in recent if known != record):
-        return versions
-    return (*kept, (record, place if kept else versions[0][1]))
+        return
+    first = versions[0][1] if versions else place
+    versions[-_COMPARED:] = [version for version in recent if not says_all(record, version[0])]
+    versions.append((record, place if versions else first))
 
 
 def says_all(whole: Any, part: Any) -> bool:
@@ -76,12 +75,17 @@ def says_all(whole: Any, part: Any) -> bool:
 
 
 def folded_copies(known: dict[str, str], found: dict[str, str]) -> dict[str, str]:
-    """Add copies, each by the first of its line: that is no copy itself, so no line can close a circle."""
+    """Return copies with others, each by the first of its line."""
     copies = dict(known)
+    fold_copies(copies, found)
+    return copies
+
+
+def fold_copies(copies: dict[str, str], found: dict[str, str]) -> None:
+    """Add copies, each by the first of its line: that is no copy itself, so no line can close a circle."""
     for copy, original in found.items():
         first = original
         while first in copies:
             first = copies[first]
         if first != copy:
             copies.setdefault(copy, first)
-    return copies

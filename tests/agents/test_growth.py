@@ -1,0 +1,215 @@
+"""The steps of a reader grow with its file, however the records refer to each other."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import retold
+from retold.agents.gemini.state import Version, add_version
+from support.step_counter import assert_linear
+
+SIZE = 150
+
+
+def at(number: int) -> str:
+    return f"2026-03-01T{9 + number // 3600:02d}:{number // 60 % 60:02d}:{number % 60:02d}.000Z"
+
+
+def uuid(number: int) -> str:
+    return f"00000000-0000-4000-8000-{number:012x}"
+
+
+# Gemini CLI.
+
+GEMINI_START = {"sessionId": uuid(1), "projectHash": "h", "startTime": at(0)}
+
+
+def gemini_user(number: int, key: str | None = None) -> Any:
+    return {"id": key or f"u{number}", "type": "user", "timestamp": at(number), "content": f"Say {number}."}
+
+
+def gemini_call(number: int) -> Any:
+    return {"id": f"c{number}", "name": "read_file", "args": {"file_path": "a.py"}, "status": "success"}
+
+
+GEMINI: dict[str, Callable[[int], list[Any]]] = {
+    "one id again and again": lambda size: [gemini_user(number, "u") for number in range(size)],
+    "a rewind after each prompt": lambda size: [
+        record for number in range(size) for record in (gemini_user(number), {"$rewindTo": f"u{number}"})
+    ],
+    "rewinds to nothing": lambda size: [
+        *map(gemini_user, range(size)),
+        *({"$rewindTo": f"x{number}"} for number in range(size)),
+    ],
+    "short lists": lambda size: [
+        *map(gemini_user, range(size)),
+        *({"$set": {"messages": [gemini_user(number)]}} for number in range(size)),
+    ],
+    "copies in short lists": lambda size: [
+        {"$set": {"messages": [gemini_user(1, f"v{number}")]}} for number in range(size)
+    ],
+    "many beginnings": lambda size: [{**GEMINI_START, "startTime": at(number)} for number in range(size)],
+    "many calls": lambda size: [
+        {
+            "id": "g",
+            "type": "gemini",
+            "timestamp": at(1),
+            "content": "",
+            "toolCalls": list(map(gemini_call, range(size))),
+        }
+    ],
+}
+
+# Claude Code.
+
+
+def claude_line(number: int, parent: int | None, content: Any = "Go on.", role: str = "user") -> Any:
+    message: Any = {"role": role, "content": content}
+    if role == "assistant":
+        message |= {"id": f"m{number}", "model": "claude", "usage": {"input_tokens": 1, "output_tokens": 1}}
+    return {
+        "parentUuid": None if parent is None else uuid(parent),
+        "sessionId": uuid(999_999),
+        "cwd": "/work/almanac",
+        "version": "2.0.0",
+        "type": role,
+        "uuid": uuid(number),
+        "timestamp": at(number),
+        "message": message,
+    }
+
+
+def claude_use(number: int, key: str) -> Any:
+    use = {"type": "tool_use", "id": key, "name": "Bash", "input": {"command": "ls"}}
+    return claude_line(number, number - 1 if number else None, [use], "assistant")
+
+
+CLAUDE: dict[str, Callable[[int], list[Any]]] = {
+    "a chain": lambda size: [claude_line(number, number - 1 if number else None) for number in range(size)],
+    "a chain from its end": lambda size: [
+        claude_line(number, number - 1 if number else None) for number in reversed(range(size))
+    ],
+    "a star": lambda size: [claude_line(number, 0 if number else None) for number in range(size)],
+    "a circle": lambda size: [claude_line(number, (number + 1) % size) for number in range(size)],
+    "parents that are nowhere": lambda size: [
+        claude_line(number, 500_000 + number) for number in range(size)
+    ],
+    "one uuid": lambda size: [claude_line(1, None, f"Say {number}.") for number in range(size)],
+    "one id of calls": lambda size: [claude_use(number, "t") for number in range(size)],
+    "calls": lambda size: [claude_use(number, f"t{number}") for number in range(size)],
+    "a branch at each line": lambda size: [
+        line
+        for number in range(size)
+        for line in (
+            claude_line(2 * number, 2 * number - 2 if number else None),
+            claude_line(2 * number + 1, 2 * number),
+        )
+    ],
+}
+
+# Codex CLI.
+
+
+def codex_line(number: int, kind: str, payload: Any) -> Any:
+    return {"timestamp": at(number), "type": kind, "payload": payload}
+
+
+def codex_user(number: int, text: str | None = None) -> Any:
+    content = [{"type": "input_text", "text": text or f"Say {number}."}]
+    return codex_line(number, "response_item", {"type": "message", "role": "user", "content": content})
+
+
+def codex_event(number: int, kind: str, **more: Any) -> Any:
+    return codex_line(number, "event_msg", {"type": kind, **more})
+
+
+def codex_count(number: int) -> Any:
+    used = {"input_tokens": number, "output_tokens": number, "total_tokens": 2 * number}
+    info = {"total_token_usage": used, "last_token_usage": used}
+    return codex_event(number, "token_count", info=info)
+
+
+CODEX_START = codex_line(
+    0, "session_meta", {"id": uuid(5), "timestamp": at(0), "cwd": "/work/almanac", "cli_version": "0.50.0"}
+)
+
+CODEX: dict[str, Callable[[int], list[Any]]] = {
+    "counts of tokens": lambda size: [
+        line for number in range(size) for line in (codex_user(number), codex_count(number))
+    ],
+    "nothing but counts": lambda size: list(map(codex_count, range(size))),
+    "compactions": lambda size: [
+        line
+        for number in range(size)
+        for line in (
+            codex_user(number),
+            codex_line(number, "compacted", {"message": "", "replacement_history": []}),
+        )
+    ],
+    "turns taken back at the end": lambda size: [
+        *map(codex_user, range(size)),
+        *(codex_event(number, "thread_rolled_back", num_turns=1) for number in range(size)),
+    ],
+    "one id of results": lambda size: [
+        codex_line(
+            number, "response_item", {"type": "function_call_output", "call_id": "c", "output": "done"}
+        )
+        for number in range(size)
+    ],
+    "events long after their words": lambda size: [
+        *map(codex_user, range(size)),
+        *(codex_event(number, "user_message", message=f"Say {number}.") for number in range(size)),
+    ],
+    "forks of forks": lambda size: [
+        codex_line(number, "session_meta", {"id": uuid(number), "forked_from_id": uuid(number + 1)})
+        for number in range(size)
+    ],
+}
+
+
+def cases() -> Iterator[Any]:
+    named = {
+        "gemini": ("session-2026-03-01T09-00-00000000.jsonl", GEMINI_START, GEMINI),
+        "claude": (f"{uuid(999_999)}.jsonl", None, CLAUDE),
+        "codex": (f"rollout-2026-03-01T09-00-00-{uuid(5)}.jsonl", CODEX_START, CODEX),
+    }
+    for agent, (file, start, shapes) in named.items():
+        for name, shape in shapes.items():
+            yield pytest.param(file, start, shape, id=f"{agent}: {name}")
+
+
+@pytest.mark.parametrize(("name", "start", "shape"), list(cases()))
+def test_steps_grow_with_the_file(
+    tmp_path: Path, name: str, start: Any, shape: Callable[[int], list[Any]]
+) -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        file = tmp_path / str(size) / name
+        file.parent.mkdir(exist_ok=True)
+        records = [*([start] if start else []), *shape(size)]
+        file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+        return lambda: list(retold.read(file))
+
+    assert_linear(prepare, SIZE)
+
+
+class CountingList(list[Version]):
+    """A list that counts the items that slices copy."""
+
+    copied = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        if isinstance(place, slice):
+            self.copied += len(found)
+        return found
+
+
+def test_a_new_version_of_a_message_copies_few_of_the_others() -> None:
+    versions = CountingList()
+    for number in range(2_000):
+        add_version(versions, {"id": "u", "content": str(number)}, (number, 0))
+    assert len(versions) == 2_000
+    assert versions.copied <= 64 * 2_000
