@@ -17,6 +17,7 @@ from retold.model.problem import Problem
 from retold.model.session import View
 from retold.reading.disk import DISK, Disk
 from support.codex_home import (
+    Json,
     as_text,
     at,
     event_line,
@@ -31,6 +32,7 @@ from support.codex_home import (
     write,
 )
 from support.disks import MemoryDisk, watch_paths
+from support.home_ledgers import count_both_ways
 from support.synced_archive import sync_archive
 
 MAIN, FORK, BACK = thread_id(0, 1), thread_id(100, 2), thread_id(50, 3)
@@ -195,6 +197,79 @@ def test_a_copy_without_turn_ids_is_told_by_comparison_with_its_parent(home: Pat
         ("First.", "live", False), ("Done.", "live", False), ("Elsewhere.", "live", True), ("Done here.", "live", True),
     ]  # fmt: skip
     assert (fork.usage.requests, fork.usage.input, fork.counts.prompts) == (1, 100, 1)
+
+
+def spawned_lines(*beginning: Json) -> list[Json]:
+    """Return a fork of which the last copied count has no item: a fork for an agent copies no calls."""
+    parent = [
+        meta_line(MAIN, 0),
+        event_line(1, "task_started", turn_id=thread_id(1, 9)),
+        *turn(1, "First.", "Done.", 1),
+        token_line(3, usage(1100, 110), usage(1000, 100)),
+    ]
+    own = [
+        message_line(102, "assistant", "Done here."),
+        token_line(103, usage(1200, 120), usage(100, 10)),
+    ]
+    return [meta_line(FORK, 100, forked_from_id=MAIN), *copied(parent, 100), *beginning, *own]
+
+
+OWN_TURN = thread_id(101, 8)
+BEGINNINGS = {
+    "its turn": [event_line(101, "task_started", turn_id=OWN_TURN)],
+    "its context": [line(101, "turn_context", {"turn_id": OWN_TURN})],
+    "its prompt": [message_line(101, "user", "Elsewhere."), line(101, "turn_context", {"turn_id": OWN_TURN})],
+    "the copied count again": [
+        event_line(101, "task_started", turn_id=OWN_TURN),
+        token_line(101, usage(1100, 110), usage(1000, 100)),
+    ],
+}
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_the_last_count_that_a_fork_copied_is_its_parents(home: Path, beginning: str) -> None:
+    write(home, FORK, spawned_lines(*BEGINNINGS[beginning]))
+    fork = sessions(home)[FORK]
+    assert (fork.usage.requests, fork.usage.input, fork.usage.output) == (1, 100, 10)
+    counted = [
+        (entry.usage.input, entry.own, len(entry.parts))
+        for entry in fork.timeline
+        if isinstance(entry, Message) and entry.usage
+    ]
+    assert counted == [(100, False, 1), (1000, False, 0), (100, True, 1)]
+
+
+def test_a_request_that_a_fork_copied_counts_in_its_parent_alone(home: Path) -> None:
+    parent = [
+        meta_line(MAIN, 0),
+        *turn(1, "First.", "Done.", 1),
+        token_line(3, usage(1100, 110), usage(1000, 100)),
+    ]
+    write(home, MAIN, parent)
+    write(home, FORK, spawned_lines(*BEGINNINGS["its turn"]))
+    found = sessions(home)
+    assert [(found[name].usage.requests, found[name].usage.input) for name in (MAIN, FORK)] == [
+        (2, 1100),
+        (1, 100),
+    ]
+    count_both_ways(home.parent)
+
+
+def test_a_copied_count_without_turn_ids_is_told_by_comparison_with_its_parent(home: Path) -> None:
+    parent = [
+        meta_line(MAIN, 0, cli_version="0.98.0"),
+        *turn(1, "First.", "Done.", 1),
+        token_line(3, usage(1100, 110), usage(1000, 100)),
+    ]
+    write(home, MAIN, parent)
+    own = [
+        message_line(101, "user", "Elsewhere."),
+        message_line(102, "assistant", "Done here."),
+        token_line(103, usage(1200, 120), usage(100, 10)),
+    ]
+    write(home, FORK, [meta_line(FORK, 100, forked_from_id=MAIN), *copied(parent, 100), *own])
+    fork = sessions(home)[FORK]
+    assert (fork.usage.requests, fork.usage.input) == (1, 100)
 
 
 def test_a_copy_of_which_no_line_is_its_own_counts_nothing(home: Path) -> None:

@@ -178,8 +178,8 @@ def meet_session(state: State, payload: Record, at: datetime | None) -> None:
 
 
 def _turn_context(state: State, payload: Record, at: datetime | None) -> None:
-    state.model = text_or_none(payload.get("model")) or state.model
     meet_turn(state, payload.get("turn_id"))
+    state.model = text_or_none(payload.get("model")) or state.model
     _put_changed(state, "turn_context", payload, at)
 
 

@@ -45,7 +45,7 @@ def new_state(source: Source, pointer: str = "") -> State:
     """Return the state of a file of which nothing was read."""
     name = name_of(source.path)
     rollout = name.rollout if name else source.path.name.partition(".")[0]
-    is_of_thread = name is not None and name.is_first
+    is_of_thread = name is None or name.is_first
     return State(Notes(source.shown, pointer), Meter(rollout, f"{rollout}/1", is_of_thread))
 
 

@@ -76,6 +76,8 @@ class Meter(msgspec.Struct):
     open: list[int] = msgspec.field(default_factory=list)
     ahead: Usage | None = None
     """Tokens of a response whose items have not come: up to 0.60 the count stands before them."""
+    ahead_place: int = 0
+    """The place of the count that is ahead: it may be a copied line while the next line is the thread's own."""
     told: int | None = None
     """The last answer since the last count that is known only as an event."""
     claimant: int | None = None

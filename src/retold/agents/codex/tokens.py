@@ -39,6 +39,7 @@ def count(state: State, total: Figures | None, last: Last, at: datetime | None) 
     told = meter.told
     settle(state, at)
     meter.ahead, meter.claimant, meter.told = _usage(state, meter.response, taken), told, None
+    meter.ahead_place = state.place
 
 
 def record(state: State, payload: Record, at: datetime | None) -> None:
@@ -53,7 +54,7 @@ def record(state: State, payload: Record, at: datetime | None) -> None:
     meter.closed.add(name)
     settle(state, at)
     if not meter.open:
-        _put_alone(state, _usage(state, name, spent), at)
+        _put_alone(state, _usage(state, name, spent), at, state.place)
     else:
         close(state, _usage(state, name, spent))
 
@@ -80,12 +81,15 @@ def settle(state: State, at: datetime | None) -> None:
     elif meter.open:
         close(state, meter.ahead)
     else:
-        _put_alone(state, meter.ahead, at)
+        _put_alone(state, meter.ahead, at, meter.ahead_place)
 
 
-def _put_alone(state: State, usage: Usage, at: datetime | None) -> None:
-    """Add a response of which nothing but its tokens was recorded, as that of a compaction."""
-    state.put(Message(None, "assistant", at, "live", None, state.model, usage, (), response=usage.request))
+def _put_alone(state: State, usage: Usage, at: datetime | None, place: int) -> None:
+    """Add a response without items, as that of a compaction, at the place of its count."""
+    index = state.put(
+        Message(None, "assistant", at, "live", None, state.model, usage, (), response=usage.request)
+    )
+    state.places[index] = place
     _begin_next(state)
 
 

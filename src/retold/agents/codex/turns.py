@@ -9,7 +9,7 @@ from typing import Any
 from retold.agents.codex.places import id_time
 from retold.agents.codex.raw import Record
 from retold.agents.codex.state import State
-from retold.agents.codex.tokens import break_off
+from retold.agents.codex.tokens import break_off, settle
 from retold.model.entries import Message
 from retold.reading.times import parse_time
 
@@ -34,6 +34,8 @@ def meet_turn(state: State, turn_id: Any) -> None:
         begun_at = _beginning(state.meta)
         if begun_at is None or made_at >= begun_at:
             state.is_copying = False
+            settle(state, state.last_at)  # copied counts and items end with the copied lines
+            break_off(state)
             state.own_from = _start_of_turn(state)
 
 
