@@ -24,6 +24,8 @@ from retold.model.session import (
 from retold.model.usage import Totals, totals
 
 TITLE_LENGTH = 120
+LARGEST_EXTRA = 4096
+"""Bytes of one value in a session's `extra`, as JSON."""
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,9 +83,28 @@ def assembled(draft: Draft, view: View) -> Session:
         coverage=draft.coverage,
         problems=draft.problems,
         view=view,
-        extra=draft.extra,
+        extra=bounded(draft.extra),
         timeline=draft.full if view == "full" else draft.active,
     )
+
+
+def bounded(extra: dict[str, Any]) -> dict[str, Any]:
+    """Return what else was recorded about a session without large values, which would stand in every listing.
+
+    `left_out` names them with their size in bytes; the original has them.
+    """
+    sizes = {name: _size(value) for name, value in extra.items()}
+    large = {name: size for name, size in sizes.items() if size > LARGEST_EXTRA}
+    if not large:
+        return extra
+    return {**{name: value for name, value in extra.items() if name not in large}, "left_out": large}
+
+
+def _size(value: Any) -> int:
+    try:
+        return len(msgspec.json.encode(value))
+    except (OverflowError, RecursionError):  # an integer of more than 64 bits
+        return len(repr(value).encode(errors="replace"))
 
 
 def counted(messages: Sequence[Message]) -> Counts:

@@ -81,5 +81,6 @@ class Session(msgspec.Struct, frozen=True, gc=False):
     problems: tuple[Problem, ...]
     view: View
     extra: dict[str, Any]
-    """What the agent recorded about the session besides, under its own names."""
+    """What the agent recorded about the session besides, under its own names. Values of more than 4096 bytes are left out;
+    `left_out` holds their names and sizes."""
     timeline: tuple[Entry, ...]
