@@ -345,6 +345,20 @@ def test_a_response_over_several_lines_counts_at_the_last_of_them(tmp_path: Path
     assert count_both_ways(tmp_path).whole == 0
 
 
+def test_a_message_that_is_spread_over_keys_is_counted_as_it_is_read(tmp_path: Path) -> None:
+    said = {"id": "msg_12", "model": "claude-x", "usage": {"input_tokens": 5, "output_tokens": 7}}
+    stream = f"data: {json.dumps({'type': 'message_start', 'message': said})}\n"
+    spread = {str(place): character for place, character in enumerate(stream)}
+    line = answered(1, 2) | {
+        "message": {**spread, "role": "assistant", "content": [], "usage": {"input_tokens": 0}}
+    }
+    name = f"{CLAUDE_SESSION.format(1)}.jsonl"
+    write_lines(tmp_path / ".claude" / "projects" / "-x" / name, [asked(1, 0), answered(1, 1), line])
+    count_both_ways(tmp_path)
+    (counted,) = Tally({"HOME": str(tmp_path)}).conversations()
+    assert [request.figures[0] for request in counted.requests] == [110, 5]
+
+
 def test_what_only_reading_tells_is_read(made: GeminiHome) -> None:
     silent = {key: value for key, value in gemini("g", 2, "there").items() if key != "tokens"}
     made.lines("almanac", 1, 1, [user("u", 1, "hello"), silent])

@@ -4,6 +4,8 @@ from typing import Literal
 
 import msgspec
 
+LONGEST = 500
+"""Characters of a message: a problem names what is wrong, and never carries the content of a file."""
 Severity = Literal["loss", "warning", "note"]
 
 
@@ -88,5 +90,9 @@ class Problem(msgspec.Struct, frozen=True, gc=False):
 
 
 def problem(code: str, message: str, path: str, line: int | None = None, pointer: str = "") -> Problem:
-    """Return a Problem with the severity that its code has."""
-    return Problem(code, CODES[code].severity, message, path, line, pointer)
+    """Return a Problem with the severity that its code has; a long message is cut, since it may quote a file."""
+    return Problem(code, CODES[code].severity, _cut(message), path, line, _cut(pointer))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"

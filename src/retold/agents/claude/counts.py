@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 """Sums of these are what an archive stores as they stand."""
@@ -41,6 +41,9 @@ class UsageRecord(msgspec.Struct, gc=False):
 
 class AnswerRecord(msgspec.Struct, gc=False):
     """What is counted of a message."""
+
+    spread: Raw | UnsetType = msgspec.field(default=UNSET, name="0")
+    """The first character of a message that is spread over keys: only reading tells its tokens."""
 
     content: Raw = _NOTHING
     id: str | None = None

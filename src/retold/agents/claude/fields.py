@@ -16,6 +16,7 @@ from retold.agents.claude.raw import (
     UsageRecord,
     Usual,
 )
+from retold.agents.claude.spread import gather_message
 from retold.reading.notes import Notes
 
 KNOWN = frozenset(
@@ -27,6 +28,8 @@ KNOWN = frozenset(
      "toolDenialKind", "toolEndsTurn", "turnCompanion")
 )  # fmt: skip
 """Keys that are met now and then, and kept under their own names."""
+_NAMED = 8
+"""How many unknown keys of one object a problem names."""
 _COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 _KINDS: dict[str, tuple[type[Any], type[Any]]] = {
     "user": (SaidLine, SaidRecord),
@@ -52,6 +55,7 @@ _SHAPES = {
 def known_line(record: Record, notes: Notes) -> tuple[Usual, Record] | None:
     """Return a line of the conversation, and what it holds besides; None if nothing is said in it."""
     line_shape, said_shape = _KINDS[record["type"]]
+    record = gather_message(record, notes)
     message = record.get("message")
     if type(message) is not dict or type(message.get("content")) not in (str, list):
         return None
@@ -128,4 +132,6 @@ def block(item: Any, notes: Notes) -> tuple[Block | Any, Record]:
 
 def _tell_unknown(of: str, keys: Collection[str], notes: Notes) -> None:
     if keys:
-        notes.kept("unknown-part", f"unknown keys in {of}: " + ", ".join(sorted(keys)))
+        named = ", ".join([f"{key:.60}" for key in sorted(keys)[:_NAMED]])
+        more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""
+        notes.kept("unknown-part", f"unknown keys in {of}: {named}{more}")

@@ -7,6 +7,8 @@ own, one conversation to a file. Copies, resumes of 1.0, subagents inside a main
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
+from msgspec import UNSET
+
 from retold.agents.claude.counts import AnswerRecord, LineRecord, UsageRecord, decode
 from retold.agents.claude.places import Origin, is_session_id, origin
 from retold.agents.protocol import Source
@@ -43,7 +45,7 @@ class Transcript:
         message = line.message
         if message is None or line.uuid is None or line.timestamp is None:
             raise Unsure
-        if memoryview(message.content)[0] not in _CONTENT:
+        if message.spread is not UNSET or memoryview(message.content)[0] not in _CONTENT:
             raise Unsure
         if line.session_id != self.session and line.session_id is not None:
             if self.session is not None:

@@ -128,6 +128,7 @@ class Chained(
     entrypoint: str | None = None
     slug: str | None = None
     agent_id: str | None = None
+    request_session_id: str | None = None
 
 
 class AnswerLine(Chained, tag="assistant"):
@@ -193,12 +194,12 @@ class Aside:
 
 SAID_ASIDE = Aside(
     SaidLine, "prompt_id", "permission_mode", "origin", "permission_decision", "prompt_source",
-    "queue_skip_attachments", "sandboxed", "turn_origin", "turn_position",
+    "queue_skip_attachments", "request_session_id", "sandboxed", "turn_origin", "turn_position",
 )  # fmt: skip
 ANSWER_ASIDE = Aside(
     AnswerLine, "api_block_index", "attribution_agent", "effort", "made_by", "per_turn_effort",
-    "prompt_cache_requested", "request_ref", "requested_model", "thinking_display", "thinking_duration_ms",
-    "tool_input_stream_ms",
+    "prompt_cache_requested", "request_ref", "request_session_id", "requested_model", "thinking_display",
+    "thinking_duration_ms", "tool_input_stream_ms",
 )  # fmt: skip
 RESPONSE_ASIDE = Aside(
     AnswerRecord,

@@ -26,6 +26,7 @@ from retold.agents.claude.raw import (
 )
 from retold.agents.claude.results import served
 from retold.agents.claude.spoken import Spoken, spoken
+from retold.agents.claude.spread import is_spread
 from retold.agents.claude.state import MAIN, Node, State
 from retold.agents.claude.tokens import SYNTHETIC, counted, request_of
 from retold.model.entries import Entry, Event, Message
@@ -106,6 +107,8 @@ class _Fold:
 
     def record(self, value: Any) -> None:
         """Fold a decoded line in: of the conversation, beside it, or nobody knows of what."""
+        if is_spread(value):
+            value = {**value, "type": "assistant"}
         kind = value.get("type") if type(value) is dict else None
         if kind in ("user", "assistant"):
             known = known_line(value, self.notes)

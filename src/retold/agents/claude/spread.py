@@ -1,0 +1,129 @@
+"""Messages that a program spread character by character over the keys of an object: "0", "1", "2", and so on.
+
+A client of the SDK that got an API stream as one string (2.1.81, `sdk-ts`) wrote `{...string}` in place of a message. The
+string is put together again; if it is a stream of server-sent events, it is the message that these events build.
+
+Evidence: `docs/formats/claude.md`, section 3.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeGuard
+
+from retold.agents.claude.raw import Record
+from retold.reading.decoding import Decoded, decode
+from retold.reading.notes import Notes
+
+FIRST = "0"
+"""The key that every spread string has, and no other message."""
+_GROWN = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+"""The field of a block that grows, by the type of a delta; the deltas have it under the same name."""
+_SILENT = ("ping", "content_block_stop", "message_stop")
+
+
+def gather_message(record: Record, notes: Notes) -> Record:
+    """Return a line whose message is whole; the line itself if nothing in it is spread."""
+    message = record.get("message")
+    if type(message) is dict and FIRST in message:
+        text, rest = _gather(message)
+        return record if text is None else {**record, "message": _message(text, rest, notes)}
+    if message is None and FIRST in record:
+        text, rest = _gather(record)
+        return record if text is None else {**rest, "message": _message(text, {}, notes)}
+    return record
+
+
+def is_spread(record: Any) -> bool:
+    """Tell whether a line without a type may be a spread message."""
+    return type(record) is dict and FIRST in record and record.keys().isdisjoint(("type", "message"))
+
+
+def _gather(record: Record) -> tuple[str | None, Record]:
+    """Return the string that is spread over an object, None if there is none, and the other fields."""
+    characters: list[str] = []
+    while _is_character(found := record.get(str(len(characters)))):
+        characters.append(found)
+    rest = {key: value for key, value in record.items() if not key.isdecimal()}
+    is_whole = len(rest) + len(characters) == len(record)
+    return ("".join(characters), rest) if is_whole else (None, record)
+
+
+def _is_character(value: Any) -> TypeGuard[str]:
+    return type(value) is str and len(value) == 1
+
+
+def _message(text: str, rest: Record, notes: Notes) -> Record:
+    """Return the message that a string holds, with the other fields where the string does not tell them."""
+    stream = _Stream(notes)
+    for event in _events(text):
+        stream.take(event)
+    if not stream.message:
+        notes.kept("unexpected-shape", f"a message of {len(text)} characters, each under a key of its own")
+        return {**rest, "content": rest.get("content") or text}
+    return {**rest, **stream.message, "content": rest.get("content") or list(stream.blocks())}
+
+
+def _events(text: str) -> Iterator[Any]:
+    """Yield the data of server-sent events: JSON on lines that begin with `data:`."""
+    for line in text.split("\n"):  # not `splitlines`: JSON strings may hold other line ends
+        if line.startswith("data:"):
+            found = decode(line.removeprefix("data:").strip().encode("utf-8", "replace"))
+            yield found.value if isinstance(found, Decoded) else None
+
+
+class _Stream:
+    """A message while its events are taken in."""
+
+    def __init__(self, notes: Notes) -> None:
+        self.message: Record = {}
+        self._notes = notes
+        self._blocks: dict[Any, Record] = {}
+        self._inputs: dict[Any, list[str]] = {}
+        """Pieces of the JSON that is the input of a call, by the place of its block."""
+
+    def take(self, event: Any) -> None:
+        match event:
+            case {"type": "message_start", "message": dict(message)}:
+                self.message = {**message}
+            case {"type": "content_block_start", "index": int(place), "content_block": dict(block)}:
+                self._blocks[place] = {**block}
+            case {"type": "content_block_delta", "index": int(place), "delta": dict(delta)}:
+                self._grow(place, delta)
+            case {"type": "message_delta", "delta": dict(delta)}:
+                self.message |= delta
+                self._count(event.get("usage"))
+            case {"type": kind} if kind in _SILENT:
+                pass
+            case _:
+                kind = event.get("type") if type(event) is dict else None
+                self._notes.kept("unknown-part", f"an event of type {kind!r:.60} in a stream")
+
+    def _grow(self, place: int, delta: Record) -> None:
+        kind = delta.get("type")
+        block = self._blocks.setdefault(place, {"type": "text", "text": ""})
+        field = _GROWN.get(kind) if type(kind) is str else None
+        if field is not None and type(delta.get(field)) is str:
+            before = block.get(field)
+            block[field] = (before if type(before) is str else "") + delta[field]
+        elif kind == "input_json_delta" and type(delta.get("partial_json")) is str:
+            self._inputs.setdefault(place, []).append(delta["partial_json"])
+        else:
+            self._notes.kept("unknown-part", f"a delta of type {kind!r:.60} in a stream")
+
+    def _count(self, usage: Any) -> None:
+        """Take in the counts at the end of a response: they replace those at its start."""
+        if type(usage) is dict:
+            before = self.message.get("usage")
+            told = {name: count for name, count in usage.items() if count is not None}
+            self.message["usage"] = {**(before if type(before) is dict else {}), **told}
+
+    def blocks(self) -> Iterator[Record]:
+        """Yield the blocks in their order, calls with their input."""
+        for place, block in sorted(self._blocks.items()):
+            given = "".join(self._inputs.get(place, ()))
+            found = decode(given.encode("utf-8", "replace")) if given else None
+            if found is None:
+                yield block
+            elif isinstance(found, Decoded) and type(found.value) is dict:
+                yield {**block, "input": found.value}
+            else:  # the stream broke off within the call
+                yield {**block, "input": {"partial_json": given}}
