@@ -24,6 +24,6 @@ def group(reading: Reading) -> str | None:
 def join(readings: Sequence[Reading], view: View = "full") -> Session:
     """Return the Session of all readings of one conversation."""
     ordered = sorted(readings, key=lambda reading: reading.source.shown)
-    found = [reading.state for reading in ordered]
     with room_for_depth():
-        return assembled(session_draft(found[0] if len(found) == 1 else merged(found), ordered), view)
+        found = ordered[0].state if len(ordered) == 1 else merged(ordered)
+        return assembled(session_draft(found, ordered), view)

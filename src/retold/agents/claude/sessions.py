@@ -7,7 +7,7 @@ import msgspec
 
 from retold.agents.claude.raw import Record
 from retold.agents.claude.state import MAIN, Node, State
-from retold.agents.claude.tree import became
+from retold.agents.claude.tree import became, became_of_subagent
 from retold.agents.protocol import Reading, source_file
 from retold.model.assemble import Draft
 from retold.model.entries import Entry, Fate, Message
@@ -87,11 +87,11 @@ def session_draft(found: Recorded, readings: Sequence[Reading]) -> Draft:
 def _timelines(found: Recorded) -> tuple[dict[int, Entry], list[int]]:
     """Return everything of one conversation, by where it stands, and the places of what would be loaded of it."""
     state, owner = found.state, found.state.owner
-    live, fates = became(state) if found.chain == MAIN else (found.places, None)
+    live, fates = became(state) if found.chain == MAIN else became_of_subagent(state, found.places)
     entries = {
         place: _told(
             state.nodes[place].entry,
-            "live" if fates is None else fates[place],
+            fates[place],
             is_own=state.nodes[place].session in (owner, None),
         )
         for place in found.places

@@ -7,7 +7,7 @@ import msgspec
 from retold.agents.claude.places import Origin, is_session_id
 from retold.agents.claude.raw import Record
 from retold.agents.claude.results import Result
-from retold.model.entries import Entry
+from retold.model.entries import Entry, Message
 from retold.model.problem import Problem
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
@@ -105,11 +105,20 @@ class State(msgspec.Struct):
         if node.is_chained and name is not None:
             known = self.places.setdefault(name, place)
             if known != place:
-                self.nodes.append(self.nodes[known])
+                self._move_to_end(known)
                 self.nodes[known] = node
                 return known
         self.nodes.append(node)
         return place
+
+    def _move_to_end(self, place: int) -> None:
+        """Move a node to the end, and with it the tokens of the response that it carries."""
+        node = self.nodes[place]
+        usage = node.entry.usage if isinstance(node.entry, Message) else None
+        bearer = None if usage is None else self.responses.get(usage.request)
+        if usage is not None and bearer is not None and bearer[0] == place:
+            self.responses[usage.request] = (len(self.nodes), *bearer[1:])
+        self.nodes.append(node)
 
     def is_copy(self, name: str, seal: int) -> bool:
         """Tell whether a line was met before to the byte, and remember it."""

@@ -33,12 +33,26 @@ def became(state: State) -> tuple[list[int], list[Fate]]:
     ]
 
 
+def became_of_subagent(state: State, places: Sequence[int]) -> tuple[list[int], dict[int, Fate]]:
+    """Return the same for the lines of a subagent in a main file: all but those that later ones stand in place of."""
+    fates: dict[int, Fate] = {
+        place: "superseded" if _is_superseded(state, place) else "live" for place in places
+    }
+    return [place for place in places if fates[place] == "live"], fates
+
+
+def _is_superseded(state: State, place: int) -> bool:
+    """Tell whether a line was retracted, or another line with its name stands in its place."""
+    node = state.nodes[place]
+    name = node.entry.id if node.is_chained else None
+    return name is not None and (name in state.retracted or state.places[name] != place)
+
+
 def _fate(state: State, place: int, *, is_kept: bool, is_before: bool, is_left: bool) -> Fate:
     node = state.nodes[place]
-    name = node.entry.id
     if is_kept or node.chain != MAIN or not node.is_chained:
         return "live"
-    if name is not None and (name in state.retracted or state.places[name] != place):
+    if _is_superseded(state, place):
         return "superseded"
     if is_before:
         return "compacted"

@@ -69,7 +69,8 @@ def _draft(readings: Sequence[Reading], view: View) -> Draft:
     recorded = [reading for reading in readings if isinstance(reading.state, Recorded)]
     typed = [reading for reading in readings if isinstance(reading.state, Typed)]
     if recorded and not (typed and _is_empty(recorded)):
-        found = [reading.state for reading in recorded]
+        # Several contents of one file: the earlier first, so that the later one stands.
+        found = [reading.state for reading in sorted(recorded, key=lambda reading: reading.modified_at)]
         return recorded_draft(found[0] if len(found) == 1 else merged(found), recorded, view)
     if typed:
         return prompts_draft([*typed, *recorded])

@@ -22,12 +22,13 @@ from retold.agents.gemini.state import Key, Place, State, Version, add_version, 
 
 
 def merged(files: Sequence[Recorded]) -> Recorded:
-    """Return the files of one conversation as if they were one file."""
+    """Return the files of one conversation as if they were one file; of several contents of a file the last stands."""
     ordered = sorted(files, key=_order)
     states = [as_state(file.state) for file in ordered]
     names = _everything(states)[1]
     ever = _everything(_as_said(states))[0]
-    active, own_names = max(zip(states, names, strict=True), key=lambda pair: _recency(pair[0]))
+    latest_first = reversed(list(zip(states, names, strict=True)))
+    active, own_names = max(latest_first, key=lambda pair: _recency(pair[0]))
     listed = own_names if active.verbatim is not None else frozenset(active.live)
     outputs = {name: text for file in ordered for name, text in file.outputs.texts.items()}
     state = State(
