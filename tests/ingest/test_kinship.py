@@ -21,7 +21,7 @@ from retold.model.project import Project
 from retold.model.session import Coverage, Kind, Session, SourceFile
 from retold.model.usage import Usage, totals
 from support import fake_agent
-from support.ownership_rule import resolve_ownership
+from support.ownership_rule import may_count, resolve_ownership
 from support.synced_archive import SyncedArchive, sync_archive, sync_conversations
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -193,13 +193,15 @@ def test_the_archive_comes_to_what_the_rule_says_however_it_got_there(
         found = by_key(archive)
     expected = resolve_ownership(list(latest.values()))
     assert found == expected
-    requests = {usage.request for one in latest.values() for usage in own_usages(one)}
+    requests = {usage.request for one in latest.values() for usage in counted_usages(one)}
     assert sum(one.usage.requests for one in found.values()) == len(requests)
 
 
-def own_usages(one: Session) -> list[Usage]:
-    messages = [entry for entry in one.timeline if isinstance(entry, Message) and entry.own]
-    return [entry.usage for entry in messages if entry.usage is not None]
+def counted_usages(one: Session) -> list[Usage]:
+    messages = [entry for entry in one.timeline if isinstance(entry, Message)]
+    return [
+        entry.usage for entry in messages if entry.usage is not None and may_count(entry, entry.usage, one)
+    ]
 
 
 @settings(max_examples=40, deadline=None)

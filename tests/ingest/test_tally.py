@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,8 +18,11 @@ from hypothesis import strategies as st
 from retold.agents.protocol import Source
 from retold.agents.registry import AGENTS
 from retold.ingest import shares
+from retold.ingest.counted import Counted, settled
 from retold.ingest.tally import Tally
 from retold.model.metered import Metered
+from retold.model.project import Project
+from retold.model.request import Request
 from support import cases, fake_agent
 from support.gemini_home import DAY, ROOT, GeminiHome, Json, at, gemini, metadata, user
 from support.home_ledgers import copy_into_home, count_both_ways, homes_in, ledger_from_files
@@ -443,3 +447,16 @@ def test_counting_imports_nothing_that_reading_takes(made: GeminiHome) -> None:
         f"retold.agents.{name}.{part}" for name in AGENTS for part in ("read", "join", "restore")
     }
     assert not modules & {"apsw", "retold.archive.record", "multiprocessing"}
+
+
+def test_a_request_that_two_conversations_hold_belongs_to_the_one_that_began_first() -> None:
+    """Not to the one that ended first."""
+    shared = Request("msg_1", "m", None, (100, None, None, 5, None, None, 105, None))
+
+    def conversation(key: str, began: int, ended: int) -> Counted:
+        started_at, ended_at = (datetime(2026, 3, 1, 9, minute, tzinfo=UTC) for minute in (began, ended))
+        project = Project("/home/ann", None, None, "recorded")
+        return Counted("made", key, key, "main", None, project, started_at, ended_at, f"/{key}", [shared])
+
+    found = settled([conversation("later", 2, 4), conversation("earlier", 1, 8)], {})
+    assert {one.key: one.requests for one in found} == {"later": [], "earlier": [shared]}

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -140,6 +141,39 @@ def write_forked(home: Path, work: Work, dice: Random) -> None:
     write_file(claude_file(home, child), as_lines(copied))
 
 
+def write_continued(home: Path, work: Work, dice: Random) -> None:
+    """Sessions begin with the lines of another one under its session id, and continue under their own."""
+    before, after = split_requests(work, dice)
+    lines = claude_records(work.session, work.requests)
+    write_file(claude_file(home, work.session), as_lines(lines[: 2 * len(before)]))
+    write_children(home, work.session, lines, [2 * len(before), *branches(before, after, dice)])
+
+
+def write_orphaned(home: Path, work: Work, dice: Random) -> None:
+    """The same, and Claude Code has deleted the file of the first session: all of its requests are copies."""
+    before, after = split_requests(work, dice)
+    lines = claude_records(work.session, work.requests)
+    if after:
+        write_children(home, work.session, lines, [2 * len(before), *branches(before, after, dice)])
+    else:
+        write_file(claude_file(home, work.session), as_lines(lines))
+
+
+def branches(before: Sequence[Request], after: Sequence[Request], dice: Random) -> list[int]:
+    """Return the lines at which the own part of each child ends."""
+    whole = len(before) + len(after)
+    return sorted({2 * dice.randrange(len(before), whole + 1), 2 * whole})
+
+
+def write_children(home: Path, session: int, lines: Sequence[Json], ends: Sequence[int]) -> None:
+    """Write a child for the lines between each two ends, after a copy of the lines before the first end."""
+    for number, (start, end) in enumerate(pairwise(ends), 1):
+        child = session + number * CHILD
+        own = [{**line, "sessionId": uuid(child)} for line in lines[start:end]]
+        if own:
+            write_file(claude_file(home, child), as_lines([*lines[: ends[0]], *own]))
+
+
 def write_moved(home: Path, work: Work, dice: Random) -> None:
     """A moved project has its sessions in two folders; the older folder may lack their last lines."""
     before, _after = split_requests(work, dice)
@@ -200,6 +234,8 @@ SCENARIOS: dict[str, tuple[str, Scenario]] = {
     "resumed at once": ("gemini-lines", write_resumed_at_once),
     "streamed": ("claude", write_streamed),
     "forked": ("claude", write_forked),
+    "continued": ("claude", write_continued),
+    "orphaned": ("claude", write_orphaned),
     "moved": ("claude", write_moved),
     "counted twice": ("codex", write_counts_twice),
     "branched": ("codex", write_branched),

@@ -1,7 +1,7 @@
 """A reference implementation of ownership between sessions; the archive must give the same result."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, count
 
 import msgspec
@@ -19,12 +19,17 @@ Owners = Mapping[Thing, str]
 
 
 def resolve_ownership(sessions: Sequence[Session]) -> dict[str, Session]:
-    """Return sessions by key; a message or request in several sessions belongs to the earliest of them."""
+    """Return sessions by key; a message or request in several sessions belongs to the earliest of them.
+
+    Sessions whose own file calls it a copy come last.
+    """
     named = _with_own_keys(sessions)
     owners: dict[Thing, str] = {}
-    for key, one in sorted(named.items(), key=lambda item: _age(item[1])):
-        for thing in chain(_messages(one), _requests(one)):
-            owners.setdefault(thing, key)
+    for has_copies in (False, True):
+        for key, one in sorted(named.items(), key=lambda item: _age(item[1])):
+            for thing, is_copy in (_messages(one) | _requests(one)).items():
+                if is_copy == has_copies:
+                    owners.setdefault(thing, key)
     children: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for key, one in named.items():
         if one.kind == "subagent" and one.parent is not None:
@@ -52,32 +57,50 @@ def _age(one: Session) -> tuple[bool, object, bool, object, str]:
     return one.started_at is None, one.started_at, one.ended_at is None, one.ended_at, one.key
 
 
-def _messages(one: Session) -> Iterator[Thing]:
-    for entry in one.timeline:
-        if isinstance(entry, Message) and len(entry.id or "") >= TELLING:
-            yield "message", entry.id
-
-
-def _requests(one: Session) -> dict[Thing, Usage]:
-    """Return the usage of each request; if several messages have the same request, the last one counts."""
+def _messages(one: Session) -> dict[Thing, bool]:
+    """Return whether the file calls a message a copy, for each message with a telling id."""
     return {
-        ("request", entry.usage.request): entry.usage
+        ("message", entry.id): not entry.own
         for entry in one.timeline
-        if isinstance(entry, Message) and entry.usage is not None and entry.own
+        if isinstance(entry, Message) and len(entry.id or "") >= TELLING
     }
+
+
+def _requests(one: Session) -> dict[Thing, bool]:
+    """Return whether the file calls a request a copy, for each request."""
+    return {("request", name): not message.own for name, message in _tellers(one).items()}
+
+
+def _tellers(one: Session) -> dict[str, Message]:
+    """Return the message that tells each request: the last one, and own messages before copied ones."""
+    found: dict[str, Message] = {}
+    for entry in one.timeline:
+        if isinstance(entry, Message) and entry.usage is not None and may_count(entry, entry.usage, one):
+            known = found.get(entry.usage.request)
+            if known is None or entry.own or not known.own:
+                found[entry.usage.request] = entry
+    return found
+
+
+def may_count(message: Message, usage: Usage, one: Session) -> bool:
+    """Tell whether a request may count in a session: its own, or a copied one that other sessions may know."""
+    return message.own or not (usage.estimated or usage.request.startswith(f"{one.native_id}/"))
 
 
 def _told(key: str, one: Session, owners: Owners) -> Session:
     elders = [owners[thing] for thing in _messages(one) if owners[thing] != key]
     is_fork = elders and one.kind == "main" and one.parent is None
-    requests = _requests(one)
-    own = [usage for thing, usage in requests.items() if owners[thing] == key]
+    requests = _tellers(one)
+    own = [
+        teller.usage for name, teller in requests.items() if teller.usage and owners["request", name] == key
+    ]
+    are_as_read = all(teller.own == (owners["request", name] == key) for name, teller in requests.items())
     return msgspec.structs.replace(
         one,
         key=key,
         kind="fork" if is_fork else one.kind,
         parent=elders[0] if is_fork else one.parent,
-        usage=one.usage if len(own) == len(requests) else totals(own),
+        usage=one.usage if are_as_read else totals(own),
         timeline=tuple(_marked(entry, key, owners) for entry in one.timeline),
     )
 

@@ -16,7 +16,7 @@ from retold.model.parts import ToolCall
 from retold.model.report import FIGURES
 from retold.model.request import MOST, Request, micros, stored_figure
 from retold.model.session import Session
-from retold.model.usage import Usage
+from retold.model.usage import Totals, Usage, totals
 from retold.model.wire import encoded, summary_json, time_text
 
 Row = tuple[object, ...]
@@ -43,6 +43,7 @@ class Rows(msgspec.Struct):
     files: list[tuple[str, int]]
     """Those that calls were at work on, and how many calls were to change them."""
     requests: list[tuple[Any, ...]]
+    has_copied_requests: bool
     named_cluster: str | None = None
     """The cluster of files that bear the names which the agent gives to those of this conversation."""
 
@@ -63,6 +64,7 @@ def rows_of(  # noqa: PLR0913 - all that is kept of a session
 ) -> Rows:
     """Return the rows of a session in its full view."""
     bare = msgspec.structs.replace(session, timeline=())
+    requests = list(held_requests(session))
     return Rows(
         name,
         stamp,
@@ -73,7 +75,8 @@ def rows_of(  # noqa: PLR0913 - all that is kept of a session
         [_message(seq, entry) for seq, entry in enumerate(session.timeline)],
         list(_calls(session)),
         sorted(_files(session).items()),
-        list(_requests(session)),
+        [_request(seq, request) for seq, request in requests],
+        any(request.copied for _, request in requests),
         named_cluster,
     )
 
@@ -119,10 +122,9 @@ def calls_of(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
                     yield seq, place, part
 
 
-def _requests(session: Session) -> Iterator[tuple[Any, ...]]:
-    for seq, request in requests_of(session):
-        told = (seq, request.model, request.at, *request.figures, request.estimated)
-        yield (name_of("request", request.name), *told)
+def _request(seq: int, request: Request) -> tuple[Any, ...]:
+    told = (seq, request.model, request.at, *request.figures, request.estimated)
+    return (name_of("request", request.name), *told)
 
 
 def requests_of(session: Session) -> Iterator[tuple[int, Request]]:
@@ -134,19 +136,50 @@ def requests_of(session: Session) -> Iterator[tuple[int, Request]]:
     )
 
 
+def held_requests(session: Session) -> Iterator[tuple[int, Request]]:
+    """Yield each request of a session with its place, and the copied ones that other sessions may hold by the same name."""
+    return requests_in(_held(session))
+
+
+def held_totals(session: Session) -> Totals:
+    """Return the totals of a session with its copied requests, as they count while no session is known that made them."""
+    held = [message for _, message in _held(session)]
+    if all(message.own for message in held):
+        return session.usage
+    return totals([message.usage for message in held if message.usage is not None])
+
+
+def _held(session: Session) -> Iterator[tuple[int, Message]]:
+    """Yield the messages whose requests a session holds, each with its place."""
+    for seq, entry in enumerate(session.timeline):
+        if isinstance(entry, Message) and entry.usage is not None and _holds(session, entry, entry.usage):
+            yield seq, entry
+
+
+def _holds(session: Session, message: Message, usage: Usage) -> bool:
+    """Tell whether a request is the session's own, or a copy that other sessions may hold by the same name.
+
+    A guess, and a copied request that is named after this session, have no name that another session would know.
+    """
+    return message.own or not (usage.estimated or usage.request.startswith(f"{session.native_id}/"))
+
+
 def requests_in(messages: Iterable[tuple[int, Message]]) -> Iterator[tuple[int, Request]]:
-    """Yield each request of messages once, with its place; of several messages that tell of one, the last counts."""
+    """Yield each request of messages once, with its place: the last message of a request counts, own ones before copies."""
     found: dict[str, tuple[int, Message, Usage]] = {}
     for seq, entry in messages:
         if entry.usage is not None:
-            found[entry.usage.request] = (seq, entry, entry.usage)
+            known = found.get(entry.usage.request)
+            if known is None or entry.own or not known[1].own:
+                found[entry.usage.request] = (seq, entry, entry.usage)
     for name, (seq, message, usage) in found.items():
         given, cached, written, output, reasoning, tool, total, for_an_hour = [
             figure if figure is None or 0 <= figure <= MOST else stored_figure(figure)
             for figure in _FIGURES(usage)
         ]
         figures = (given, cached, written, output, reasoning, tool, total, for_an_hour)
-        yield seq, Request(name, _text(message.model), micros(message.at), figures, usage.estimated)
+        about = (_text(message.model), micros(message.at), figures, usage.estimated, not message.own)
+        yield seq, Request(name, *about)
 
 
 def _text(text: str | None) -> str | None:

@@ -1,7 +1,7 @@
-"""What sessions are to each other, over the whole archive: parents and children, and what one copied from another.
+"""Relations of all sessions in the archive: parents and children, and what one copied from another.
 
-What several sessions hold belongs to the earliest of them. Only sessions that changed, and those that hold something of
-theirs, are told anew.
+What several sessions hold belongs to the earliest of them; those whose own file calls it a copy come last. Only sessions
+that changed, and those that share something with them, are updated.
 """
 
 import json
@@ -20,7 +20,8 @@ from retold.model.report import FIGURES
 from retold.model.request import LARGEST, stored_figure
 
 _SHARED = """
-SELECT one.name, one.session, one.seq FROM {0} one
+SELECT one.name, one.session, one.seq, messages.copied = 1 FROM {0} one
+JOIN messages ON messages.session = one.session AND messages.seq = one.seq
 WHERE one.name IN (SELECT name FROM {0} WHERE session IN (SELECT id FROM temp.touched) AND name IS NOT NULL)
 AND EXISTS (SELECT 1 FROM {0} other WHERE other.name = one.name AND other.session <> one.session)
 ORDER BY one.session, one.seq
@@ -39,6 +40,11 @@ OR evidence IN ('none', 'guessed') AND hash IN (SELECT hash FROM roots)
 OR id IN (SELECT session FROM session_sources JOIN sources ON sources.id = source WHERE NOT is_there)
 """
 """Sessions whose row is not all that their files say."""
+_REQUESTS = f"""
+SELECT own, copied = 1, {", ".join(f"requests.{figure}" for figure in FIGURES)}
+FROM requests JOIN messages USING (session, seq) WHERE session = ?
+"""  # noqa: S608 - ours
+"""The requests of a session: whether they count there, whether its file calls them copies, and their figures."""
 _FIELDS = "id, name, key, read_kind, read_parent, read_title, root, native_key, hash, evidence, usage"
 
 
@@ -83,7 +89,7 @@ def _shares(record: Record, concerned: Collection[int]) -> dict[int, Shares]:
     for table in ("messages", "requests"):
         rows = list(record.connection.execute(_SHARED.format(table)))
         owners = _owners(record, rows)
-        for name, session, seq in rows:
+        for name, session, seq, _ in rows:
             if session not in concerned:
                 continue
             shares = found[session]
@@ -97,20 +103,19 @@ def _shares(record: Record, concerned: Collection[int]) -> dict[int, Shares]:
 
 
 def _owners(record: Record, rows: Iterable[tuple[Any, ...]]) -> dict[int, int]:
-    """Return the earliest session of everything that several hold."""
-    holders = sorted({session for _, session, _ in rows})
+    """Return the owner of everything that several sessions hold: the earliest that does not call it a copy."""
+    holders = sorted({session for _, session, _, _ in rows})
     # Without its Z, a time to the millisecond sorts before one to the microsecond.
     asked = "SELECT rtrim(started_at, 'Z'), rtrim(ended_at, 'Z'), read_key FROM sessions WHERE id = ?"
     order = {
-        session: tuple(map(str, record.connection.execute(asked, (session,)).fetchone() or ()))
+        session: (*map(str, record.connection.execute(asked, (session,)).fetchone() or ()), session)
         for session in holders
     }
-    owners: dict[int, int] = {}
-    for name, session, _ in rows:
-        known = owners.setdefault(name, session)
-        if order[session] < order[known]:
-            owners[name] = session
-    return owners
+    owners: dict[int, tuple[Any, ...]] = {}
+    for name, session, _, is_copy in rows:
+        claim = (is_copy, *order[session])
+        owners[name] = min(owners.get(name, claim), claim)
+    return {name: claim[-1] for name, claim in owners.items()}
 
 
 def _mark(record: Record, concerned: Iterable[int], shares: Mapping[int, Shares]) -> None:
@@ -147,7 +152,7 @@ def _tell(
     told = _summary(record, session)
     told |= {"key": key, "kind": kind, "parent": parent}
     told["project"] = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
-    told["usage"] = _without(record, session, json.loads(usage), shares)
+    told["usage"] = _settled_usage(record, session, json.loads(usage))
     told["cost_usd"] = cost_of(record, session)
     told["tags"] = tags(record, name)
     own_title = ask("SELECT title FROM names WHERE name = ?", (name,)).get
@@ -187,31 +192,37 @@ def _gone(record: Record, session: int) -> Iterable[str]:
         yield path.decode("utf-8", "replace") if isinstance(path, bytes) else path
 
 
-def _without(record: Record, session: int, usage: dict[str, Any], shares: Shares) -> dict[str, Any]:
-    """Return totals without the requests that belong to others."""
-    if not shares.requests:
+def _settled_usage(record: Record, session: int, usage: dict[str, Any]) -> dict[str, Any]:
+    """Return a session's totals without the requests of other sessions, and with copied ones that it alone holds."""
+    rows = list(record.rows(_REQUESTS, (session,)))
+    lost = [figures for own, is_copy, *figures in rows if not own and not is_copy]
+    adopted = [figures for own, is_copy, *figures in rows if own and is_copy]
+    if not lost and not adopted:
         return usage
-    asked = f"SELECT own, {', '.join(FIGURES)} FROM requests WHERE session = ?"  # noqa: S608 - ours
-    requests = list(record.rows(asked, (session,)))
-    own = [row[1:] for row in requests if row[0]]
-    copied = [row[1:] for row in requests if not row[0]]
+    own = [figures for own, _, *figures in rows if own]
     if not own:
         return {**dict.fromkeys(usage), "requests": 0, "estimated": False}
-    left = {
-        figure: _left(usage[figure], _known(copied, place), _known(own, place))
+    settled = {
+        figure: _settled_figure(
+            usage.get(figure), _known(lost, place), _known(adopted, place), _known(own, place)
+        )
         for place, figure in enumerate(FIGURES)
-        if figure in usage
     }
-    return {**usage, **left, "requests": usage["requests"] - len(copied)}
+    known = {figure: value for figure, value in settled.items() if figure in usage or value is not None}
+    return {**usage, **known, "requests": usage["requests"] - len(lost) + len(adopted)}
 
 
 def _known(requests: Iterable[Sequence[int | None]], place: int) -> list[int]:
     return [figure for request in requests if (figure := request[place]) is not None]
 
 
-def _left(whole: int | None, copied: Sequence[int], own: Sequence[int]) -> int | None:
-    """Return what is left of a sum; nothing is known where only copies say something."""
-    return None if whole is None or (copied and not own) else whole - sum(copied)
+def _settled_figure(
+    whole: int | None, lost: Sequence[int], adopted: Sequence[int], own: Sequence[int]
+) -> int | None:
+    """Return a sum without what was lost and with what was adopted; None where no own request tells this figure."""
+    if (whole is None or lost) and not own:
+        return None
+    return None if whole is None and not adopted else (whole or 0) - sum(lost) + sum(adopted)
 
 
 def _tell_parents(record: Record, concerned: Collection[int]) -> None:

@@ -54,7 +54,7 @@ class Writer:
         self.touched: set[int] = set()
         """The sessions to be told anew what they are to others."""
         self.fresh: set[int] = set()
-        """Those of them that were just written: they need not be told that they are nothing to others."""
+        """Those of them that were just written and copied no request: their rows are right if they share nothing."""
         self.new_sessions = 0
         self.reunion = Reunion(self._connection)
         self._born: set[int] = set()
@@ -177,7 +177,7 @@ class Writer:
             ask(_UPDATE, (*values, number))
             self._remove_derived(number)
         self.touched.add(number)
-        self.fresh.add(number)
+        (self.fresh.discard if rows.has_copied_requests else self.fresh.add)(number)
         self._put_sources(number, rows)
         many(_ROW.format("models", "?"), [(number, as_text(model)) for model in session.models])
         many(_ROW.format("messages", ", ".join("?" * 10)), [(number, *row) for row in rows.messages])

@@ -14,7 +14,7 @@ from retold.model.session import Kind
 
 
 class Counted(msgspec.Struct, array_like=True, gc=False):
-    """A conversation, and the requests that are its own."""
+    """A conversation and its requests; copied ones are among them until `settled` finds the owner of each."""
 
     agent: str
     group: str
@@ -94,18 +94,22 @@ def _names(one: Counted) -> Iterator[str]:
 
 
 def _owners(found: Sequence[Counted]) -> dict[str, int]:
-    """Return the place of the earliest conversation that holds a request, for requests that several hold."""
+    """Return the place of the owner of each request that several conversations hold.
+
+    It is the earliest of those that made it; where all copied it, the earliest of all.
+    """
     names = [request.name for one in found for request in one.requests]
     shared = (
         {name for name, times in Counter(names).items() if times > 1} if len(set(names)) < len(names) else ()
     )
-    owners: dict[str, int] = {}
+    owners: dict[str, tuple[bool, tuple[str, str, str], int]] = {}
     for place, one in enumerate(found) if shared else ():
-        for name in (request.name for request in one.requests if request.name in shared):
-            known = owners.setdefault(name, place)
-            if known != place and _order(one) < _order(found[known]):
-                owners[name] = place
-    return owners
+        order = _order(one)
+        for request in one.requests:
+            if request.name in shared:
+                claim = (request.copied, order, place)
+                owners[request.name] = min(owners.get(request.name, claim), claim)
+    return {name: place for name, (_, _, place) in owners.items()}
 
 
 def _order(one: Counted) -> tuple[str, str, str]:

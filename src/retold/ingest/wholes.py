@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from retold.agents.protocol import Agent, Reading, Source
 from retold.agents.registry import AGENTS
-from retold.archive.rows import requests_of
+from retold.archive.rows import held_requests
 from retold.ingest.counted import Answer, Cluster, Counted
 from retold.ingest.derive import Groups, conversations, scraps
 from retold.model.problem import Problem
@@ -66,5 +66,5 @@ def _counted(group: str, session: Session, project: Project) -> Counted:
         session.started_at,
         session.ended_at,
         session.sources[0].path,
-        [request for _, request in requests_of(session)],
+        [request for _, request in held_requests(session)],
     )

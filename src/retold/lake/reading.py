@@ -8,7 +8,7 @@ import msgspec
 
 from retold.agents.protocol import Agent, Reading
 from retold.agents.registry import AGENTS
-from retold.archive.rows import requests_of
+from retold.archive.rows import held_requests, held_totals
 from retold.ingest.derive import conversation_name, conversations
 from retold.ingest.prices import PriceList
 from retold.lake.job import Job
@@ -66,10 +66,11 @@ def _sessions(agent: Agent, readings: list[Reading], job: Job) -> Iterator[tuple
 
 
 def _priced(session: Session, name: int, price: "Price") -> Told:
-    requests = list(requests_of(session))
+    requests = list(held_requests(session))
     picos: Mapping[str, int | None] = {
         request.name: price(request.model, request.at, request.figures) for _, request in requests
     }
     known = [one for one in picos.values() if one is not None]
     cost = dollars(sum(known)) if known else None
-    return Told(msgspec.structs.replace(session, cost_usd=cost), name, picos, requests)
+    whole = msgspec.structs.replace(session, cost_usd=cost, usage=held_totals(session))
+    return Told(whole, name, picos, requests)

@@ -26,6 +26,8 @@ class Request(msgspec.Struct, frozen=True, gc=False, array_like=True):
     """Microseconds since 1970."""
     figures: Figures
     estimated: bool = False
+    copied: bool = False
+    """Whether the session's own file says that another session made it."""
 
 
 def stored_figure(figure: int | None, largest: int = MOST) -> int | None:
