@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator
@@ -115,8 +116,47 @@ def test_other_agents_get_their_files_back_byte_for_byte(made: Person, tmp_path:
         ]
         assert files
         for file in files:
-            assert file.read_bytes() == (made.folder / f"kept{file.relative_to(home)}").read_bytes()
+            kept = original_place(made, key, file.relative_to(home), project_name(tmp_path))
+            assert file.read_bytes() == (made.folder / f"kept{kept}").read_bytes()
         make_old(files)
+
+
+def project_name(root: Path) -> str:
+    """Return the name of the folder that Claude Code makes for the sessions of a project."""
+    return re.sub("[^A-Za-z0-9]", "-", str(root))
+
+
+def original_place(person: Person, key: str, place: Path, folder: str) -> Path:
+    """Return where a file lay that was written back; Claude Code's lie in the folder of the other project now."""
+    if key.startswith("claude:"):
+        assert place.parts[:3] == (".claude", "projects", folder)
+        native_key = person.rows()[key]["project"]["native_key"]
+        return Path(".claude", "projects", native_key, *place.parts[3:])
+    return place
+
+
+def test_a_claude_session_for_another_project_is_in_the_folder_of_that_project(tmp_path: Path) -> None:
+    person, project = Person(tmp_path / "ann"), tmp_path / "the.new_zoo 動😀"
+    project.mkdir()
+    file = FORMS["claude"].write(person.folder, 7, turns("heron"))
+    said = file.read_bytes()
+    person.sync()
+    (place,) = person.run("restore", FORMS["claude"].key(7), "--project", str(project)).out.splitlines()
+    assert Path(place) == file.parent.with_name(f"{project_name(tmp_path)}-the-new-zoo----") / file.name
+    assert Path(place).read_bytes() == said == file.read_bytes()
+    assert person.run("restore", FORMS["claude"].key(7), "--project", str(project)).out == ""
+    person.sync()
+    assert [row["native_id"] for row in person.rows().values()] == [file.stem]
+
+
+def test_a_claude_session_for_a_project_with_a_long_path_is_refused(tmp_path: Path) -> None:
+    person, project = Person(tmp_path / "ann"), tmp_path / ("a" * 120) / ("b" * 120)
+    project.mkdir(parents=True)
+    FORMS["claude"].write(person.folder, 7, turns("heron"))
+    person.sync()
+    done = person.run("restore", FORMS["claude"].key(7), "--project", str(project))
+    assert done.code == 4
+    assert "more than 200 characters" in done.err
 
 
 @pytest.mark.parametrize("form", ["claude", "codex"])
@@ -130,7 +170,9 @@ def test_of_a_conversation_in_two_homes_the_longer_file_is_written_back(form: st
     shutil.rmtree(other)
     short.unlink()
     done = person.run("restore", FORMS[form].key(7), "--project", str(tmp_path))
-    assert (done.code, done.out.splitlines()) == (0, [str(short)]), done
+    if form == "claude":
+        place = place.parent.with_name(project_name(tmp_path)) / place.name
+    assert (done.code, done.out.splitlines()) == (0, [str(person.folder / place)]), done
     assert (person.folder / place).read_bytes() == said
 
 

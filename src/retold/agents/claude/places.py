@@ -26,6 +26,11 @@ _DEPTH = 4
 UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}", re.IGNORECASE)
 
 
+LONGEST = 200
+"""How many characters of a project's path the name of its folder holds."""
+_OTHER = re.compile("[^A-Za-z0-9]")
+
+
 class Origin(msgspec.Struct, frozen=True):
     """What a file's path says about it."""
 
@@ -116,6 +121,16 @@ def _subagents(folder: Path, home: Home, session: str, depth: int = 0) -> Iterat
 def cluster_of(native_id: str) -> str:
     """Return what the transcript of a session and the folder of its subagents are named by: its id."""
     return printable(native_id)
+
+
+def project_folder(root: str) -> str | None:
+    """Return the name of the folder in which Claude Code keeps the sessions of a project.
+
+    None for a path that is too long: a hash stands behind its beginning, and which one is not known for all versions.
+    """
+    # JavaScript replaces each UTF-16 unit: two of a character outside the basic plane.
+    name = _OTHER.sub(lambda found: "-" * (len(found[0].encode("utf-16-le", "surrogatepass")) // 2), root)
+    return name if len(name) <= LONGEST else None
 
 
 def origin(path: Path) -> Origin:
