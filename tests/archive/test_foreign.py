@@ -373,7 +373,8 @@ def test_an_archive_of_the_first_version_is_read(ann: Person, ben: Person, tmp_p
     connection.executescript(STEPS[0])
     connection.execute("ATTACH ? AS new", (str(ben.archive / "archive.db"),))
     for table in ("sources", "originals", "pieces", "chunks", "clues"):
-        connection.execute(f"INSERT INTO {table} SELECT * FROM new.{table}")  # noqa: S608 - ours
+        columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+        connection.execute(f"INSERT INTO {table} SELECT {columns} FROM new.{table}")  # noqa: S608 - ours
     connection.commit()
     connection.execute("DETACH new")
     connection.executescript(f"PRAGMA user_version = 1; PRAGMA application_id = {0x7265746C};")

@@ -247,7 +247,7 @@ def test_ten_thousand_files_are_no_matter(ann: Person, tmp_path: Path) -> None:
         ask(
             "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 10000)"
             " INSERT INTO sources SELECT NULL, agent, home, folder, label, folder || '/-x/' || n || '.jsonl', n, 0, 1, size,"
-            " modified_ns, tail, read_ns, revision, refusal FROM sources, number WHERE sources.id = 1"
+            " modified_ns, tail, read_ns, revision, refusal, identity FROM sources, number WHERE sources.id = 1"
         )
         ask("INSERT INTO originals SELECT NULL, random(), id, 1, 0, 0, x'' FROM sources WHERE id > 1")
     done = ann.run("import", str(many.archive), "--dry-run", "--json")

@@ -1,5 +1,6 @@
 """The originals in the archive: every content that a file had when it was synced, byte for byte."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -45,4 +46,34 @@ def test_a_file_that_only_grew_is_kept_once(tmp_path: Path) -> None:
     person.sync()
     file = FORMS["claude"].write(person.folder, 1, long_talk("heron", "otter", "dunlin"))
     person.sync()
+    assert originals(person) == {file.read_bytes(): True}
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_rewrite_of_the_same_size_and_time_is_seen(tmp_path: Path, form: str, *, is_replaced: bool) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS[form].write(person.folder, 1, long_talk("heron", "otter"))
+    person.age()
+    person.sync()
+    before, status = file.read_bytes(), file.stat()
+    after = before.replace(b"answer to heron", b"answer to egret")  # far from the end
+    new = file.with_suffix(".new") if is_replaced else file
+    new.write_bytes(after)
+    os.utime(new, ns=(status.st_atime_ns, status.st_mtime_ns))
+    new.replace(file)
+    assert (file.stat().st_size, file.stat().st_mtime_ns) == (status.st_size, status.st_mtime_ns)
+    assert person.sync()["read"] == 1
+    assert originals(person) == {before: False, after: True}
+    assert person.keys("egret") == [FORMS[form].key(1)]
+    assert person.sync()["read"] == 0
+
+
+def test_a_change_of_permissions_costs_one_read_and_keeps_nothing_twice(tmp_path: Path) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS["claude"].write(person.folder, 1, long_talk("heron"))
+    person.age()
+    person.sync()
+    file.chmod(0o600 if file.stat().st_mode & 0o077 else 0o640)
+    assert [person.sync()["read"] for _ in range(2)] == [1, 0]
     assert originals(person) == {file.read_bytes(): True}

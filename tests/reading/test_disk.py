@@ -1,6 +1,7 @@
 """The seam to the file system: what the real disk answers, and that all that reads asks the disk it was given."""
 
 import os
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -38,6 +39,21 @@ def test_an_open_file_is_read_from_anywhere_and_tells_how_it_changes(folder: Pat
     os.utime(path, ns=(7, 7))
     assert (file.size, file.modified_ns, file.status()) == (8, 5, (14, 7))
     file.close()
+
+
+def test_the_identity_of_a_file_changes_with_its_content_and_its_inode(folder: Path) -> None:
+    def identity(path: Path) -> str:
+        file = DISK.open(str(path))
+        file.close()
+        return file.identity
+
+    path, before = folder / "file", identity(folder / "file")
+    status = path.stat()
+    assert identity(path) == before == f"{status.st_ctime_ns} {status.st_ino}"
+    shutil.copy2(path, folder / "copy")
+    os.replace(folder / "copy", path)
+    assert path.stat().st_mtime_ns == status.st_mtime_ns
+    assert identity(path) != before
 
 
 def test_what_is_no_regular_file_is_not_opened(folder: Path) -> None:

@@ -37,6 +37,8 @@ class MemoryEntry(msgspec.Struct, frozen=True):
 class MemoryFile:
     """An open file in memory."""
 
+    identity = ""
+
     def __init__(self, data: bytes, modified_ns: int) -> None:
         self._stream = io.BytesIO(data)
         self.size, self.modified_ns = len(data), modified_ns

@@ -156,9 +156,9 @@ def _stateless(sources: Iterable[Json]) -> list[Json]:
 
 # Contents of an archive ------------------------------------------------------------------------------------------
 
-VOLATILE_COLUMNS = {"facts": None, "sources": ("read_ns",), "forgotten": ("forgotten_at",)}
+VOLATILE_COLUMNS = {"facts": None, "sources": ("read_ns", "identity"), "forgotten": ("forgotten_at",)}
 """Columns, or whole tables (None), whose contents may differ after every sync."""
-_NUMBERS = ("id", "read_ns", "forgotten_at")
+_NUMBERS = ("id", "read_ns", "identity", "forgotten_at")
 
 
 def archive_tables(folder: Path) -> dict[str, list[Row]]:

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
 
 _HELD = """
-SELECT path, home, size, modified_ns, refusal, EXISTS (SELECT 1 FROM originals WHERE source = sources.id)
+SELECT path, home, size || ' ' || modified_ns || ' ' || identity, refusal,
+    EXISTS (SELECT 1 FROM originals WHERE source = sources.id)
 FROM sources WHERE agent = ? AND NOT is_beside
 """
 _OWNED = """
@@ -35,9 +36,12 @@ GROUP BY key, problems.path ORDER BY key
 
 
 def held_files(record: Record, agent: str) -> Iterator[tuple[Any, ...]]:
-    """Yield path, home, size, time, the refusal as JSON, and whether anything is kept, of each file of an agent."""
-    for path, home, size, modified_ns, refusal, is_kept in record.rows(_HELD, (agent,)):
-        yield as_path(path), as_path(home), size, modified_ns, refusal, bool(is_kept)
+    """Yield path, home, status, the refusal as JSON, and whether anything is kept, of each file of an agent.
+
+    The status is size, time and identity as one text.
+    """
+    for path, home, status, refusal, is_kept in record.rows(_HELD, (agent,)):
+        yield as_path(path), as_path(home), status, refusal, bool(is_kept)
 
 
 def owned_files(record: Record) -> Iterator[tuple[Any, ...]]:

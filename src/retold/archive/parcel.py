@@ -31,6 +31,7 @@ class Held(msgspec.Struct):
     size: int
     modified_ns: int
     tail: bytes
+    identity: str
     read_ns: int
     refusal: str | None = None
     fresh: Fresh | None = None

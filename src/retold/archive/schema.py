@@ -256,4 +256,8 @@ CREATE TABLE worked (
 );
 CREATE INDEX worked_sessions ON worked (session);
 """,
+    """
+-- The time of a file's last change and its inode: a rewrite with the same size and time changes one of them.
+ALTER TABLE sources ADD COLUMN identity TEXT NOT NULL DEFAULT '';
+""",
 )

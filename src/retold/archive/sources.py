@@ -17,7 +17,7 @@ FAILURES = ("reader-failed", "original-damaged")
 """The problems that say that a file could not be read because of a bug or of damage in the archive."""
 _ORIGINALS = "SELECT originals.id, originals.size, originals.modified_ns FROM sources JOIN originals ON source = sources.id"
 _KNOWN = """
-SELECT path, home, folder, label, cluster, sources.size, sources.modified_ns, tail,
+SELECT path, home, folder, label, cluster, sources.size, sources.modified_ns, tail, identity,
     originals.id, name, originals.size, originals.modified_ns, seal, is_latest
 FROM sources LEFT JOIN originals ON source = sources.id AND is_latest >= 0 WHERE agent = ? AND {which} ORDER BY path
 """
@@ -36,7 +36,7 @@ ORDER BY is_latest DESC, path, originals.id DESC
 def file_rows(record: Record, agent: str) -> Iterator[Row]:
     """Yield every file of an agent that may hold conversations, as it was when it was read last."""
     asked = (
-        "SELECT id, path, home, cluster, size, modified_ns, tail, read_ns, revision, is_there FROM sources"
+        "SELECT id, path, home, cluster, size, modified_ns, tail, read_ns, revision, is_there, identity FROM sources"
         " WHERE agent = ? AND NOT is_beside"
     )
     return record.rows(asked, (agent,))

@@ -61,7 +61,7 @@ def put_source(  # noqa: PLR0913 - as many as a file has
         ask("UPDATE sources SET revision = 0 WHERE agent = ? AND cluster IS ?", (agent, known[1]))
         return int(known[0])
     ask(
-        "INSERT INTO sources VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, x'', 0, 0, NULL)",
+        "INSERT INTO sources VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, x'', 0, 0, NULL, '')",
         (agent, as_stored(home), as_stored(folder), as_text(label), place, cluster, is_beside),
     )
     return record.connection.last_insert_rowid()

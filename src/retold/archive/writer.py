@@ -123,15 +123,15 @@ class Writer:
         cluster = self.reunion.leader(agent, held.cluster)
         state = (
             as_stored(held.home), as_stored(held.folder), held.label, cluster, held.is_beside, 1, held.size,
-            held.modified_ns, held.tail, held.read_ns, self._revision, held.refusal,
+            held.modified_ns, held.tail, held.read_ns, self._revision, held.refusal, held.identity,
         )  # fmt: skip
         if source is None:
-            ask(_ROW.format("sources", ", ".join("?" * 14)), (None, agent, *state[:3], path, *state[3:]))
+            ask(_ROW.format("sources", ", ".join("?" * 15)), (None, agent, *state[:3], path, *state[3:]))
             source = self._connection.last_insert_rowid()
         else:
             ask(
                 "UPDATE sources SET home = ?, folder = ?, label = ?, cluster = ?, is_beside = ?, is_there = ?, size = ?,"
-                " modified_ns = ?, tail = ?, read_ns = ?, revision = ?, refusal = ? WHERE id = ?",
+                " modified_ns = ?, tail = ?, read_ns = ?, revision = ?, refusal = ?, identity = ? WHERE id = ?",
                 (*state, source),
             )
         if held.fresh is not None:

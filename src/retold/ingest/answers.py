@@ -20,6 +20,8 @@ ENV, FOLDER, FILE, HELD, FACT = "env", "folder", "file", "held", "fact"
 UNSURE = 2_000_000_000
 """Nanoseconds in which a second change may bear the time of the first: some file systems count in two seconds."""
 TAIL = 4096
+_SPACES = 3
+"""The spaces in an answer without the digest of the file's end."""
 
 
 def folder_answer(path: str, asked_ns: int | None = None) -> int | None:
@@ -32,10 +34,10 @@ def folder_answer(path: str, asked_ns: int | None = None) -> int | None:
 
 
 def file_answer(path: str, *, with_tail: bool = False) -> str | None:
-    """Return size and time of a file; with how it ends, where the time may lie."""
+    """Return size, time and identity of a file; with a digest of its end, where the time may lie."""
     try:
         found = os.stat(path)
-        told = f"{found.st_size} {found.st_mtime_ns}"
+        told = f"{found.st_size} {found.st_mtime_ns} {found.st_ctime_ns} {found.st_ino}"
         return f"{told} {tail(path)}" if with_tail else told
     except (OSError, ValueError):
         return None
@@ -68,7 +70,7 @@ def _now(
     kind: str, asked: str, answer: object, env: Mapping[str, str], facts: Mapping[str, object]
 ) -> object:
     if kind == HELD:
-        has_tail = isinstance(answer, str) and answer.count(" ") > 1
+        has_tail = isinstance(answer, str) and answer.count(" ") > _SPACES
         return file_answer(asked, with_tail=has_tail)
     if kind == FOLDER:
         return folder_answer(asked)

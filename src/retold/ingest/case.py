@@ -45,11 +45,13 @@ class Known(msgspec.Struct):
     size: int
     modified_ns: int
     tail: bytes
+    identity: str
     originals: list[Kept]
 
     def is_as_before(self, still: Still) -> bool:
-        """Tell whether a file is what it was, by its size, its time and its end, and as much of it is kept."""
-        is_same = (self.size, self.modified_ns, self.tail) == (still.file_size, still.modified_ns, still.tail)
+        """Tell whether a file is the same by its size, times, inode and end, and as much of it is kept."""
+        known = (self.size, self.modified_ns, self.tail, self.identity)
+        is_same = known == (still.file_size, still.modified_ns, still.tail, still.identity)
         return is_same and self.latest is not None and self.latest.size == still.size
 
     def original(self, number: int | None) -> Kept | None:
@@ -267,6 +269,7 @@ class Case:
                 still.file_size,
                 still.modified_ns,
                 still.tail,
+                still.identity,
                 still.read_ns,
                 None if refusal is None else problem_json(refusal).decode(),
                 None if is_left else self.fresh(still),
@@ -280,10 +283,10 @@ def _known_files(
     """Return what the archive knows of the files of a cluster, or of one file."""
     rows = known_in_cluster(record, agent, cluster) if path is None else known_at(record, agent, path)
     found: dict[str, Known] = {}
-    for stored, home, folder, label, group, size, modified_ns, tail, *original in rows:
+    for stored, home, folder, label, group, size, modified_ns, tail, identity, *original in rows:
         place = as_path(stored)
         source = Source(Path(place), Home(Path(as_path(home)), Path(as_path(folder)), label, disk), group)
-        known = found.setdefault(place, Known(source, size, modified_ns, tail, []))
+        known = found.setdefault(place, Known(source, size, modified_ns, tail, identity, []))
         if original[0] is not None:
             known.originals.append(Kept(*original))
     return found

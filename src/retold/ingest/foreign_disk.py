@@ -28,6 +28,7 @@ class ForeignOpenFile:
     """A version of a file, opened: unpacked chunk by chunk as it is read."""
 
     __slots__ = ("_foreign", "_place", "modified_ns", "size", "version")
+    identity = ""
 
     def __init__(self, foreign: Foreign, version: Version) -> None:
         self._foreign, self.version, self._place = foreign, version, 0

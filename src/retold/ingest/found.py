@@ -32,6 +32,7 @@ class Row(msgspec.Struct, frozen=True):
     read_ns: int
     revision: int
     is_there: int
+    identity: str
 
     @property
     def is_sure(self) -> bool:
@@ -154,9 +155,9 @@ def _compared(path: str, row: Row | None) -> tuple[str | None, bool]:
         row is None
         or not row.is_there
         or row.revision < REVISION
-        or answer != f"{row.size} {row.modified_ns}"
+        or answer != f"{row.size} {row.modified_ns} {row.identity}"
     ):
-        is_sure = answer is not None and int(answer.partition(" ")[2]) < time.time_ns() - UNSURE
+        is_sure = answer is not None and int(answer.split(" ", 2)[1]) < time.time_ns() - UNSURE
         return answer if is_sure else f"{answer} unsure", True
     if row.is_sure:
         return answer, False

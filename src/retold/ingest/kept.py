@@ -32,6 +32,7 @@ class KeptFile:
     """An original, opened: unpacked chunk by chunk as it is read."""
 
     __slots__ = ("_originals", "_place", "modified_ns", "original", "size")
+    identity = ""
 
     def __init__(self, originals: Originals, original: int, size: int, modified_ns: int) -> None:
         self._originals, self.original, self._place = originals, original, 0

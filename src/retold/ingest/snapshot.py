@@ -16,6 +16,7 @@ class MemoryFile:
     """Bytes, as an open file."""
 
     __slots__ = ("_data", "_place", "modified_ns", "size")
+    identity = ""
 
     def __init__(self, data: bytes, modified_ns: int) -> None:
         self._data, self._place = data, 0
@@ -41,11 +42,11 @@ class MemoryFile:
 class _BoundedFile:
     """An open file that may grow, up to where it ended at first."""
 
-    __slots__ = ("_file", "_place", "modified_ns", "size")
+    __slots__ = ("_file", "_place", "identity", "modified_ns", "size")
 
     def __init__(self, file: OpenFile, size: int) -> None:
         self._file, self._place = file, 0
-        self.size, self.modified_ns = size, file.modified_ns
+        self.size, self.modified_ns, self.identity = size, file.modified_ns, file.identity
 
     def read(self, size: int, /) -> bytes:
         data = self._file.read(max(min(size, self.size - self._place), 0))
@@ -69,7 +70,7 @@ class Still:
     def __init__(self, path: str, file: OpenFile) -> None:
         self.path, self.read_ns = path, time.time_ns()
         self.size = self.file_size = file.size
-        self.modified_ns = file.modified_ns
+        self.modified_ns, self.identity = file.modified_ns, file.identity
         self.data: bytes | None = None
         """The content, where it is not too large to be held."""
 

@@ -58,6 +58,7 @@ class RemoteFile:
     """
 
     __slots__ = ("_file", "_place", "_whole", "modified_ns", "size")
+    identity = ""
 
     def __init__(self, file: Any, size: int, modified_ns: int) -> None:
         self._file, self.size, self.modified_ns = file, size, modified_ns

@@ -45,6 +45,10 @@ class OpenFile(Protocol):
     def modified_ns(self) -> int:
         """When it had been written to last by then, in nanoseconds since 1970."""
 
+    @property
+    def identity(self) -> str:
+        """The time of its last change and its inode, as `file_identity` returns them; empty where a disk has neither."""
+
     def read(self, size: int, /) -> bytes:
         """Return the next bytes, `size` at most; none at the end."""
 
@@ -77,13 +81,19 @@ class Disk(Protocol):
         """Tell whether a link is there, wherever it leads."""
 
 
+def file_identity(status: os.stat_result) -> str:
+    """Return what changes when a file is rewritten with the same size and time, or replaced by another file."""
+    return f"{status.st_ctime_ns} {status.st_ino}"
+
+
 class _LocalFile:
     """A descriptor, with what was known of its file at first."""
 
-    __slots__ = ("_descriptor", "modified_ns", "size")
+    __slots__ = ("_descriptor", "identity", "modified_ns", "size")
 
     def __init__(self, descriptor: int, status: os.stat_result) -> None:
         self._descriptor, self.size, self.modified_ns = descriptor, status.st_size, status.st_mtime_ns
+        self.identity = file_identity(status)
 
     def read(self, size: int, /) -> bytes:
         return os.read(self._descriptor, size)

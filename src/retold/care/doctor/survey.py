@@ -29,8 +29,8 @@ class Held(msgspec.Struct, frozen=True):
     """What the archive has of a file."""
 
     home: str
-    size: int
-    modified_ns: int
+    status: str
+    """Size, time and identity of the file when it was read, as one text."""
     refusal: str | None
     is_kept: bool
 
@@ -58,7 +58,7 @@ class Archived(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A home of an agent, with the files in it: path, and size and time as one text."""
+    """A home of an agent, with the files in it: path, and size, time and identity as one text."""
 
     agent: Agent
     home: Home
@@ -101,12 +101,12 @@ class Survey(msgspec.Struct, frozen=True):
     def is_archived(self, path: str, answer: str | None) -> bool:
         """Tell whether the archive has a file as it is now."""
         held = self.held.get(path)
-        return held is not None and held.is_kept and answer == f"{held.size} {held.modified_ns}"
+        return held is not None and held.is_kept and answer == held.status
 
     def is_known(self, path: str, answer: str | None) -> bool:
         """Tell whether a sync has met a file as it is now, whatever it made of it."""
         held = self.held.get(path)
-        return held is not None and answer == f"{held.size} {held.modified_ns}"
+        return held is not None and answer == held.status
 
     def of_file(self) -> dict[str, Archived]:
         """Return by path the session that a file belongs to; not of files that several share."""
