@@ -10,9 +10,10 @@ from typing import Any
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from retold.archive.documents import texts_of
+from retold.archive.documents import documents
 from retold.archive.record import Record
 from retold.ingest.hand import name_session, tag_session
+from retold.model.session import Session
 from support.conversation_files import FORMS, ROOT, turns, write_file
 from support.gemini_home import at, session_id
 from support.merged_archives import (
@@ -85,13 +86,17 @@ def archives(
 
 
 def said(*places: Path) -> set[str]:
-    return {text for place in places for session in load_sessions(place) for _, text in texts_of(session)}
+    return {text for place in places for session in load_sessions(place) for text in texts_of(session)}
+
+
+def texts_of(session: Session) -> set[str]:
+    return {text for spoken in documents(session) for _, text in spoken.texts}
 
 
 def outlines(archive: Path) -> list[Any]:
     """Return which conversations there are, and all that is said in each, whatever came first."""
     names = ("key", "native_id", "kind", "parent", "project", "tags", "started_at", "models")
-    texts = {session.key: {text for _, text in texts_of(session)} for session in load_sessions(archive)}
+    texts = {session.key: texts_of(session) for session in load_sessions(archive)}
     return [[{name: one[name] for name in names}, texts[one["key"]]] for one in load_everything(archive)]
 
 

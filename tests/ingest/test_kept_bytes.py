@@ -1,13 +1,19 @@
 """The originals in the archive: every content that a file had when it was synced, byte for byte."""
 
 import os
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from retold.agents.registry import AGENTS
+from retold.archive.cutting import cut_by_content
 from retold.archive.record import Record
-from support.conversation_files import FORMS, Turn
-from support.person import Person
+from support.conversation_files import FORMS, Turn, dice, gemini_json, gemini_key, turns
+from support.gemini_home import GeminiHome, gemini, user
+from support.person import Person, source_states
 
 
 def originals(person: Person) -> dict[bytes, bool]:
@@ -49,6 +55,29 @@ def test_a_file_that_only_grew_is_kept_once(tmp_path: Path) -> None:
     assert originals(person) == {file.read_bytes(): True}
 
 
+def test_a_rewrite_without_a_picture_and_without_tokens_takes_neither_away(tmp_path: Path) -> None:
+    person = Person(tmp_path / "ann")
+    made = GeminiHome(person.folder)
+    picture = {"inlineData": {"mimeType": "image/png", "data": "aGVyb24="}}
+    asked = {**user("u1", 1, ""), "content": [{"text": "What is this?"}, picture]}
+    answered = gemini("g1", 2, "A heron.")
+    before = made.json("almanac", 1, 1, [asked, answered]).read_bytes()
+    person.sync()
+    (earlier,) = person.sessions().values()
+    poorer = {name: value for name, value in answered.items() if name != "tokens"}
+    after = made.json(
+        "almanac", 1, 1, [{**asked, "content": [{"text": "What is this?"}]}, poorer]
+    ).read_bytes()
+    for arguments in ((), ("--reindex",)):
+        person.sync(*arguments)
+        assert originals(person) == {before: False, after: True}
+        (session,) = person.sessions().values()
+        assert session["timeline"] == earlier["timeline"]
+        assert session["usage"] == earlier["usage"]
+        assert not session["usage"]["estimated"]
+        assert source_states(session) == ["earlier", "present"]
+
+
 @pytest.mark.parametrize("is_replaced", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_rewrite_of_the_same_size_and_time_is_seen(tmp_path: Path, form: str, *, is_replaced: bool) -> None:
@@ -77,3 +106,83 @@ def test_a_change_of_permissions_costs_one_read_and_keeps_nothing_twice(tmp_path
     file.chmod(0o600 if file.stat().st_mode & 0o077 else 0o640)
     assert [person.sync()["read"] for _ in range(2)] == [1, 0]
     assert originals(person) == {file.read_bytes(): True}
+
+
+# Many versions of a file ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def joins(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Count how often conversations of Gemini CLI are joined; each call returns the number since the last."""
+    gemini_cli, count = AGENTS["gemini"], list[None]()
+    whole = gemini_cli.join
+
+    def counting(*arguments: Any, **named: Any) -> Any:
+        count.append(None)
+        return whole(*arguments, **named)
+
+    def taken() -> int:
+        number = len(count)
+        count.clear()
+        return number
+
+    monkeypatch.setattr(gemini_cli, "join", counting)
+    return taken
+
+
+def kept_sizes(person: Person) -> tuple[int, int]:
+    """Return the number of originals and the bytes of all chunks."""
+    with Record(str(person.archive)) as record:
+        (count,) = next(record.rows("SELECT count(*) FROM originals"))
+        (size,) = next(record.rows("SELECT sum(size) FROM chunks"))
+    return count, size
+
+
+def test_versions_that_differ_in_one_place_cost_little_and_are_compared_once(
+    tmp_path: Path, joins: Callable[[], int]
+) -> None:
+    person, chance = Person(tmp_path / "ann"), dice(7)
+    said = [Turn(f"asked {number}", chance.randbytes(5000).hex(), "answered") for number in range(140)]
+    contents, sizes, counts = [], [], []
+    for version in range(12):
+        place = chance.randrange(len(said))
+        said[place] = said[place]._replace(answer=f"otter{version}")
+        contents.append(gemini_json(person.folder, 1, said).read_bytes())
+        joins()
+        person.sync()
+        counts.append(joins())
+        sizes.append(kept_sizes(person))
+    assert originals(person) == {data: data == contents[-1] for data in contents}
+    assert [count for count, _ in sizes] == list(range(1, 13))
+    # The second version is the first one that is cut by its content.
+    growth = [later - earlier for (_, earlier), (_, later) in pairwise(sizes[1:])]
+    assert max(growth) < len(contents[0]) // 4
+    assert sum(growth) < len(contents[0])
+    assert counts[2:] == [counts[2]] * 10
+    assert all(person.keys(f"otter{version}") == [gemini_key(1)] for version in range(12))
+
+
+def test_a_file_that_got_better_needs_none_of_its_versions(tmp_path: Path) -> None:
+    person = Person(tmp_path / "ann")
+    for words in (("tide", "neap"), ("tide",), ("tide", "neap", "spring")):
+        file = gemini_json(person.folder, 1, turns(*words))
+        person.sync()
+    assert originals(person) == {file.read_bytes(): True}
+
+
+@pytest.mark.parametrize("place", [0, 1, 300_000, 700_000])
+def test_an_edit_changes_the_pieces_around_it_alone(place: int) -> None:
+    data = b"".join(
+        b'{"text": "%s"},\n' % dice(number).randbytes(300).hex().encode() for number in range(1200)
+    )
+    edited = data[:place] + b"an edit of another length" + data[place + 3 :]
+    before, after = list(cut_by_content(data, 1 << 20)), list(cut_by_content(edited, 1 << 20))
+    assert (b"".join(before), b"".join(after)) == (data, edited)
+    assert max(map(len, before)) <= 1 << 20
+    assert len(before) > 6
+    assert len(set(after) - set(before)) <= 2
+
+
+def test_what_has_no_place_to_cut_is_cut_at_the_largest_size() -> None:
+    assert [len(piece) for piece in cut_by_content(bytes(2_500), 1_000)] == [1_000, 1_000, 500]
+    assert list(cut_by_content(b"", 1_000)) == []

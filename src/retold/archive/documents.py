@@ -56,14 +56,6 @@ def documents(session: Session) -> Iterator[Spoken]:
         yield Spoken([Document(HEAD, None, [session.summary], [], [])], [(0, session.summary)])
 
 
-def texts_of(session: Session) -> Iterator[tuple[str | None, str]]:
-    """Yield every text of a session, with the id of the entry that it stands in."""
-    for spoken in documents(session):
-        seq = spoken.docs[0].seq
-        name = "" if seq == HEAD else session.timeline[seq].id
-        yield from ((name, text) for _, text in spoken.texts)
-
-
 def _of_event(seq: int, event: Event) -> Spoken:
     texts = [event.text] if event.text else []
     if event.opaque is not None:

@@ -89,6 +89,12 @@ class Packer:
             self._waiting = [whole[ends:]]
             self._size = len(whole) - ends
 
+    def add_by_content(self, data: bytes) -> None:
+        """Take a whole content, cut where its own bytes say so: an edit changes the chunks around it, and no others."""
+        from retold.archive.cutting import cut_by_content
+
+        self.chunks += [self._packed(piece) for piece in cut_by_content(data, CHUNK)]
+
     def ended(self) -> list[Chunk]:
         """Return all chunks, when there is nothing more to take."""
         if self._size:

@@ -17,7 +17,7 @@ FAILURES = ("reader-failed", "original-damaged")
 """The problems that say that a file could not be read because of a bug or of damage in the archive."""
 _ORIGINALS = "SELECT originals.id, originals.size, originals.modified_ns FROM sources JOIN originals ON source = sources.id"
 _KNOWN = """
-SELECT path, home, folder, label, cluster, sources.size, sources.modified_ns, tail, identity,
+SELECT path, home, folder, label, cluster, sources.size, sources.modified_ns, tail, identity, revision,
     originals.id, name, originals.size, originals.modified_ns, seal, is_latest
 FROM sources LEFT JOIN originals ON source = sources.id AND is_latest >= 0 WHERE agent = ? AND {which} ORDER BY path
 """

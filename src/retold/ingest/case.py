@@ -10,16 +10,17 @@ import msgspec
 
 from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.archive.database import Damaged, Stopped
-from retold.archive.documents import texts_of
 from retold.archive.parcel import Fresh, Held
 from retold.archive.record import Record, as_path
 from retold.archive.sources import known_at, known_in_cluster
+from retold.ingest.containment import LaterVersions
 from retold.ingest.derive import conversations
-from retold.ingest.freshness import Kept, fresh, is_covered
+from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
+from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import Snapshot, Still
 from retold.model.problem import Problem, problem
-from retold.model.session import SourceFile, SourceState
+from retold.model.session import Session, SourceFile, SourceState
 from retold.model.wire import problem_json
 from retold.reading.disk import DISK, NOWHERE, Disk
 from retold.reading.files import printable
@@ -46,6 +47,8 @@ class Known(msgspec.Struct):
     modified_ns: int
     tail: bytes
     identity: str
+    revision: int
+    """The version of the reader that read it last."""
     originals: list[Kept]
 
     def is_as_before(self, still: Still) -> bool:
@@ -85,38 +88,49 @@ class Case:
         self.failures: dict[str, Problem] = {}
         """Why files could not be read, by path: a bug of the reader, or damage in the archive. Their bytes are kept."""
         self._fresh: dict[str, Fresh | None] = {}
+        self._beginnings: dict[str, bool] = {}
+        """Whether a file begins with what was kept of it last, by path."""
+        self._later: LaterVersions | None = None
         self._dropped: dict[str, list[int]] = {}
         self._states: dict[tuple[str, int], list[SourceState]] = defaultdict(list)
         self._left: set[str] = set()
 
     def readings(self) -> list[Reading]:
-        """Return what all files say, and what they said at other times and do not say any more."""
+        """Return what all files say, and what their earlier versions say beyond that."""
         readings = list(chain.from_iterable(map(self._read, self._sources())))
-        for kept, earlier in self._earlier():
-            # What is not there now is not written anew either: it keeps what it has, and is told with it.
-            can_drop = earlier and str(earlier[0].source.path) in self._live
-            if can_drop and self._is_covered(earlier, readings):
-                self._dropped.setdefault(str(earlier[0].source.path), []).append(kept.name)
-                continue
-            self._note(earlier, "earlier")
-            readings.extend(earlier)
+        for path, known in self._known.items():
+            readings.extend(self._earlier_readings(path, known, readings))
         return readings
 
-    def _is_covered(self, earlier: Sequence[Reading], later: Sequence[Reading]) -> bool:
-        """Tell whether everything of an earlier time is said by now; where that cannot be told, it is not."""
-        try:
-            before, said = self._said(earlier), self._said(later)
-        except Exception as error:  # noqa: BLE001 - it is kept, and joined later
-            self.fail_to_join(earlier, error)
-            return False
-        return all(is_covered(texts, said.get(group, ())) for group, texts in before.items())
+    def _earlier_readings(self, path: str, known: Known, readings: Sequence[Reading]) -> list[Reading]:
+        """Return what earlier versions of a file say, without those of which later ones hold everything.
 
-    def _said(self, readings: Sequence[Reading]) -> dict[str | None, list[tuple[str | None, str]]]:
-        """Return all texts; in a file of many conversations by conversation, for two people may say the same."""
-        said: dict[str | None, list[tuple[str | None, str]]] = defaultdict(list)
-        for group, _, session in conversations(self._agent, readings, {}):
-            said[group if self._job.cluster is None else None] += texts_of(session)
-        return said
+        A version is compared when the file is replaced. It is compared again only if the reader has changed, or if the
+        file got better since: if all of the version that is replaced now is held.
+        """
+        found: list[Reading] = []
+        is_compared = known.revision == REVISION
+        for kept, earlier in self._versions(path, known):
+            # The originals of a file that is gone all stay.
+            if earlier and path in self._live and (kept.is_latest or not is_compared):
+                self._later = self._later or LaterVersions(self._sessions(readings) or ())
+                sessions = self._sessions(earlier)
+                if sessions is not None and all(map(self._later.hold, sessions)):
+                    self._dropped.setdefault(path, []).append(kept.name)
+                    is_compared = False
+                    continue
+                self._later.add(sessions or ())
+            self._note(earlier, "earlier")
+            found.extend(earlier)
+        return found
+
+    def _sessions(self, readings: Sequence[Reading]) -> list[Session] | None:
+        """Return the conversations in some files; None, and a failure, where the agent cannot join one."""
+        try:
+            return [session for _, _, session in conversations(self._agent, readings, {})]
+        except Exception as error:  # noqa: BLE001 - one bad cluster costs no other
+            self.fail_to_join(readings, error)
+            return None
 
     def _sources(self) -> Iterator[Source]:
         """Yield the files that are there, then those that were."""
@@ -165,42 +179,51 @@ class Case:
         for shown, size in {(reading.source.shown, reading.size) for reading in readings}:
             self._states[shown, size].append(state)
 
-    def _earlier(self) -> Iterator[tuple[Kept, Sequence[Reading]]]:
-        """Yield what files held at other times and do not begin with any more, the newest first."""
-        for path, known in self._known.items():
-            for kept in sorted(known.originals, key=lambda kept: kept.id, reverse=True):
-                if kept.is_latest and not self._is_replaced(path, known):
-                    continue
-                file = KeptFile(self._record.originals, kept.id, kept.size, kept.modified_ns)
-                try:
-                    readings = self._agent.read(known.source.on(Pinned(self._disk, path, file)))
-                except Exception as error:  # noqa: BLE001 - the same
-                    self.fail([path], error)
-                    continue
-                if not isinstance(readings, Problem):
-                    yield kept, readings
+    def _versions(self, path: str, known: Known) -> Iterator[tuple[Kept, Sequence[Reading]]]:
+        """Yield the earlier versions of a file that the present one does not begin with, the newest first."""
+        for kept in sorted(known.originals, key=lambda kept: kept.id, reverse=True):
+            if kept.is_latest and not self._is_replaced(path, known):
+                continue
+            file = KeptFile(self._record.originals, kept.id, kept.size, kept.modified_ns)
+            try:
+                readings = self._agent.read(known.source.on(Pinned(self._disk, path, file)))
+            except Exception as error:  # noqa: BLE001 - one bad file costs no other
+                self.fail([path], error)
+                continue
+            if not isinstance(readings, Problem):
+                yield kept, readings
 
     def _is_replaced(self, path: str, known: Known) -> bool:
         """Tell whether a file that is there does not begin any more with what was kept last."""
         still = self._disk.files.get(path)
         if path not in self._live or still is None:
             return False
-        made, latest = self.fresh(still), known.latest
-        return path in self._refusals or (
-            made is not None and latest is not None and made.name != latest.name
-        )
+        return path in self._refusals or not self._begins_as_before(still, known)
+
+    def _begins_as_before(self, still: Still, known: Known) -> bool:
+        """Tell whether a file begins with what was kept last, or nothing was."""
+        if still.path not in self._beginnings:
+            self._beginnings[still.path] = known.is_as_before(still) or begins_with(
+                still, known.latest, self._record.originals
+            )
+        return self._beginnings[still.path]
 
     def fresh(self, still: Still) -> Fresh | None:
         """Return what is new in a file; nothing of one that holds no conversation."""
         if still.path not in self._fresh:
-            known = self._known_of(still.path)
-            is_known = known is not None and known.is_as_before(still)
-            self._fresh[still.path] = (
-                None
-                if is_known or still.path in self._refusals
-                else fresh(self._agent.NAME, still, known.latest if known else None, self._record.originals)
-            )
+            self._fresh[still.path] = None if still.path in self._refusals else self._pack(still)
         return self._fresh[still.path]
+
+    def _pack(self, still: Still) -> Fresh | None:
+        known = self._known_of(still.path)
+        latest = known.latest if known is not None else None
+        if known is None or latest is None:
+            return pack(self._agent.NAME, still)
+        if not self._begins_as_before(still, known):
+            dropped = self._dropped.get(still.path, ())
+            has_versions = any(kept.name not in dropped for kept in known.originals)
+            return pack(self._agent.NAME, still, is_version=has_versions)
+        return pack_growth(still, latest, self._record.originals) if still.size > latest.size else None
 
     def _known_of(self, path: str) -> Known | None:
         if path in self._known or not self._job.is_known:
@@ -283,10 +306,10 @@ def _known_files(
     """Return what the archive knows of the files of a cluster, or of one file."""
     rows = known_in_cluster(record, agent, cluster) if path is None else known_at(record, agent, path)
     found: dict[str, Known] = {}
-    for stored, home, folder, label, group, size, modified_ns, tail, identity, *original in rows:
+    for stored, home, folder, label, group, size, modified_ns, tail, identity, revision, *original in rows:
         place = as_path(stored)
         source = Source(Path(place), Home(Path(as_path(home)), Path(as_path(folder)), label, disk), group)
-        known = found.setdefault(place, Known(source, size, modified_ns, tail, identity, []))
+        known = found.setdefault(place, Known(source, size, modified_ns, tail, identity, revision, []))
         if original[0] is not None:
             known.originals.append(Kept(*original))
     return found

@@ -1,7 +1,4 @@
-"""What is new in a file since it was kept: nothing, its end, or all of it."""
-
-from collections import defaultdict
-from collections.abc import Iterable
+"""Packs what is new in a file: its end where it grew, all of it where it was rewritten."""
 
 import msgspec
 
@@ -24,15 +21,10 @@ class Kept(msgspec.Struct, frozen=True):
     is_latest: int
 
 
-def fresh(agent: str, still: Still, latest: Kept | None, originals: Originals) -> Fresh | None:
-    """Return what has to be kept of a file; None if it is what was kept last."""
-    if latest is not None and _begins_with(still, latest, originals):
-        return None if still.size == latest.size else _grown(still, latest, originals)
-    return _named(agent, still, _packed(still, 0, 0, 0))
-
-
-def _begins_with(still: Still, latest: Kept, originals: Originals) -> bool:
-    """Return whether a file begins with the bytes of an original: chunk by chunk, after a look at samples."""
+def begins_with(still: Still, latest: Kept | None, originals: Originals) -> bool:
+    """Tell whether a file begins with the bytes of an original: chunk by chunk, after a look at samples."""
+    if latest is None:
+        return True
     if latest.size > still.size or seal(latest.size, still.part) != latest.seal:
         return False
     offset = 0
@@ -43,14 +35,18 @@ def _begins_with(still: Still, latest: Kept, originals: Originals) -> bool:
     return offset == latest.size
 
 
-def _named(agent: str, still: Still, made: Fresh) -> Fresh:
-    """Return an original with a name of its own: size and time may be those of another."""
+def pack(agent: str, still: Still, *, is_version: bool = False) -> Fresh:
+    """Return the whole content of a file as a new original.
+
+    Where earlier versions of the file are kept, chunks are cut by their content, so that equal parts are stored once.
+    """
+    made = _packed(still, 0, 0, 0, is_version=is_version)
     digests = [chunk.digest.hex() for chunk in made.chunks]
     name = name_of("original", agent, still.path, str(still.size), str(still.modified_ns), *digests)
     return msgspec.structs.replace(made, name=name)
 
 
-def _grown(still: Still, latest: Kept, originals: Originals) -> Fresh:
+def pack_growth(still: Still, latest: Kept, originals: Originals) -> Fresh:
     """Return the new end of a file; a small last chunk is packed again with it."""
     pieces = originals.pieces(latest.id)
     start = len(pieces)
@@ -59,24 +55,14 @@ def _grown(still: Still, latest: Kept, originals: Originals) -> Fresh:
     return _packed(still, latest.name, sum(size for _, size in pieces[:start]), start)
 
 
-def _packed(still: Still, name: int, offset: int, start: int) -> Fresh:
+def _packed(still: Still, name: int, offset: int, start: int, *, is_version: bool = False) -> Fresh:
     packer = Packer()
-    if still.data is not None:
-        packer.add(still.data[offset:] if offset else still.data)
-    else:
+    if still.data is None:
         for place in range(offset, still.size, _STEP):
             packer.add(still.part(place, min(_STEP, still.size - place)))
-    return Fresh(name, still.size, still.modified_ns, seal(still.size, still.part), packer.ended(), start)
-
-
-def is_covered(earlier: Iterable[tuple[str | None, str]], later: Iterable[tuple[str | None, str]]) -> bool:
-    """Tell whether everything of an earlier time is said by now: in the same words, or in more of the same message."""
-    said, grown = set(), defaultdict(list)
-    for name, text in later:
-        said.add(text)
-        grown[name].append(text)
-    missing = {(name, text) for name, text in earlier if text not in said}
-    return all(
-        name is not None and any(text.startswith(begun) for text in grown.get(name, ()))
-        for name, begun in missing
-    )
+    elif is_version:
+        packer.add_by_content(still.data)
+    else:
+        packer.add(still.data[offset:] if offset else still.data)
+    chunks = packer.ended()
+    return Fresh(name, still.size, still.modified_ns, seal(still.size, still.part), chunks, start)
