@@ -1,11 +1,20 @@
-"""Files that are too large to be held in memory are read, kept and found like others."""
+"""Files that are too large to be held in memory are read, kept and found like others, whatever happens to them."""
 
+import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from retold.agents.registry import AGENTS
 from retold.archive import regions
+from retold.archive.originals import CHUNK
+from retold.archive.record import Record
 from retold.ingest import snapshot
+from retold.ingest.snapshot import Snapshot
+from retold.reading.disk import NOWHERE
+from support.conversation_files import FORMS, Turn, turns
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
@@ -27,3 +36,145 @@ def test_a_large_file_is_kept_and_found_like_a_small_one(
         shown.append(person.show(found["key"])["timeline"])
     assert shown[0] == shown[1]
     assert len(shown[0]) == 2
+
+
+# Files that change while they are read -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make every file too large to be held."""
+    monkeypatch.setattr(snapshot, "LARGEST", 64)
+
+
+@pytest.mark.usefixtures("is_large")
+def test_a_file_that_is_replaced_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(b"heron " * 100)
+    disk = Snapshot(NOWHERE)
+    reader = disk.open(str(path))
+    first = reader.read(300)
+    (tmp_path / "other").write_bytes(b"otter " * 100)
+    os.replace(tmp_path / "other", path)
+    again = disk.open(str(path))  # a second reader has a place of its own
+    assert first + reader.read(1000) == again.read(1000) == b"heron " * 100
+    assert disk.files[str(path)].part(294, 12) == b"heron heron "
+    assert reader.read(1) == again.read(1) == b""
+
+
+@pytest.mark.usefixtures("is_large")
+def test_a_file_that_grows_is_read_up_to_where_it_ended(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(b"heron " * 100)
+    disk = Snapshot(NOWHERE)
+    reader = disk.open(str(path))
+    with path.open("ab") as file:
+        file.write(b"otter")
+    assert reader.read(1000) + reader.read(1) == b"heron " * 100
+    assert not disk.files[str(path)].is_untouched()
+
+
+@pytest.mark.usefixtures("is_large")
+def test_descriptors_are_given_back(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(b"heron " * 100)
+    disk = Snapshot(NOWHERE)
+    disk.open(str(path)).close()
+    held = _descriptors(path)
+    del disk
+    assert (held, _descriptors(path)) == (1, 0)
+
+
+def _descriptors(path: Path) -> int:
+    """Return how many descriptors of this process belong to a file."""
+    found, status = 0, path.stat()
+    for number in range(3, 1024):
+        try:
+            one = os.fstat(number)
+        except OSError:
+            continue
+        found += (one.st_dev, one.st_ino) == (status.st_dev, status.st_ino)
+    return found
+
+
+LONG = "heron " * (CHUNK // 6)
+
+
+@pytest.fixture
+def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object], int], None]:
+    """Do something each time the reader of Claude's files has read a file, some times at most."""
+
+    def do(change: Callable[[], object], times: int) -> None:
+        claude, done = AGENTS["claude"], list[object]()
+        whole = claude.read
+
+        def reading(*arguments: Any, **named: Any) -> Any:
+            found = whole(*arguments, **named)
+            if len(done) < times:
+                done.append(change())
+            return found
+
+        monkeypatch.setattr(claude, "read", reading)
+
+    return do
+
+
+def originals(person: Person) -> list[bytes]:
+    with Record(str(person.archive)) as record:
+        return [record.originals.data(number) for (number,) in list(record.rows("SELECT id FROM originals"))]
+
+
+@pytest.mark.usefixtures("is_large")
+def test_a_large_file_that_grows_is_archived_as_it_was_at_first(
+    tmp_path: Path, meanwhile: Callable[..., None]
+) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS["claude"].write(person.folder, 1, [Turn("asked", LONG, "answered")])
+    before = file.read_bytes()
+    longer = FORMS["claude"].write(
+        person.folder / "longer", 1, [Turn("asked", LONG, "answered"), *turns("otter")]
+    )
+    added = longer.read_bytes().removeprefix(before)
+
+    def grow() -> None:
+        with file.open("ab") as end:
+            end.write(added)
+
+    meanwhile(grow, 1)
+    assert person.sync()["problems"] == 0
+    assert originals(person) == [before]
+    person.sync()
+    assert originals(person) == [before + added]
+    assert person.keys("otter") == [FORMS["claude"].key(1)]
+
+
+@pytest.mark.usefixtures("is_large")
+@pytest.mark.parametrize("times", [1, 100])
+def test_a_large_file_that_is_rewritten_in_place_is_no_mixture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS["claude"].write(person.folder, 1, [Turn("asked", LONG, "answered"), *turns("otter")])
+    others = [FORMS["claude"].write(person.folder, 2, turns("plover")).read_bytes()]
+    contents = [file.read_bytes(), file.read_bytes().replace(b"heron", b"egret")]
+    whole, done = snapshot.Still.part, list[int]()
+
+    def part(still: snapshot.Still, start: int, size: int) -> bytes:
+        data = whole(still, start, size)
+        is_first_chunk = still.path == str(file) and (start, size) == (0, CHUNK)
+        if is_first_chunk and len(done) < times:
+            done.append(1)
+            with file.open("r+b") as rewriting:
+                rewriting.write(contents[len(done) % 2])
+        return data
+
+    monkeypatch.setattr(snapshot.Still, "part", part)
+    result = person.run("sync", "--json")
+    assert ("changed-while-read" in result.err) == (times > 1)
+    (report,) = result.objects
+    assert person.keys("plover") == [FORMS["claude"].key(2)]
+    assert {*originals(person)} <= {*contents, *others}
+    assert (report["problems"], len(originals(person))) == ((0, 2) if times == 1 else (1, 1))
+    monkeypatch.setattr(snapshot.Still, "part", whole)
+    assert person.sync()["problems"] == 0
+    assert {*originals(person)} == {file.read_bytes(), *others}

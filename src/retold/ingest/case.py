@@ -18,7 +18,7 @@ from retold.ingest.derive import conversations
 from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.ingest.revision import REVISION
-from retold.ingest.snapshot import Snapshot, Still
+from retold.ingest.snapshot import LARGEST, Snapshot, Still
 from retold.model.problem import Problem, problem
 from retold.model.session import Session, SourceFile, SourceState
 from retold.model.wire import problem_json
@@ -258,7 +258,7 @@ class Case:
             disk = reading.source.disk
             if isinstance(disk, Pinned) or still is None:
                 kept = known.original(disk.original if isinstance(disk, Pinned) else None) if known else None
-                if kept is not None:
+                if kept is not None and kept.size <= LARGEST:
                     found[kept.name] = self._record.originals.data(kept.id)
             elif still.data is not None and path in self._live:
                 made = self.fresh(still)

@@ -1,11 +1,13 @@
 """Packs what is new in a file: its end where it grew, all of it where it was rewritten."""
 
+from collections.abc import Iterable
+
 import msgspec
 
-from retold.archive.originals import SMALL, Originals, Packer, digest, seal
+from retold.archive.originals import SMALL, Chunk, Originals, Packer, digest, seal
 from retold.archive.parcel import Fresh
 from retold.archive.rows import name_of
-from retold.ingest.snapshot import Still
+from retold.ingest.snapshot import FileChangedError, Still
 
 _STEP = 1 << 20
 
@@ -65,4 +67,14 @@ def _packed(still: Still, name: int, offset: int, start: int, *, is_version: boo
     else:
         packer.add(still.data[offset:] if offset else still.data)
     chunks = packer.ended()
+    if not still.is_untouched():
+        _compare(still, offset, chunks)
     return Fresh(name, still.size, still.modified_ns, seal(still.size, still.part), chunks, start)
+
+
+def _compare(still: Still, offset: int, chunks: Iterable[Chunk]) -> None:
+    """Compare chunks with a file that was written to meanwhile: appending is harmless, rewriting is not."""
+    for chunk in chunks:
+        if digest(still.part(offset, chunk.size)) != chunk.digest:
+            raise FileChangedError(still.path)
+        offset += chunk.size

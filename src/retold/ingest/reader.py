@@ -20,6 +20,7 @@ from retold.ingest.case import Case, Job
 from retold.ingest.derive import conversation_name, conversations
 from retold.ingest.leaving import Leaver, Wanted
 from retold.ingest.revision import REVISION
+from retold.ingest.snapshot import ATTEMPTS, FileChangedError
 from retold.model.project import Clue
 from retold.model.session import Session
 from retold.model.wire import problem_json
@@ -60,10 +61,21 @@ class Reader:
 
     def parcel(self, job: Job) -> tuple[Parcel, list[Indexed]]:
         """Return what is to be kept of a cluster, and what is to be put into the index."""
+        for _ in range(ATTEMPTS):
+            try:
+                return self._read(job)
+            except FileChangedError as error:
+                change = error
+        failures = {change.path: problem_json(change.problem).decode()}
+        return Parcel(job.agent, job.cluster, [], [], problems=[change.problem], failures=failures), []
+
+    def _read(self, job: Job) -> tuple[Parcel, list[Indexed]]:
         agent = self._agents[job.agent]
         case = Case(self._record, agent, job)
         try:
             return self._parcel(agent, case, job)
+        except FileChangedError:
+            raise
         except Exception as error:  # noqa: BLE001 - one bad cluster costs no other
             case.fail(case.paths, error)
             return self._failed(case, job)
@@ -96,7 +108,11 @@ class Reader:
 
     def _failed(self, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:
         """Return a cluster that could not be read: its files are kept, and its sessions stay as they are."""
-        parcel = _with_failures(Parcel(job.agent, job.cluster, list(case.files()), []), case)
+        try:
+            files = list(case.files())
+        except FileChangedError:  # the next sync keeps it
+            files = []
+        parcel = _with_failures(Parcel(job.agent, job.cluster, files, []), case)
         return parcel, list(_placeholders(sessions_from(self._record, job.agent, case.failures)))
 
 

@@ -2,13 +2,16 @@
 
 import time
 from collections.abc import Sequence
+from weakref import finalize
 
 from retold.archive.struck import struck
 from retold.ingest.answers import TAIL, tail_digest
+from retold.model.problem import problem
 from retold.reading.disk import DISK, Disk, DiskEntry, OpenFile
+from retold.reading.files import printable
 
 LARGEST = 64 << 20
-"""Files up to this size are held in memory while they are read; larger ones only grow, so their size is enough."""
+"""Files up to this size are held in memory while they are read; larger ones are held open."""
 ATTEMPTS = 3
 
 
@@ -39,8 +42,8 @@ class MemoryFile:
         """Nothing has to be given back."""
 
 
-class _BoundedFile:
-    """An open file that may grow, up to where it ended at first."""
+class _SharedFile:
+    """A large file for one reader: several read through the same descriptor, up to where the file ended at first."""
 
     __slots__ = ("_file", "_place", "identity", "modified_ns", "size")
 
@@ -49,19 +52,28 @@ class _BoundedFile:
         self.size, self.modified_ns, self.identity = size, file.modified_ns, file.identity
 
     def read(self, size: int, /) -> bytes:
+        self._file.seek(self._place)
         data = self._file.read(max(min(size, self.size - self._place), 0))
         self._place += len(data)
         return data
 
     def seek(self, offset: int, /) -> None:
         self._place = offset
-        self._file.seek(offset)
 
     def status(self) -> tuple[int, int]:
         return self.size, self.modified_ns
 
     def close(self) -> None:
-        self._file.close()
+        """Leave the descriptor to the other readers."""
+
+
+class FileChangedError(Exception):
+    """A large file was rewritten in place while it was read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.problem = problem("changed-while-read", "rewritten while it was read", printable(path))
+        self.path = path
 
 
 class Still:
@@ -73,21 +85,34 @@ class Still:
         self.modified_ns, self.identity = file.modified_ns, file.identity
         self.data: bytes | None = None
         """The content, where it is not too large to be held."""
+        self._file: OpenFile | None = None
+
+    def hold_open(self, file: OpenFile) -> None:
+        """Read a large file through this descriptor alone, so that a file put in its place changes nothing."""
+        self._file = file
+        finalize(self, file.close)
+
+    def open(self) -> OpenFile:
+        """Open the content."""
+        if self.data is not None:
+            return MemoryFile(self.data, self.modified_ns)
+        assert self._file is not None  # noqa: S101 - one of the two is there once a file is still
+        return _SharedFile(self._file, self.size)
 
     def part(self, start: int, size: int) -> bytes:
         """Return a part of the content."""
         if self.data is not None:
             return self.data[start : start + size]
-        file = DISK.open(self.path)
-        try:
-            file.seek(start)
-            pieces = []
-            while size and (data := file.read(size)):
-                pieces.append(data)
-                size -= len(data)
-            return b"".join(pieces)
-        finally:
-            file.close()
+        file, pieces = self.open(), []
+        file.seek(start)
+        while size and (data := file.read(size)):
+            pieces.append(data)
+            size -= len(data)
+        return b"".join(pieces)
+
+    def is_untouched(self) -> bool:
+        """Tell whether nobody has written to the file since it was opened."""
+        return self._file is None or self._file.status() == (self.file_size, self.modified_ns)
 
     def end(self) -> None:
         """Take the end of the file down, when all of it is known."""
@@ -120,9 +145,7 @@ class Snapshot:
                 still.strike(self._forgotten)
             except FileNotFoundError:
                 return self._kept.open(path)
-        if still.data is not None:
-            return MemoryFile(still.data, still.modified_ns)
-        return _BoundedFile(DISK.open(path), still.size)
+        return still.open()
 
     def entries(self, folder: str) -> Sequence[DiskEntry]:
         """Return what a folder holds, and what it held."""
@@ -158,11 +181,11 @@ def _stilled(path: str, here: Disk) -> Still:
     """Read a file; again when it changed meanwhile, a few times at most."""
     for _ in range(ATTEMPTS):
         file = here.open(path)
+        still = Still(path, file)
+        if still.size > LARGEST:
+            still.hold_open(file)
+            break
         try:
-            still = Still(path, file)
-            if still.size > LARGEST:
-                still.end()
-                return still
             still.data = _all(file)
             is_settled = file.status() == (still.size, still.modified_ns) and len(still.data) == still.size
         finally:
