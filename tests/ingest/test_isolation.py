@@ -21,25 +21,34 @@ def form(number: int) -> Any:
     return list(FORMS.values())[number % len(FORMS)]
 
 
+def write(person: Person, number: int, *words: str) -> None:
+    """Write a session that shares its cluster with no other."""
+    form(number).write(person.folder, number << 12, turns(*words))
+
+
+def key(number: int) -> str:
+    return str(form(number).key(number << 12))
+
+
 @pytest.fixture
 def person(tmp_path: Path) -> Person:
     person = Person(tmp_path / "ann")
     for number in range(COUNT):
-        form(number).write(person.folder, number, turns(f"word{number}"))
+        write(person, number, f"word{number}")
     return person
 
 
 @pytest.fixture
 def poison(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Let a step of every reader fail on one file, as a bug of the reader would make it."""
+    """Let a step of every reader fail on some files, as a bug of the reader would make it."""
 
-    def fail_on(file: Path, step: str = "read", error: type[BaseException] = TypeError) -> None:
+    def fail_on(*files: Path, step: str = "read", error: type[BaseException] = TypeError) -> None:
         for agent in AGENTS.values():
             whole = getattr(agent, step)
 
             def failing(first: Any, *more: Any, whole: Any = whole, **others: Any) -> Any:
                 sources = [first] if step == "read" else [reading.source for reading in first]
-                if any(source.path == file for source in sources):
+                if any(source.path in files for source in sources):
                     raise error("unhashable type: 'list'")
                 return whole(first, *more, **others)
 
@@ -55,10 +64,21 @@ def file_of(person: Person, number: int) -> Path:
     return file
 
 
+def file_holding(person: Person, word: str) -> Path:
+    (file,) = [path for path in person.sources() if word in path.read_text()]
+    return file
+
+
 def damage(person: Person, number: int) -> Path:
     """Delete a session's file, and flip a bit in the archive's only copy of it."""
     file = file_of(person, number)
     file.unlink()
+    damage_original(person, file)
+    return file
+
+
+def damage_original(person: Person, file: Path) -> None:
+    """Flip a bit in the archive's copy of a file."""
     with Record(str(person.archive), can_write=True) as record:
         chunk, packed = next(
             record.rows(
@@ -70,14 +90,20 @@ def damage(person: Person, number: int) -> Path:
         flipped = bytearray(packed)
         flipped[len(flipped) // 2] ^= 4
         record.connection.execute("UPDATE chunks SET packed = ? WHERE id = ?", (bytes(flipped), chunk))
-    return file
+
+
+def kept_bytes(person: Person, file: Path) -> bytes:
+    with Record(str(person.archive)) as record:
+        asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE path = ?"
+        (number,) = next(record.rows(asked, (str(file),)))
+        return record.originals.data(number)
 
 
 def are_there(person: Person, but: set[int]) -> None:
     rows = person.rows()
     for number in set(range(COUNT)) - but:
-        assert form(number).key(number) in rows
-        assert person.keys(f"word{number}") == [form(number).key(number)]
+        assert key(number) in rows
+        assert person.keys(f"word{number}") == [key(number)]
 
 
 @pytest.mark.parametrize("step", ["read", "join"])
@@ -86,18 +112,15 @@ def test_a_file_on_which_the_reader_fails_costs_no_other_and_its_bytes_are_kept(
     person: Person, poison: Callable[..., None], step: str, error: type[BaseException]
 ) -> None:
     file = file_of(person, POISONED)
-    poison(file, step, error)
+    poison(file, step=step, error=error)
     done = person.run("sync", "--json")
     assert done.code == 0, done
     assert done.objects[0]["problems"] >= 1
     assert "reader-failed" in done.err
     assert str(file) in done.err
     are_there(person, {POISONED})
-    assert form(POISONED).key(POISONED) not in person.rows()
-    with Record(str(person.archive)) as record:
-        asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE path = ?"
-        (number,) = next(record.rows(asked, (str(file),)))
-        assert record.originals.data(number) == file.read_bytes()
+    assert key(POISONED) not in person.rows()
+    assert kept_bytes(person, file) == file.read_bytes()
     again = person.sync()
     assert (again["read"], again["problems"]) == (0, done.objects[0]["problems"])
 
@@ -106,12 +129,12 @@ def test_a_session_that_was_read_stays_when_the_reader_fails_on_its_file(
     person: Person, poison: Callable[..., None]
 ) -> None:
     person.sync()
-    before = person.show(form(POISONED).key(POISONED))
-    form(POISONED).write(person.folder, POISONED, turns(f"word{POISONED}", "more"))
+    before = person.show(key(POISONED))
+    write(person, POISONED, f"word{POISONED}", "more")
     poison(file_of(person, POISONED))
     assert person.run("sync").code == 0
     are_there(person, set())
-    after = person.rows()[form(POISONED).key(POISONED)]
+    after = person.rows()[key(POISONED)]
     assert after["counts"] == before["counts"]
 
 
@@ -131,12 +154,12 @@ def test_a_file_is_read_again_by_a_reader_that_no_longer_fails(
 def test_a_damaged_original_costs_no_other(person: Person, options: tuple[str, ...]) -> None:
     person.sync()
     file = damage(person, DAMAGED)
-    form(COUNT).write(person.folder, COUNT, turns("later"))
+    write(person, COUNT, "later")
     done = person.run("sync", "--json", *options)
     assert done.code == 0, done
     are_there(person, {DAMAGED})
-    assert person.keys("later") == [form(COUNT).key(COUNT)]
-    assert form(DAMAGED).key(DAMAGED) in person.rows()  # with all that its row says
+    assert person.keys("later") == [key(COUNT)]
+    assert key(DAMAGED) in person.rows()  # with all that its row says
     if options:
         assert "original-damaged" in done.err
         assert str(file) in done.err
@@ -148,12 +171,44 @@ def test_a_damaged_original_costs_no_other(person: Person, options: tuple[str, .
 def test_doctor_names_what_could_not_be_read(person: Person, poison: Callable[..., None]) -> None:
     person.sync()
     file = damage(person, DAMAGED)
-    form(POISONED).write(person.folder, POISONED, turns(f"word{POISONED}", "more"))
+    write(person, POISONED, f"word{POISONED}", "more")
     poison(file_of(person, POISONED))
     assert person.run("sync", "--reindex").code == 0
     found = [one for one in person.run("doctor", "--json").objects if one["finding"] == "unread-file"]
     assert [one["severity"] for one in found] == ["loss", "loss"]
     told = {one["session"]: one["text"] for one in found}
-    assert told[form(POISONED).key(POISONED)].endswith("[reader-failed]")
-    assert str(file) in told[form(DAMAGED).key(DAMAGED)]
-    assert told[form(DAMAGED).key(DAMAGED)].endswith("[original-damaged]")
+    assert told[key(POISONED)].endswith("[reader-failed]")
+    assert str(file) in told[key(DAMAGED)]
+    assert told[key(DAMAGED)].endswith("[original-damaged]")
+
+
+@pytest.mark.parametrize("step", ["read", "join"])
+@pytest.mark.parametrize(
+    "command", [("show",), ("events",), ("export", "--format", "json"), ("show", "--view", "active")]
+)
+def test_a_session_is_shown_beside_a_file_on_which_the_reader_fails(
+    tmp_path: Path, poison: Callable[..., None], step: str, command: tuple[str, ...]
+) -> None:
+    person, number = Person(tmp_path / "ann"), 0x3F6C2000
+    for place, word in enumerate(
+        ("healthy", "poisoned")
+    ):  # ids that begin with the same five digits: one cluster
+        FORMS["gemini-lines"].write(person.folder, number + place, turns(word))
+    person.sync()
+    before = person.run(*command, FORMS["gemini-lines"].key(number))
+    assert (before.code, "healthy" in before.out) == (0, True)
+    poison(file_holding(person, "poisoned"), step=step)
+    assert person.run(*command, FORMS["gemini-lines"].key(number)) == before
+    assert person.run(*command, FORMS["gemini-lines"].key(number + 1)).code == 3
+
+
+@pytest.mark.parametrize("command", [("show",), ("export", "--format", "json")])
+def test_a_session_is_shown_beside_a_damaged_original(tmp_path: Path, command: tuple[str, ...]) -> None:
+    person, number = Person(tmp_path / "ann"), 0x3F6C2000
+    for place, word in enumerate(("healthy", "damaged")):
+        FORMS["gemini-lines"].write(person.folder, number + place, turns(word))
+    person.sync()
+    before = person.run(*command, FORMS["gemini-lines"].key(number))
+    damage_original(person, file_holding(person, "damaged"))
+    assert person.run(*command, FORMS["gemini-lines"].key(number)) == before
+    assert person.run(*command, FORMS["gemini-lines"].key(number + 1)).code == 4

@@ -34,12 +34,13 @@ def lost(record: Record, key: str) -> Lost | None:
     if row is None:
         return None
     number, name, agent, cluster, packed = row
-    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, "full")
+    known = decode_summary(summary_of(packed))
+    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, "full", _files(known))
     readings = () if found is None else found[0]
     disk = KeptDisk(record, agent)
     rows = kept_in_cluster(record, agent, cluster) if cluster is not None else ()
     files = [_source(disk, *row) for row in rows]
-    return Lost(decode_summary(summary_of(packed)), readings, files)
+    return Lost(known, readings, files)
 
 
 def _retold(record: Record, key: str, view: View) -> Session | None:
@@ -58,7 +59,7 @@ def unmarked(record: Record, row: Sequence[Any], view: View) -> Session:
     """Return a session by what it is known by; what of its timeline belongs to others is not told."""
     number, name, agent, cluster, packed = row
     known = decode_summary(summary_of(packed))
-    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, view)
+    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, view, _files(known))
     return known if found is None else _as_known(found[1], known)
 
 
@@ -95,25 +96,30 @@ class _Shelf:
         """Yield each of some sessions by what it is known by; they were read from the same files."""
         reader = AGENTS[agent]
         loose, clustered = _parted(_as_sources(self._record, agent, files))
+        summaries = {row[1]: decode_summary(summary_of(row[4])) for row in rows}
+        own = frozenset[str]().union(*map(_files, summaries.values()))
         asked = (agent, *(file for file in files if file[4] is None))
         if asked != self._scraps[0]:
-            self._scraps = asked, scraps(reader, _readings(reader, loose))
-        names = [row[1] for row in rows]
-        told = _told(reader, _readings(reader, clustered), self._scraps[1], names, "full")
+            self._scraps = asked, scraps(reader, _readings(reader, loose, own))
+        told = _told(reader, _readings(reader, clustered, own), self._scraps[1], summaries, "full", own)
         found = {name: session for name, _, session in told}
         for row in rows:
-            known = decode_summary(summary_of(row[4]))
-            session = found.get(row[1])
+            known, session = summaries[row[1]], found.get(row[1])
             yield row, known if session is None else _as_known(session, known)
 
 
+def _files(session: Session) -> frozenset[str]:
+    """Return the paths of the files that a session was read from."""
+    return frozenset(source.path for source in session.sources)
+
+
 def _read(
-    agent: Agent, sources: Iterable[Source], name: int, view: View
+    agent: Agent, sources: Iterable[Source], name: int, view: View, own: frozenset[str]
 ) -> tuple[Sequence[Reading], Session] | None:
-    """Return what a session is read from, and the session."""
+    """Return what a session is read from, and the session; `own` are the paths of its files."""
     loose, clustered = _parted(sources)
-    shared = scraps(agent, _readings(agent, loose))
-    found = next(_told(agent, _readings(agent, clustered), shared, [name], view), None)
+    shared = scraps(agent, _readings(agent, loose, own))
+    found = next(_told(agent, _readings(agent, clustered, own), shared, [name], view, own), None)
     return None if found is None else found[1:]
 
 
@@ -126,17 +132,40 @@ def _parted(sources: Iterable[Source]) -> tuple[list[Source], list[Source]]:
     return loose, clustered
 
 
-def _readings(agent: Agent, sources: Iterable[Source]) -> list[Reading]:
-    found = map(agent.read, sources)
-    return [reading for told in found if not isinstance(told, Problem) for reading in told]
+def _readings(agent: Agent, sources: Iterable[Source], own: frozenset[str]) -> list[Reading]:
+    """Return what files say. A file that cannot be read is left out, unless it is one of the sessions' own."""
+    found: list[Reading] = []
+    for source in sources:
+        try:
+            told = agent.read(source)
+        except Exception:
+            if source.shown in own:
+                raise
+            continue
+        if not isinstance(told, Problem):
+            found.extend(told)
+    return found
 
 
-def _told(
-    agent: Agent, clustered: Iterable[Reading], shared: Groups, names: Iterable[int], view: View
+def _told(  # noqa: PLR0913 - the files of a cluster, and the sessions that are asked for
+    agent: Agent,
+    clustered: Iterable[Reading],
+    shared: Groups,
+    names: Iterable[int],
+    view: View,
+    own: frozenset[str],
 ) -> Iterator[tuple[int, Sequence[Reading], Session]]:
-    """Yield those of some sessions that readings tell of, by their names."""
+    """Yield those of some sessions that readings tell of, by their names.
+
+    A session of other files than `own` that cannot be joined is left out.
+    """
+
+    def fail(readings: Sequence[Reading], error: Exception) -> None:
+        if any(reading.source.shown in own for reading in readings):
+            raise error
+
     wanted = set(names)
-    for group, readings, session in conversations(agent, clustered, shared, view):
+    for group, readings, session in conversations(agent, clustered, shared, view, fail):
         name = conversation_name(agent, group)
         if name in wanted:
             wanted.remove(name)
