@@ -6,8 +6,10 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
 import pytest
 
+from retold.archive.database import IndexDamaged, index_trouble
 from retold.archive.schema import STEPS
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person, archive_contents, table_differences
@@ -104,6 +106,58 @@ def test_the_index_may_be_deleted_as_a_whole(person: Person) -> None:
     (person.archive / "index").rmdir()
     assert person.run("search", "tide3").code == 0
     assert person.search("tide3")
+
+
+# What is wrong with the machine and not with the index ------------------------------------------------------------
+
+LIMITED = """
+import atexit, resource
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, hard))
+atexit.register(resource.setrlimit, resource.RLIMIT_FSIZE, (soft, hard))  # coverage writes its file behind us
+"""
+"""Writes behind 700 kB of a file fail with EFBIG, as they fail with EDQUOT, EIO or EROFS elsewhere."""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits as POSIX has them")
+def test_an_index_that_cannot_be_written_is_not_removed(person: Person) -> None:
+    """Many words that each stand once: packed they take little room, in the index a lot."""
+    said = " ".join(f"w{number:06}" for number in range(90_000))
+    FORMS["claude"].write(person.folder, 2, turns("tide2", said))
+    before = [path.stat().st_ino for path in files(person)]
+    done = person.spawn("sync", code=LIMITED)
+    assert done.code == 4, done
+    assert any(f"retold: {path}: " in done.err for path in files(person)), done.err
+    assert "anew" not in done.err
+    assert [path.stat().st_ino for path in files(person)] == before
+    assert person.keys("tide3") == [FORMS["codex"].key(3)]
+    person.sync()
+    assert person.keys("w089999") == [FORMS["claude"].key(2)]
+    assert [path.stat().st_ino for path in files(person)] == before
+
+
+@pytest.mark.parametrize(
+    ("error", "is_damage"),
+    [
+        (apsw.CorruptError, True), (apsw.NotADBError, True), (apsw.SQLError, True), (apsw.FullError, False),
+        (apsw.IOError, False), (apsw.ReadOnlyError, False), (apsw.CantOpenError, False), (apsw.BusyError, False),
+    ],
+)  # fmt: skip
+def test_only_wrong_content_is_damage(error: type[apsw.Error], is_damage: bool) -> None:  # noqa: FBT001 - a case
+    assert isinstance(index_trouble(error("told"), "text-0.db"), IndexDamaged) == is_damage
+
+
+def test_a_damaged_archive_does_not_cost_the_index(person: Person) -> None:
+    """A search reads both: which of them is damaged decides what is made again."""
+    before = [path.stat().st_ino for path in files(person)]
+    with sqlite3.connect(person.archive / "archive.db") as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'sessions'").fetchone()
+    connection.close()
+    scribble(person.archive / "archive.db", PAGE * (root - 1), PAGE)
+    done = person.run("search", "tide1")
+    assert done.code == 4
+    assert str(person.archive / "archive.db") in done.err
+    assert [path.stat().st_ino for path in files(person)] == before
 
 
 # The archive -------------------------------------------------------------------------------------------------------

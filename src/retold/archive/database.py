@@ -19,6 +19,10 @@ MACHINE = (
 """What SQLite tells us about the machine; all else it tells is a bug of ours."""
 
 
+_WRONG_CONTENT = (apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS, apsw.SQLITE_IOERR_DATA)
+"""Errors of reading that are about what a file holds: it ends early, or a checksum differs."""
+
+
 class Stopped(Exception):  # noqa: N818 - it says what happened
     """The machine stopped us: told in one line, exit code 4.
 
@@ -126,6 +130,17 @@ def _bring_up(connection: apsw.Connection, path: str, mark: int, steps: Sequence
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def index_trouble(error: apsw.Error, path: str) -> Stopped:
+    """Return an error about a file of the text index; as damage, after which it is made again, only where its content is wrong.
+
+    A full disk, a quota, a limit of the file's size, a broken cable: the file may be whole.
+    """
+    is_content = isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.SQLError)
+    if is_content or getattr(error, "extendedresult", 0) in _WRONG_CONTENT:
+        return IndexDamaged(f"{path} is damaged ({error})")
+    return told(error, path)
 
 
 def told(error: apsw.Error, path: str) -> Stopped:

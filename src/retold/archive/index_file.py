@@ -7,8 +7,16 @@ import os
 import apsw
 
 from retold.archive.conditions import Condition, clause
-from retold.archive.database import PATIENCE, IndexDamaged, told
+from retold.archive.database import (
+    MACHINE,
+    PATIENCE,
+    IndexDamaged,
+    Stopped,
+    index_trouble,
+    told,
+)
 from retold.archive.originals import Originals
+from retold.archive.record import Record
 from retold.archive.texts import MARK, STEPS
 from retold.archive.words import LONGEST_NAME
 
@@ -99,7 +107,7 @@ class IndexFile:
     def __init__(self, path: str, archive: str, *, is_mapped: bool = True, patience: int = PATIENCE) -> None:
         if not os.path.exists(path):
             raise IndexDamaged(f"{path} is missing")
-        self.path = path
+        self.path, self._archive = path, archive
         try:
             self.connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
             self.connection.set_busy_timeout(patience)
@@ -112,10 +120,21 @@ class IndexFile:
             self.connection.execute("PRAGMA query_only = 1")
             self._number = os.stat(path).st_ino
             self._begin()
-        except (apsw.BusyError, apsw.LockedError) as error:
-            raise told(error, path) from error
         except apsw.Error as error:
-            raise IndexDamaged(f"{path} cannot be read ({error})") from error
+            raise self._trouble(error) from error
+
+    def _trouble(self, error: apsw.Error) -> Stopped:
+        """Return what is wrong: with this file, or with the archive that is read along with it."""
+        if isinstance(error, apsw.CorruptError | apsw.NotADBError) and not self._is_archive_whole():
+            return told(error, self._archive)
+        return index_trouble(error, self.path)
+
+    def _is_archive_whole(self) -> bool:
+        try:
+            with Record(os.path.dirname(self._archive)) as record:
+                return next(record.rows("PRAGMA quick_check(1)")) == ("ok",)
+        except Stopped:
+            return False
 
     def _begin(self) -> None:
         """Answer all that is asked from now on as of one moment."""
@@ -144,10 +163,8 @@ class IndexFile:
         """Yield what a question gives."""
         try:
             yield from self.connection.execute(asked, values)
-        except (apsw.CorruptError, apsw.NotADBError, apsw.IOError) as error:
-            raise IndexDamaged(f"{self.path} is damaged ({error})") from error
-        except (apsw.BusyError, apsw.LockedError) as error:
-            raise told(error, self.path) from error
+        except MACHINE as error:
+            raise self._trouble(error) from error
 
     def _found(
         self, asked: str, wanted: Conditions, before: Sequence[Any], behind: Sequence[Any], best: str = ""

@@ -75,6 +75,10 @@ class Record:
         self.fact("generation")
         self.originals = Originals(self.connection, is_still=True)
 
+    def waiting_for_disk(self) -> DurableCommits:
+        """Let each commit in a `with` block end when it, and all before it, are on disk."""
+        return DurableCommits(self)
+
     def rest(self) -> None:
         """Hold on to no moment until something is asked again."""
         if self.index is not None:
@@ -111,6 +115,20 @@ class Record:
     def set_fact(self, name: str, value: Any) -> None:
         """Let the archive know something about itself."""
         self.connection.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, value))
+
+
+class DurableCommits:
+    """A block in which SQLite waits for the disk at each commit."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def __enter__(self) -> None:
+        self._record.row("PRAGMA synchronous = FULL")
+
+    def __exit__(self, *_: object) -> None:
+        if not self._record.connection.in_transaction:  # else it failed, and SQLite refuses the change
+            self._record.row("PRAGMA synchronous = NORMAL")
 
 
 def packed_summary(summary: str) -> bytes:

@@ -12,7 +12,7 @@ from itertools import chain
 
 import apsw
 
-from retold.archive.database import Damaged, IndexDamaged, connected
+from retold.archive.database import MACHINE, Damaged, IndexDamaged, connected, index_trouble
 from retold.archive.record import as_text
 from retold.archive.stretches import STEP, put_timeline, remove_timeline
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from retold.archive.stretches import Timeline
     from retold.archive.words import Names
 
-BROKEN = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, apsw.IOError)
-"""What SQLite says of a file that is not as we wrote it."""
+TROUBLES = (*MACHINE, apsw.SQLError)
+"""What SQLite says where the machine stops it, or a table is not as we made it."""
 MARK = 0x72657478
 _WORDS = 'tokenize = "unicode61 remove_diacritics 2"'
 STEPS = (
@@ -111,7 +111,8 @@ class Shard:
             self._connection = connected(path, MARK, STEPS)
         except Damaged as damage:
             raise IndexDamaged(str(damage)) from damage
-        self._ask("PRAGMA synchronous = OFF")  # it is a cache: what a power cut breaks is made again
+        # A commit may be lost in a power cut, but none before it: a file that has its generation has all that it claims.
+        self._ask("PRAGMA synchronous = NORMAL")
         self._ask("PRAGMA cache_size = -16000")
         for table in ("said", "output"):
             for option, value in (("hashsize", _HASH), ("automerge", 0 if is_bulk else _MERGE)):
@@ -122,8 +123,8 @@ class Shard:
     def _ask(self, asked: str, values: Sequence[Any] = ()) -> list[Any]:
         try:
             return list(self._connection.execute(asked, values))
-        except BROKEN as error:
-            raise IndexDamaged(f"{self.path} is damaged ({error})") from error
+        except TROUBLES as error:
+            raise index_trouble(error, self.path) from error
 
     def _one(self, asked: str, values: Sequence[Any] = ()) -> Any:
         return next((row[0] for row in self._ask(asked, values)), None)
@@ -131,8 +132,8 @@ class Shard:
     def _many(self, asked: str, rows: Sequence[Sequence[Any]]) -> None:
         try:
             self._connection.executemany(asked, rows)
-        except BROKEN as error:
-            raise IndexDamaged(f"{self.path} is damaged ({error})") from error
+        except TROUBLES as error:
+            raise index_trouble(error, self.path) from error
 
     def generation(self) -> int | None:
         """Return the number of the last sync that was completed."""

@@ -256,10 +256,13 @@ class _Sync:
         # Two workers may each have told a session: one as it was, one as it is.
         self._index.weed(stamps(self._record))
         self._index.commit()
-        # Only now does nobody look any more for what the originals held before.
-        self._writer.begin()
-        self._writer.drop_dispensable()
-        self._writer.commit()
+        # The archive is on disk before the index says that both are in step. Only now does nobody look any more for
+        # what the originals held before.
+        with self._record.waiting_for_disk():
+            self._writer.begin()
+            self._writer.drop_dispensable()
+            self._record.set_fact("generation", generation)  # so that there is something to wait for
+            self._writer.commit()
         self._index.commit(generation)
 
     def _outcome(self, found: Sequence[Found]) -> Outcome:
