@@ -72,6 +72,12 @@ def reading(path: str, mark: int, steps: Sequence[str], patience: int = PATIENCE
     return connection
 
 
+def is_log_emptied(connection: apsw.Connection) -> bool:
+    """Write the log of changes into the file and empty it; tell whether that was possible."""
+    is_busy, *_ = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
+    return not is_busy
+
+
 def _untouched(path: str, mark: int, steps: Sequence[str], error: apsw.Error) -> apsw.Connection:
     """Return a connection to a file that nobody may write, or in a folder where nobody may: nothing is put beside it."""
     for flags, name in _ways(path):

@@ -1,11 +1,13 @@
 """Sessions out of the record and their words out of the originals, so that nothing is left of them but a tombstone."""
 
+import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
+from retold.archive.database import is_log_emptied
 from retold.archive.hand import bury
 from retold.archive.originals import Packer, digest, seal
-from retold.archive.record import Record, as_path
+from retold.archive.record import FORGETTING, Record, as_path
 from retold.archive.settling import settle
 from retold.archive.struck import struck
 from retold.archive.writer import Writer
@@ -17,21 +19,39 @@ AND NOT EXISTS (SELECT 1 FROM session_sources other WHERE other.source = session
 _BESIDE = "SELECT id, path FROM sources WHERE agent = ? AND cluster IS ? AND is_beside"
 
 
-def erase(record: Record, sessions: Iterable[int], revision: int) -> list[int]:
-    """Remove all that is kept of sessions; return their names."""
+def erase(record: Record, sessions: Iterable[int], related: Iterable[int], revision: int) -> None:
+    """Remove all that is kept of sessions, and note that the index still holds them and what is related to them."""
     record.connection.execute("PRAGMA secure_delete = ON")
     with record.connection:
         writer = Writer(record, revision, lambda _model, _at, _figures: None)  # it only removes
         names = [_erase_one(record, session, writer) for session in sorted(sessions)]
         settle(record, writer.touched)
         record.originals.sweep()
-    return names
+        earlier, earlier_related = unfinished(record) or ([], [])
+        record.set_fact(FORGETTING, json.dumps([[*earlier, *names], [*earlier_related, *related]]))
 
 
-def leave_no_trace(record: Record) -> None:
-    """Rewrite the file: what was overwritten may still stand in the log of changes, and in pages that are free."""
-    for asked in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-        record.connection.execute(asked)
+def unfinished(record: Record) -> tuple[list[int], list[int]] | None:
+    """Return the names of erased sessions, and of related ones, that the index may still hold; None if there are none."""
+    noted = record.fact(FORGETTING)
+    if noted is None:
+        return None
+    names, related = json.loads(noted)
+    return names, related
+
+
+def finish(record: Record) -> bool:
+    """Rewrite the archive without the bytes of erased sessions; return False if some may be left.
+
+    Free pages and the write-ahead log still hold those bytes. A process that reads the archive at the same time can
+    prevent that the log is emptied.
+    """
+    record.connection.execute("VACUUM")
+    if not is_log_emptied(record.connection):
+        return False
+    with record.connection:
+        record.connection.execute("DELETE FROM facts WHERE name = ?", (FORGETTING,))
+    return True
 
 
 def _erase_one(record: Record, session: int, writer: Writer) -> int:

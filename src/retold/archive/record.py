@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 NAME = "archive.db"
 UNREAD = "unread"
 """The fact that something was imported which no sync has read yet."""
+FORGETTING = "forgetting"
+"""The fact that words of forgotten sessions may still be in the index or in free pages: names of sessions, as JSON."""
 _WRITING = ("synchronous = NORMAL", "cache_size = -32000", "wal_autocheckpoint = 8000")
 """8,000 pages are 32 MB: each checkpoint costs a wait for the disk."""
 

@@ -12,7 +12,7 @@ from itertools import chain
 
 import apsw
 
-from retold.archive.database import MACHINE, Damaged, IndexDamaged, connected, index_trouble
+from retold.archive.database import MACHINE, Damaged, IndexDamaged, connected, index_trouble, is_log_emptied
 from retold.archive.record import as_text
 from retold.archive.stretches import STEP, put_timeline, remove_timeline
 
@@ -177,8 +177,11 @@ class Shard:
             remove_timeline(self._ask, found)
             self._ask("DELETE FROM told WHERE id = ?", (found,))
 
-    def erase(self, names: Sequence[int], kin: Sequence[int] = ()) -> None:
-        """Take sessions out so that no word of theirs is left in the file; those that are kin may name them as theirs."""
+    def erase(self, names: Sequence[int], kin: Sequence[int] = ()) -> bool:
+        """Take sessions out so that no word of theirs is left in the file; those that are kin may name them as theirs.
+
+        Tell whether nothing is left. It may be done again, also where it was stopped at any point.
+        """
         ask = self._ask
         ask("PRAGMA secure_delete = ON")
         self.begin()
@@ -192,8 +195,11 @@ class Shard:
         self.commit()
         for table in ("said", "output"):
             ask(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608 - ours
-        for asked in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-            ask(asked)
+        ask("VACUUM")
+        try:
+            return is_log_emptied(self._connection)
+        except TROUBLES as error:
+            raise index_trouble(error, self.path) from error
 
     def put(self, entry: Indexed) -> None:
         """Put a session in; what was said in it before, and stays the same, is not touched."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from retold.archive.database import IndexDamaged
-from retold.archive.erasing import erase, leave_no_trace
+from retold.archive.erasing import erase, finish, unfinished
 from retold.archive.record import Record
 from retold.archive.sessions import family, kin
 from retold.archive.shards import SHARDS, remove_index, shard_path
@@ -12,22 +12,41 @@ from retold.ingest.lock import Lock
 from retold.ingest.revision import REVISION
 
 
-def forget(folder: str, keys: Sequence[str]) -> int:
-    """Forget sessions and their subagents; return how many. The agents' own files are not touched."""
+def forget(folder: str, keys: Sequence[str]) -> tuple[int, bool]:
+    """Forget sessions and their subagents; return how many, and whether no word is left in any file of the archive.
+
+    The agents' own files are not touched.
+    """
     with Lock(folder, lambda: None), Record(folder, can_write=True) as record:
+        is_clean = finish_forgetting(record)
         sessions = {session for key in keys for session in family(record, key)}
-        related = kin(record, sessions)
-        names = erase(record, sessions, REVISION)
-        try:
-            _erase_words(folder, names, related)
-        except IndexDamaged:
-            remove_index(folder)  # whoever looks into it next makes it anew
-        leave_no_trace(record)
-    return len(sessions)
+        if sessions:
+            erase(record, sessions, kin(record, sessions), REVISION)
+            is_clean = finish_forgetting(record)
+    return len(sessions), is_clean
 
 
-def _erase_words(folder: str, names: Sequence[int], related: Sequence[int]) -> None:
+def finish_forgetting(record: Record) -> bool:
+    """Take the words of erased sessions out of the index and the archive's file; tell whether none is left.
+
+    The archive notes them in the transaction that erases them: a process that ends before all is done leaves it to the
+    next.
+    """
+    noted = unfinished(record)
+    if noted is None:
+        return True
+    try:
+        is_index_clean = _erase_words(record, *noted)
+    except IndexDamaged:
+        remove_index(record.folder)  # the next sync or search makes it again
+        is_index_clean = True
+    return is_index_clean and finish(record)
+
+
+def _erase_words(record: Record, names: Sequence[int], related: Sequence[int]) -> bool:
+    is_clean = True
     for number in range(SHARDS):
-        shard = Shard(shard_path(folder, number))
-        shard.erase(names, related)
+        shard = Shard(shard_path(record.folder, number))
+        is_clean &= shard.erase(names, related)
         shard.close()
+    return is_clean

@@ -6,7 +6,7 @@ import time
 
 from retold.agents import NAMES
 from retold.archive.database import IndexDamaged
-from retold.archive.record import UNREAD, Record
+from retold.archive.record import FORGETTING, UNREAD, Record
 from retold.archive.shards import generations, missing_files, remove_index
 from retold.ingest.answers import is_unchanged
 from retold.ingest.coverage import told_coverage
@@ -61,6 +61,10 @@ def update(
     """
     began = time.perf_counter()
     with Lock(task.folder, tell_wait), Record(task.folder, can_write=True) as record:
+        if record.fact(FORGETTING) is not None:
+            from retold.ingest.forgetting import finish_forgetting
+
+            finish_forgetting(record)
         if task.reindex:
             remove_index(task.folder)
         is_behind = task.reindex or _is_behind(record, task.folder) or record.fact(UNREAD) is not None

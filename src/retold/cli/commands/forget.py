@@ -25,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Forget; 1 if nothing is meant, 2 if it is not clear what."""
-    from retold.archive.record import Record
+    from retold.archive.record import FORGETTING, Record
     from retold.ingest.forgetting import forget
     from retold.ingest.home import retold_home
 
@@ -35,16 +35,25 @@ def run(options: Namespace, console: Console) -> int:
     folder = retold_home(os.environ)
     with Record(folder) as record:
         keys = _meant(record, options, console)
+        is_unfinished = record.fact(FORGETTING) is not None
     if isinstance(keys, int):
+        if is_unfinished and not options.dry_run:  # this may be what an earlier one was to forget
+            forget(folder, ())
+            console.tell("retold: a forget that was stopped is finished now")
         return keys
     for key, title in keys:
         console.tell(f"{'would forget' if options.dry_run else 'forgetting'} {key}  {title or ''}")
     if not options.dry_run:
-        count = forget(folder, [key for key, _ in keys])
+        count, is_clean = forget(folder, [key for key, _ in keys])
         console.tell(
             f"retold: {count} session{'' if count == 1 else 's'} forgotten, subagents included: gone from record, originals"
             " and index, and no sync brings them back. The agent's own files were not touched."
         )
+        if not is_clean:
+            console.tell(
+                "retold: words may be left in logs beside the archive, because another retold reads it;"
+                " the next sync removes them"
+            )
     return 0
 
 
