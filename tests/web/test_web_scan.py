@@ -1,5 +1,6 @@
 """Letters and patterns that are looked for in all text: by other processes, a few at a time, and not for ever."""
 
+import base64
 import http.client
 import json
 import os
@@ -107,7 +108,8 @@ def test_what_is_looked_for_is_not_in_the_list_of_processes(visit: Visit) -> Non
 
 def test_a_scanner_whose_server_died_ends_by_itself(archive: Path) -> None:
     code = "from retold.query import scanner; scanner.BOUND, scanner._LATER = 0.5, 0.5; scanner.main()"
-    job = {"text": "(a+)+$", "is_regex": True, "filters": {}, "limit": 9, "folder": str(archive)}
+    folder = base64.b64encode(bytes(archive)).decode()
+    job = {"text": "(a+)+$", "is_regex": True, "filters": {}, "limit": 9, "folder": folder}
     done = run(
         [sys.executable, "-c", code],
         input=json.dumps(job).encode(),

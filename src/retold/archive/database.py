@@ -8,7 +8,7 @@ import apsw
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 PATIENCE = 20_000
 """Milliseconds to wait for another writer."""
@@ -42,12 +42,29 @@ class Newer(Stopped):
     """A later version wrote the file."""
 
 
+def connection_to(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> apsw.Connection:
+    """Return a connection to a file, whatever bytes its path is made of."""
+    name = sqlite_name(path)
+    return apsw.Connection(name, flags=flags if name == path else flags | apsw.SQLITE_OPEN_URI)
+
+
+def sqlite_name(path: str) -> str:
+    """Return a path as SQLite takes it: as a URI where it is no UTF-8."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        from urllib.parse import quote  # nobody else pays for it
+
+        return f"file://{quote(os.fsencode(os.path.abspath(path)))}"
+    return path
+
+
 def connected(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
     """Return a connection to a file of ours, made if there is none, with every step of its schema taken."""
     if not os.path.exists(path):
         _make(path)
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = connection_to(path)
         connection.set_busy_timeout(PATIENCE)
         _bring_up(connection, path, mark, steps)
     except apsw.Error as error:
@@ -60,7 +77,7 @@ def reading(path: str, mark: int, steps: Sequence[str], patience: int = PATIENCE
     if not os.path.exists(path):
         raise FileNotFoundError(path)
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = connection_to(path)
         connection.set_busy_timeout(patience)
         if _version(connection, path, mark, steps) < len(steps):
             _bring_up(connection, path, mark, steps)
@@ -80,9 +97,9 @@ def is_log_emptied(connection: apsw.Connection) -> bool:
 
 def _untouched(path: str, mark: int, steps: Sequence[str], error: apsw.Error) -> apsw.Connection:
     """Return a connection to a file that nobody may write, or in a folder where nobody may: nothing is put beside it."""
-    for flags, name in _ways(path):
+    for connect in _ways(path):
         try:
-            connection = apsw.Connection(name, flags=flags)
+            connection = connect()
             if _version(connection, path, mark, steps) == len(steps):
                 return connection
         except (apsw.ReadOnlyError, apsw.CantOpenError):  # SQLite would have its own files beside it
@@ -92,16 +109,16 @@ def _untouched(path: str, mark: int, steps: Sequence[str], error: apsw.Error) ->
     raise told(error, path) from error
 
 
-def _ways(path: str) -> Iterator[tuple[int, str]]:
+def _ways(path: str) -> Iterator[Callable[[], apsw.Connection]]:
     """Yield how to open a file only to read it; as one that never changes if nothing waits to be written into it."""
     from pathlib import Path
 
-    yield apsw.SQLITE_OPEN_READONLY, path
+    yield lambda: connection_to(path, apsw.SQLITE_OPEN_READONLY)
     wal = f"{path}-wal"
     is_settled = not os.path.exists(wal) or not os.path.getsize(wal)
     if is_settled and not os.access(os.path.dirname(path) or ".", os.W_OK):
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        yield flags, f"{Path(path).absolute().as_uri()}?immutable=1"
+        yield lambda: apsw.Connection(f"{Path(path).absolute().as_uri()}?immutable=1", flags=flags)
 
 
 def _make(path: str) -> None:

@@ -12,7 +12,9 @@ from retold.archive.database import (
     PATIENCE,
     IndexDamaged,
     Stopped,
+    connection_to,
     index_trouble,
+    sqlite_name,
     told,
 )
 from retold.archive.originals import Originals
@@ -109,13 +111,13 @@ class IndexFile:
             raise IndexDamaged(f"{path} is missing")
         self.path, self._archive = path, archive
         try:
-            self.connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            self.connection = connection_to(path)
             self.connection.set_busy_timeout(patience)
             is_ours = self.connection.pragma("application_id") == MARK
             # Whoever searches needs the tables of the first step alone: the next sync takes the others.
             if not is_ours or not 1 <= self.connection.pragma("user_version") <= len(STEPS):
                 raise IndexDamaged(f"{path} is of another version")
-            self.connection.execute("ATTACH ? AS archive", (archive,))
+            self.connection.execute("ATTACH ? AS archive", (sqlite_name(archive),))
             self.connection.execute(f"PRAGMA mmap_size = {MAPPED if is_mapped else 0}")
             self.connection.execute("PRAGMA query_only = 1")
             self._number = os.stat(path).st_ino

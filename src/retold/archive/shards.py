@@ -6,6 +6,8 @@ import os
 
 import apsw
 
+from retold.archive.database import connection_to
+
 FOLDER = "index"
 SHARDS = 2
 """One for each of two processes that write at the same time."""
@@ -35,7 +37,7 @@ def generations(folder: str) -> list[int | None]:
             found.append(None)
             continue
         try:
-            connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+            connection = connection_to(path)
             found.append(connection.execute("SELECT value FROM facts WHERE name = 'generation'").get)
             connection.close()
         except apsw.Error:  # damaged, or half made: the sync that is to come sees to it

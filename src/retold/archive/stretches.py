@@ -9,7 +9,7 @@ import os
 
 import apsw
 
-from retold.archive.database import PATIENCE, IndexDamaged
+from retold.archive.database import PATIENCE, IndexDamaged, connection_to
 from retold.archive.originals import digest, packed, unpacked
 from retold.archive.shards import SHARDS, shard_path
 
@@ -134,7 +134,7 @@ def kept_timeline(folder: str, name: int, stamp: bytes) -> KeptTimeline | None:
 
 def _opened(path: str, name: int, stamp: bytes) -> KeptTimeline | None:
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        connection = connection_to(path)
     except apsw.Error:  # where nobody may write
         return None
     try:

@@ -9,6 +9,7 @@ import msgspec
 from retold.agents.protocol import HookPlan
 from retold.agents.registry import AGENTS
 from retold.archive.database import Stopped
+from retold.archive.record import as_text
 from retold.care.calling import NOW, hook_call, words
 from retold.care.changes import (
     Change,
@@ -112,6 +113,8 @@ def timer(machine: Machine) -> tuple[str | None, bool]:
 def installation(machine: Machine) -> Work:
     """Return what there is to do so that everything is kept; raises Stopped if some of it cannot be done."""
     folder = retold_home(machine.env)
+    if as_text(folder) != folder:
+        raise Stopped(f"{folder} is a path that no settings and no timer can hold; nothing was changed")
     notes = read_notes(folder)
     told = dict(notes.settings)
     changes = []

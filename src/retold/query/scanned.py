@@ -24,7 +24,7 @@ class Job(msgspec.Struct, frozen=True):
     is_regex: bool
     filters: Mapping[str, str]
     limit: int
-    folder: str = ""
+    folder: bytes = b""
     """Of the archive."""
     reach: Reach = EVERYTHING
     """How far whoever asks may see."""

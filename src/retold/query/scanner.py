@@ -26,7 +26,7 @@ def scan(job: Job) -> None:
 
     wanted = Wanted()
     wanted.sessions += [*conditions_of(job.filters), *job.reach.conditions()]
-    with Record(job.folder) as record:
+    with Record(os.fsdecode(job.folder)) as record:
         try:
             clean = _cleaner() if job.is_redacted else None
             for conversation in scanned(

@@ -40,7 +40,7 @@ class Scans:
         if not await self._is_free(deadline, is_gone):
             return Scanned(end="busy")
         try:
-            return await self._run(msgspec.structs.replace(job, folder=self._folder), is_gone)
+            return await self._run(msgspec.structs.replace(job, folder=os.fsencode(self._folder)), is_gone)
         finally:
             self._free.release()
 
