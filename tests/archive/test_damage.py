@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import apsw
 import pytest
 
 from retold.archive.database import IndexDamaged, index_trouble
+from retold.archive.record import Record
 from retold.archive.schema import STEPS
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person, archive_contents, table_differences
@@ -106,6 +108,38 @@ def test_the_index_may_be_deleted_as_a_whole(person: Person) -> None:
     (person.archive / "index").rmdir()
     assert person.run("search", "tide3").code == 0
     assert person.search("tide3")
+
+
+@pytest.mark.parametrize("command", ["search", "sync"])
+def test_an_index_of_another_archive_is_made_anew(person: Person, tmp_path: Path, command: str) -> None:
+    """Two people with as many syncs each: only the ids of their archives tell that the files are not theirs."""
+    other = Person(tmp_path / "bob")
+    FORMS["claude"].write(other.folder, 2, turns("elsewhere"))
+    other.age()
+    other.sync()
+    expected = archive_contents(person.archive)
+    shutil.rmtree(person.archive / "index")
+    shutil.copytree(other.archive / "index", person.archive / "index")
+    done = person.run(*(["search", "tide1"] if command == "search" else ["sync"]))
+    assert done.code == 0
+    assert told_once(done)
+    assert "is of another archive" in done.err
+    assert person.keys("tide1") == [FORMS["gemini-lines"].key(1)]
+    assert person.search("elsewhere") == []
+    assert not table_differences(archive_contents(person.archive), expected)
+
+
+def test_every_archive_has_an_id_of_its_own_and_keeps_it(person: Person, tmp_path: Path) -> None:
+    def id_of(one: Person) -> str:
+        with Record(str(one.archive)) as record:
+            return record.id
+
+    other = Person(tmp_path / "bob")
+    other.sync()
+    before = id_of(person)
+    person.sync("--reindex")
+    assert id_of(person) == before != id_of(other)
+    assert len(before) == 32
 
 
 # What is wrong with the machine and not with the index ------------------------------------------------------------
@@ -252,3 +286,43 @@ def test_an_archive_that_was_not_made_to_the_end_is_made(person: Person) -> None
     assert person.run("list").code in (0, 1)
     person.sync()
     assert person.search("tide1")
+
+
+@pytest.mark.parametrize("command", [["sync"], ["list"], [], ["search", "tide1"]], ids=" ".join)
+def test_an_archive_that_was_emptied_is_told_and_begun_again(person: Person, command: list[str]) -> None:
+    archive = person.archive / "archive.db"
+    archive.write_bytes(b"")
+    done = person.run(*command)
+    assert done.code in (0, 1)
+    told = f"retold: {archive} was empty: a new archive is begun, without what only the old one held"
+    assert done.err.splitlines().count(told) == 1, done.err
+    assert person.keys("tide1") == [FORMS["gemini-lines"].key(1)]
+    assert "was empty" not in person.run("sync").err
+
+
+@pytest.mark.parametrize("command", [["name", "gemini", "x"], ["forget", "gemini"], ["doctor"]], ids=" ".join)
+def test_a_command_that_changes_little_begins_no_archive_in_an_empty_file(
+    person: Person, command: list[str]
+) -> None:
+    archive = person.archive / "archive.db"
+    archive.write_bytes(b"")
+    done = person.run(*command)
+    assert done.code in (1, 4)
+    assert done.err or "the archive is empty" in done.out
+    assert archive.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "command", [["sync"], ["sync", "--reindex"], ["list"], ["search", "tide1"], ["name", "gemini", "x"], ["doctor"]], ids=" ".join
+)  # fmt: skip
+def test_an_archive_of_which_only_the_log_of_changes_is_left_is_left_as_it_is(
+    person: Person, command: list[str]
+) -> None:
+    """SQLite deletes the log of an empty database, and with it all that was written last."""
+    archive, log = person.archive / "archive.db", person.archive / "archive.db-wal"
+    archive.write_bytes(b"")
+    log.write_bytes(b"changes" * 1000)
+    done = person.run(*command)
+    assert done.code == 4, done
+    assert "holds changes of it" in done.err + " ".join(done.out.split())
+    assert (archive.read_bytes(), log.read_bytes()) == (b"", b"changes" * 1000)

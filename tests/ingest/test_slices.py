@@ -446,7 +446,7 @@ def test_a_forgotten_session_takes_its_stretches_along(person: Person, form: For
 
 
 def test_a_session_that_is_taken_out_of_the_index_takes_its_stretches_along(tmp_path: Path) -> None:
-    shard = Shard(str(tmp_path / "index/text-0.db"))
+    shard = Shard(str(tmp_path / "index/text-0.db"), "an id")
     session = made("made:one", [user(1, "one"), agent(2, call("x"))])
     for name in (1, 2):
         shard.put(index_entry(session, name, b"stamp", (), is_long=True))

@@ -61,7 +61,7 @@ def sqlite_name(path: str) -> str:
 
 def connected(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
     """Return a connection to a file of ours, made if there is none, with every step of its schema taken."""
-    if not os.path.exists(path):
+    if not is_made(path):
         _make(path)
     try:
         connection = connection_to(path)
@@ -74,7 +74,7 @@ def connected(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
 
 def reading(path: str, mark: int, steps: Sequence[str], patience: int = PATIENCE) -> apsw.Connection:
     """Return a connection that only reads; raises FileNotFoundError where nothing was made yet."""
-    if not os.path.exists(path):
+    if not is_made(path):
         raise FileNotFoundError(path)
     try:
         connection = connection_to(path)
@@ -93,6 +93,25 @@ def is_log_emptied(connection: apsw.Connection) -> bool:
     """Write the log of changes into the file and empty it; tell whether that was possible."""
     is_busy, *_ = next(connection.execute("PRAGMA wal_checkpoint(TRUNCATE)"))
     return not is_busy
+
+
+def is_made(path: str) -> bool:
+    """Tell whether there is a database that is not empty; raises Damaged where only its log of changes is left.
+
+    SQLite would delete the log without a word.
+    """
+    try:
+        if os.path.getsize(path):
+            return True
+        is_log_left = os.path.getsize(f"{path}-wal") > 0
+    except FileNotFoundError:
+        return False
+    if is_log_left:
+        raise Damaged(
+            f"{path} is damaged: it is empty, but {path}-wal holds changes of it. Both files are unchanged."
+            f" Restore a copy of the archive, or move both files away and run `retold sync` to begin a new one"
+        )
+    return False
 
 
 def _untouched(path: str, mark: int, steps: Sequence[str], error: apsw.Error) -> apsw.Connection:

@@ -71,6 +71,10 @@ _WITHOUT = (
     "told.id NOT IN (SELECT session FROM docs WHERE id IN"
     " (SELECT rowid FROM said WHERE said MATCH ? UNION SELECT rowid FROM output WHERE output MATCH ?))"
 )
+_IS_OF_IT = (
+    "SELECT (SELECT value FROM main.facts WHERE name = 'archive')"
+    " IS (SELECT value FROM archive.facts WHERE name = 'id')"
+)
 MESSAGES = "LEFT JOIN archive.messages ON messages.session = sessions.id AND messages.seq = docs.seq"
 MAPPED = 256 << 20
 """Bytes of a file that are read where the system has them, without a copy."""
@@ -118,6 +122,8 @@ class IndexFile:
             if not is_ours or not 1 <= self.connection.pragma("user_version") <= len(STEPS):
                 raise IndexDamaged(f"{path} is of another version")
             self.connection.execute("ATTACH ? AS archive", (sqlite_name(archive),))
+            if not self.connection.execute(_IS_OF_IT).get:
+                raise IndexDamaged(f"{path} is of another archive")
             self.connection.execute(f"PRAGMA mmap_size = {MAPPED if is_mapped else 0}")
             self.connection.execute("PRAGMA query_only = 1")
             self._number = os.stat(path).st_ino

@@ -7,7 +7,7 @@ import zlib
 
 import apsw
 
-from retold.archive.database import MACHINE, PATIENCE, connected, reading, told
+from retold.archive.database import MACHINE, PATIENCE, connected, is_made, reading, told
 from retold.archive.originals import Originals
 from retold.archive.schema import MARK, STEPS
 
@@ -70,6 +70,11 @@ class Record:
         """Return something that the archive knows about itself."""
         found = self.row("SELECT value FROM facts WHERE name = ?", (name,))
         return None if found is None else found[0]
+
+    @property
+    def id(self) -> str:
+        """What tells this archive from all others."""
+        return str(self.fact("id"))
 
     def stand_still(self) -> None:
         """See everything as it is now, whatever others write, until it is closed; to look often is then cheap."""
@@ -144,8 +149,13 @@ def summary_of(packed: bytes) -> str:
 
 
 def exists(folder: str) -> bool:
-    """Tell whether there is an archive."""
-    return os.path.exists(os.path.join(folder, NAME))
+    """Tell whether there is an archive; an empty file is none."""
+    return is_made(os.path.join(folder, NAME))
+
+
+def is_emptied(folder: str) -> bool:
+    """Tell whether the file of the archive is there, with nothing in it."""
+    return os.path.exists(os.path.join(folder, NAME)) and not exists(folder)
 
 
 def as_text(text: str) -> str:

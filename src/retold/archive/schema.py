@@ -260,4 +260,8 @@ CREATE INDEX worked_sessions ON worked (session);
 -- The time of a file's last change and its inode: a rewrite with the same size and time changes one of them.
 ALTER TABLE sources ADD COLUMN identity TEXT NOT NULL DEFAULT '';
 """,
+    """
+-- What tells this archive from all others: the files of its index carry it too.
+INSERT OR IGNORE INTO facts VALUES ('id', lower(hex(randomblob(16))));
+""",
 )

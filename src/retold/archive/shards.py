@@ -28,20 +28,22 @@ def remove_index(folder: str) -> None:
                 continue
 
 
-def generations(folder: str) -> list[int | None]:
-    """Return the number of the last completed sync in each file of the index; none for one that is not there."""
-    found: list[int | None] = []
-    for number in range(SHARDS):
-        path = shard_path(folder, number)
-        if not os.path.exists(path):
-            found.append(None)
-            continue
-        try:
-            connection = connection_to(path)
-            found.append(connection.execute("SELECT value FROM facts WHERE name = 'generation'").get)
-            connection.close()
-        except apsw.Error:  # damaged, or half made: the sync that is to come sees to it
-            found.append(None)
+def is_in_step(folder: str, archive: str, generation: object) -> bool:
+    """Tell whether every file of the index is what the sync of a generation of an archive left."""
+    expected = {"archive": archive, "generation": generation}
+    return all(_facts(shard_path(folder, number)) == expected for number in range(SHARDS))
+
+
+def _facts(path: str) -> dict[str, object]:
+    """Return what a file of the index knows about itself; nothing of one that is missing or damaged."""
+    if not os.path.exists(path):
+        return {}
+    try:
+        connection = connection_to(path)
+        found = dict(connection.execute("SELECT name, value FROM facts"))
+        connection.close()
+    except apsw.Error:  # the next sync makes it again
+        return {}
     return found
 
 

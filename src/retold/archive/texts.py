@@ -100,8 +100,8 @@ class Indexed:
 class Shard:
     """One file of the index, as its writer sees it."""
 
-    def __init__(self, path: str, *, is_bulk: bool = False) -> None:
-        """Open a file; for many sessions at once, parts are not merged on the way."""
+    def __init__(self, path: str, archive: str, *, is_bulk: bool = False) -> None:
+        """Open a file of the index of an archive, by the archive's id; for many sessions, parts are not merged on the way."""
         self.path = path
         self._names: Names | None = None
         self._waiting: list[tuple[int, Document, int, str]] = []
@@ -114,11 +114,19 @@ class Shard:
         # A commit may be lost in a power cut, but none before it: a file that has its generation has all that it claims.
         self._ask("PRAGMA synchronous = NORMAL")
         self._ask("PRAGMA cache_size = -16000")
+        self._see_that_it_is_of(archive)
         for table in ("said", "output"):
             for option, value in (("hashsize", _HASH), ("automerge", 0 if is_bulk else _MERGE)):
                 self._ask(f"INSERT INTO {table} ({table}, rank) VALUES (?, ?)", (option, value))  # noqa: S608 - ours
         self._last_doc: int = self._one("SELECT coalesce(max(id), 0) FROM docs")
         self._last: int = self._one("SELECT coalesce(max(id), 0) FROM told")
+
+    def _see_that_it_is_of(self, archive: str) -> None:
+        """Let a new file carry the id of its archive; raises IndexDamaged where it carries another."""
+        if self._one("SELECT count(*) FROM facts") == 0:
+            self._ask("INSERT INTO facts VALUES ('archive', ?)", (archive,))
+        elif self._one("SELECT value FROM facts WHERE name = 'archive'") != archive:
+            raise IndexDamaged(f"{self.path} is of another archive")
 
     def _ask(self, asked: str, values: Sequence[Any] = ()) -> list[Any]:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from retold.archive.record import Record, exists
+from retold.archive.record import NAME, Record, exists, is_emptied
 from retold.ingest.home import retold_home
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -42,6 +42,13 @@ def opened(console: Console) -> Record:
             f"retold: the archive is {days} day{'s' if days > 1 else ''} old: `retold sync` brings it up to date"
         )
     return record
+
+
+def tell_if_emptied(console: Console, folder: str) -> None:
+    """Say that the archive's file is empty, before a new archive is begun in it."""
+    if is_emptied(folder):
+        path = os.path.join(folder, NAME)
+        console.tell(f"retold: {path} was empty: a new archive is begun, without what only the old one held")
 
 
 def no_such_session(console: Console, text: str, found: list[tuple[str, str | None]]) -> int:

@@ -14,13 +14,15 @@ if TYPE_CHECKING:
 
 def changed(session: str, console: Console, change: Callable[[Record, str], object]) -> int:
     """Change the session that a text means; 1 if none is meant, 2 if several are."""
-    from retold.archive.record import Record
+    from retold.archive.record import Record, exists
     from retold.cli.archive import no_such_session
     from retold.ingest.home import retold_home
     from retold.ingest.lock import Lock
     from retold.query.listing import named
 
     folder = retold_home(os.environ)
+    if not exists(folder):
+        return no_such_session(console, session, [])
     waiting = "retold: waiting for another retold that is bringing the archive up to date"
     with Lock(folder, lambda: console.tell(waiting)), Record(folder, can_write=True) as record:
         found = named(record, session)

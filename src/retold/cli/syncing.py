@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+from retold.cli.archive import tell_if_emptied
 from retold.cli.console import terminal_columns
 from retold.ingest.config import keep_home, read_config
 from retold.ingest.home import retold_home
@@ -49,6 +50,7 @@ def asked_task(
 ) -> Task:
     """Return what is to be synced; homes with a label are remembered, and what is no home is told."""
     folder = retold_home(os.environ)
+    tell_if_emptied(console, folder)
     given = [_labelled(home) for home in homes]
     for label, home in given:
         if not os.path.isdir(home):

@@ -116,7 +116,7 @@ def _work(pipe: Connection, folder: str, number: int, make: Make) -> None:
     gc.disable()
     try:
         with Record(folder) as record:
-            shard = Shard(shard_path(folder, number), is_bulk=True)
+            shard = Shard(shard_path(folder, number), record.id, is_bulk=True)
             reader, written = make(record), 0
             while (job := pipe.recv()) is not None:
                 parcel, indexed = reader.parcel(job)

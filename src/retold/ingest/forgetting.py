@@ -46,7 +46,7 @@ def finish_forgetting(record: Record) -> bool:
 def _erase_words(record: Record, names: Sequence[int], related: Sequence[int]) -> bool:
     is_clean = True
     for number in range(SHARDS):
-        shard = Shard(shard_path(record.folder, number))
+        shard = Shard(shard_path(record.folder, number), record.id)
         is_clean &= shard.erase(names, related)
         shard.close()
     return is_clean

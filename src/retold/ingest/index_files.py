@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from retold.archive.record import Record
 from retold.archive.shards import SHARDS, shard_path
 from retold.archive.texts import Shard
 
@@ -9,14 +10,14 @@ from retold.archive.texts import Shard
 class IndexFiles:
     """The files of the index, opened."""
 
-    def __init__(self, folder: str) -> None:
-        """Take the folder of the archive."""
-        self._folder = folder
+    def __init__(self, record: Record) -> None:
+        """Take the archive."""
+        self._folder, self._archive = record.folder, record.id
         self.open()
 
     def open(self) -> None:
         """Open them; again, when others have written them meanwhile."""
-        self.shards = [Shard(shard_path(self._folder, number)) for number in range(SHARDS)]
+        self.shards = [Shard(shard_path(self._folder, number), self._archive) for number in range(SHARDS)]
 
     def close(self) -> None:
         """Let go of them."""

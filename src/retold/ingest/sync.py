@@ -64,7 +64,7 @@ class _Sync:
         self._record, self._order, self._tell, self._tell_stale = record, order, tell, tell_stale
         self._prices = Prices(record, order.folder)
         self._writer = Writer(record, REVISION, self._prices.cost)
-        self._index = IndexFiles(order.folder)
+        self._index = IndexFiles(record)
         self._answers: dict[str, list[Answer]] = {}
         self._limits: dict[str, list[tuple[str, Limit]]] = {}
         """By agent: its own homes, and how long it keeps sessions there."""

@@ -7,7 +7,7 @@ import time
 from retold.agents import NAMES
 from retold.archive.database import IndexDamaged
 from retold.archive.record import FORGETTING, UNREAD, Record
-from retold.archive.shards import generations, missing_files, remove_index
+from retold.archive.shards import is_in_step, missing_files, remove_index
 from retold.ingest.answers import is_unchanged
 from retold.ingest.coverage import told_coverage
 from retold.ingest.lock import Lock
@@ -115,7 +115,7 @@ def brought_up(
 def _is_behind(record: Record, folder: str) -> bool:
     """Tell whether the index lacks something; it may be of any agent."""
     generation = record.fact("generation")
-    return generation is not None and any(found != generation for found in generations(folder))
+    return generation is not None and not is_in_step(folder, record.id, generation)
 
 
 def _stale(record: Record, task: Task, agents: Sequence[str]) -> tuple[str, ...]:

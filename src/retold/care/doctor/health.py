@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from retold.archive.database import Stopped
 from retold.archive.health import broken_chunks, own_files, structure_faults
-from retold.archive.record import Record
-from retold.archive.shards import generations
+from retold.archive.record import Record, is_emptied
+from retold.archive.shards import is_in_step
 from retold.care.doctor.finding import SYNC, command
 from retold.care.doctor.survey import Survey
 from retold.model.finding import Finding
@@ -33,7 +33,8 @@ def health(survey: Survey) -> Iterator[Finding]:
     if survey.stopped is not None:
         yield Finding("archive-unusable", "loss", survey.stopped)
     elif survey.record is None:
-        yield Finding("no-archive", "warning", "there is no archive yet: nothing is kept", fix=SYNC)
+        why = "the archive is empty" if is_emptied(survey.folder) else "there is no archive yet"
+        yield Finding("no-archive", "warning", f"{why}: nothing is kept", fix=SYNC)
     else:
         yield from _record(survey.record, survey)
     yield from _folder(survey.folder)
@@ -43,7 +44,7 @@ def _record(record: Record, survey: Survey) -> Iterator[Finding]:
     yield from _damage(record)
     generation = record.fact("generation")
     # Where nobody may write, SQLite cannot look into an index that was left in the middle of things.
-    if os.access(survey.folder, os.W_OK) and any(found != generation for found in generations(survey.folder)):
+    if os.access(survey.folder, os.W_OK) and not is_in_step(survey.folder, record.id, generation):
         text = "the text index is not in step with the archive: a search may miss something"
         yield Finding("index-behind", "warning", text, fix="retold sync --reindex")
     synced_at = record.fact("synced_at")

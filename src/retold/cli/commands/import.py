@@ -29,6 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, console: Console) -> int:
     """Import, and tell what was taken; 1 if FILE is no archive, 2 if LABEL is none."""
     from retold.archive.foreign_file import NoArchive
+    from retold.cli.archive import tell_if_emptied
     from retold.cli.syncing import Progress
     from retold.ingest.config import read_config
     from retold.ingest.elsewhere import DEFAULT, is_label
@@ -40,6 +41,8 @@ def run(options: Namespace, console: Console) -> int:
         console.tell(f"retold: {label!r} is no label: write a short word, such as laptop")
         return 2
     folder, progress = retold_home(os.environ), Progress(console)
+    if not options.dry_run:
+        tell_if_emptied(console, folder)
     asked = Import(options.file, folder, label, read_config(folder).excluded, is_trial=options.dry_run)
     try:
         found = import_archive(asked, Tells(progress.tell_wait, progress.show, progress.tell_damage))
