@@ -197,7 +197,7 @@ picture of itself, so that it cannot steer the terminal.
 | 1 | nothing was found, or at least one FILE is missing or no transcript; the others were read; `doctor`: something is at risk |
 | 2 | the command line makes no sense, or SESSION may mean several |
 | 3 | retold itself failed; the message names a log |
-| 4 | the operating system refused something, such as a write |
+| 4 | the operating system refused something, such as a write, or the archive is damaged |
 | 130 | Ctrl-C |
 
 | variable | names |
@@ -225,7 +225,11 @@ What `retold doctor` may find. With `--json` each finding is one object: `findin
 `severity`, `home`, `session` (its key, or the agent's own id if it is not archived), `when` (from when on the agent deletes it
 at a start; null: at its next start, or nothing is deleted), `text`, and `fix`, a command, or null where none helps. `loss`
 means that something is lost or will be if nobody acts; `warning`, that something should be mended; `note`, that it is good to
-know. The exit code is 1 where there is a loss or a warning.
+know. The exit code is 4 where the archive itself is damaged or cannot be used, else 1 where there is a loss or a warning.
+
+`retold doctor` unpacks up to 64 MB of the archive's chunks and compares them with their digests: all of them in a small
+archive, another part each day in a large one. `retold doctor --full` unpacks all of them and reads every row. A finding
+of damage names the session and what is still there of it.
 """
 
 

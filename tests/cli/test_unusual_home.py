@@ -32,7 +32,7 @@ def test_everything_is_kept_and_found(person: Person) -> None:
     assert person.show(FORM.key(1))["first_prompt"] == "asked ferry"
     assert person.sync()["read"] == 0
     assert person.sync("--reindex")["problems"] == 0
-    assert person.run("doctor").code == 0
+    assert person.run("doctor", "--full").code == 0
     assert person.run("stats").code == 0
     assert person.run("sql", "SELECT count(*) FROM sessions").out.split()[-1] == "2"
     assert person.run("name", FORM.key(1), "a title").code == 0

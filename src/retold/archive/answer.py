@@ -8,7 +8,7 @@ import time
 
 import apsw
 
-from retold.archive.database import MACHINE, Stopped, told
+from retold.archive.database import MACHINE, Damaged, Stopped, told
 from retold.archive.guard import LONGEST_QUERY, MEMORY, MOST_COLUMNS, Guard, longest_value, put_under_guard
 from retold.archive.record import as_text
 from retold.archive.views import VIEWS, columns_of, make_views
@@ -64,7 +64,12 @@ class Answer:
 
     def __init__(self, record: Record, query: str, values: Mapping[str, Value], clock: Clock) -> None:
         """Take what is to be asked: afterwards, the connection to the archive is good for nothing else."""
-        self._connection, self._path, self.clock = record.connection, record.path, clock
+        self._connection, self._path, self._folder, self.clock = (
+            record.connection,
+            record.path,
+            record.folder,
+            clock,
+        )
         self._query, self._values = as_text(query), values
         self._guard = Guard(os.urandom(16).hex())
         self._cursor = self._connection.cursor()
@@ -130,6 +135,8 @@ class Answer:
 
     def _told(self, error: Exception) -> Exception:
         """Return what went wrong as what a person can do about it."""
+        from retold.archive.examination import damage, damage_of_tables
+
         match error:
             case apsw.InterruptError():
                 return Stopped(
@@ -144,7 +151,10 @@ class Answer:
             case apsw.TooBigError():
                 return Faulty(f"{error}: {self._bound()}")
             case UnicodeError():
-                return Faulty("a value is no text: hex() shows its bytes")
+                damaged = damage(self._folder)
+                return Damaged(damaged) if damaged else Faulty("a value is no text: hex() shows its bytes")
+            case apsw.SQLError() if "no such" in str(error) and (damaged := damage_of_tables(self._folder)):
+                return Damaged(damaged)
             case KeyError(args=(str(name), *_)) if name.isidentifier():
                 return Faulty(f"no value for :{name}: --set {name}=VALUE gives it one")
             case KeyError() | apsw.BindingsError():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
-
 from retold.archive.database import Damaged
 from retold.archive.record import as_path, summary_of
 
@@ -64,10 +62,11 @@ def damages(record: Record) -> Iterator[tuple[Any, ...]]:
 
 
 def summaries(record: Record) -> Iterator[tuple[str, str, str]]:
-    """Yield key, agent and JSON form of every session."""
+    """Yield key, agent and JSON form of every session, without damaged ones: an examination names these."""
     asked = "SELECT key, agent, packed FROM sessions JOIN summaries ON session = id ORDER BY key"
     for key, agent, packed in record.rows(asked):
         try:
-            yield key, agent, summary_of(packed)
-        except zlib.error as error:
-            raise Damaged(f"{record.path}: what is told of {key} is damaged ({error})") from error
+            summary = summary_of(packed)
+        except Damaged:
+            continue
+        yield key, agent, summary

@@ -49,7 +49,7 @@ def packed(data: bytes, level: int = LEVEL) -> bytes:
 
 
 def unpacked(packed: bytes) -> bytes:
-    """Return what was compressed; raises Damaged."""
+    """Return what was compressed; raises Damaged, also where the checksum that zstd wrote differs."""
     try:
         return _decompressor(get_ident()).decompress(packed)
     except _zstd_error() as error:
@@ -106,33 +106,14 @@ class Packer:
         return Chunk(digest(data), len(data), packed(data))
 
 
-class _Unrolled:
-    """A chunk, unpacked from its beginning up to where something was needed of it."""
-
-    __slots__ = ("_data", "_reader", "number")
-
-    def __init__(self, number: int, packed: bytes) -> None:
-        import zstandard
-
-        self.number = number
-        # One for itself: what unpacks something else meanwhile loses its place here.
-        self._reader = zstandard.ZstdDecompressor().stream_reader(packed)
-        self._data = b""
-
-    def part(self, start: int, end: int) -> bytes:
-        """Return what stands between two places."""
-        if end > len(self._data):
-            self._data += self._reader.read(end - len(self._data))
-        return self._data[start:end]
-
-
 class Originals:
     """The originals in an archive."""
 
     def __init__(self, connection: apsw.Connection, *, is_still: bool = False) -> None:
         """Take a connection; one that stands still sees everything as of one moment."""
         self._connection, self._is_still = connection, is_still
-        self._last: _Unrolled | None = None
+        self._last: tuple[int, bytes] = (-1, b"")
+        """The chunk that was read last, unpacked: the next part often lies in the same."""
         self._pieces: tuple[int, list[tuple[int, int]]] = (-1, [])
         self._version = -1
 
@@ -159,7 +140,7 @@ class Originals:
 
     def sweep(self) -> None:
         """Remove chunks that no original is made of any more."""
-        self._last = None
+        self._last = (-1, b"")
         self._connection.execute(
             "DELETE FROM chunks WHERE NOT EXISTS (SELECT 1 FROM pieces WHERE pieces.chunk = chunks.id)"
         )
@@ -197,7 +178,7 @@ class Originals:
         """Keep nothing in mind that another has changed: numbers are given anew."""
         version = self._connection.execute("PRAGMA data_version").get
         if version != self._version:
-            self._version, self._last, self._pieces = version, None, (-1, [])
+            self._version, self._last, self._pieces = version, (-1, b""), (-1, [])
 
     def _parts(self, pieces: Iterable[tuple[int, int]], start: int, size: int | None) -> Iterator[bytes]:
         end, place = None if size is None else start + size, 0
@@ -206,21 +187,17 @@ class Originals:
                 return
             if place + length > start:
                 first, last = max(start - place, 0), length if end is None else min(end - place, length)
-                yield self._part(chunk, first, last) if last < length else self._whole(chunk)[first:]
+                yield self._whole(chunk, length)[first:last]
             place += length
 
-    def _whole(self, chunk: int) -> bytes:
-        """Return what a chunk holds, compared with the checksum that zstd wrote behind it."""
-        return self.unpacked(self._packed(chunk))
-
-    def _part(self, chunk: int, start: int, end: int) -> bytes:
-        """Return a part of a chunk, which is unpacked no further; the last one is kept in mind."""
-        try:
-            if self._last is None or self._last.number != chunk:
-                self._last = _Unrolled(chunk, self._packed(chunk))
-            return self._last.part(start, end)
-        except _zstd_error() as error:
-            raise _damage(error) from error
+    def _whole(self, chunk: int, size: int) -> bytes:
+        """Return what a chunk holds; raises Damaged where its checksum or its size is another."""
+        if self._last[0] != chunk:
+            data = self.unpacked(self._packed(chunk))
+            if len(data) != size:
+                raise _damage(f"{len(data):,} bytes, not {size:,}")
+            self._last = (chunk, data)
+        return self._last[1]
 
     def _packed(self, chunk: int) -> bytes:
         found: bytes | None = self._connection.execute("SELECT packed FROM chunks WHERE id = ?", (chunk,)).get
@@ -241,5 +218,5 @@ def _zstd_error() -> type[Exception]:
     return zstandard.ZstdError
 
 
-def _damage(error: Exception) -> Damaged:
-    return Damaged(f"a chunk of an original is damaged ({error}): bring back a copy of archive.db")
+def _damage(why: object) -> Damaged:
+    return Damaged(f"a chunk of an original is damaged ({why}): bring back a copy of archive.db")

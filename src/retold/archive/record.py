@@ -7,7 +7,7 @@ import zlib
 
 import apsw
 
-from retold.archive.database import MACHINE, PATIENCE, connected, is_made, reading, told
+from retold.archive.database import MACHINE, PATIENCE, Damaged, connected, is_made, reading, told
 from retold.archive.originals import Originals
 from retold.archive.schema import MARK, STEPS
 
@@ -144,8 +144,14 @@ def packed_summary(summary: str) -> bytes:
 
 
 def summary_of(packed: bytes) -> str:
-    """Return the JSON form of a session."""
-    return zlib.decompress(packed).decode()
+    """Return the JSON form of a session; raises Damaged."""
+    try:
+        return zlib.decompress(packed).decode()
+    except (zlib.error, UnicodeDecodeError, TypeError) as error:
+        raise Damaged(
+            f"the archive is damaged: the summary of a session cannot be read ({error}); `retold doctor` names it,"
+            " `retold sync --reindex` writes it again from the original files"
+        ) from error
 
 
 def exists(folder: str) -> bool:

@@ -5,11 +5,8 @@ A column that only the packed form of a session holds unpacks it, and only where
 
 from __future__ import annotations
 
-import zlib
-
 import apsw
 
-from retold.archive.database import Damaged
 from retold.archive.record import summary_of
 from retold.model.tables import INT, TABLES, UNKNOWN, Column
 from retold.model.tools import CATEGORIES
@@ -205,10 +202,7 @@ class _Unpacking:
     def __call__(self, packed: bytes | None) -> str | None:
         if packed is None or packed == self._packed:
             return self._text if packed else None
-        try:
-            text = summary_of(packed)
-        except (zlib.error, UnicodeDecodeError) as error:
-            raise Damaged(f"the archive is damaged: a session cannot be unpacked ({error})") from error
+        text = summary_of(packed)
         # What an agent recorded besides stands last, and may be nested deeper than SQLite reads.
         known, cut, _ = text.partition(',"view":')
         self._packed, self._text = packed, known + "}" if cut else text

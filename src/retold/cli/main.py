@@ -156,13 +156,19 @@ def _guarded(name: str, options: object, console: Console) -> int:
 
 
 def _failed(error: Exception, console: Console) -> int:
-    """Tell what has gone wrong; the machine says so itself, and all else is a bug of ours."""
+    """Tell what has gone wrong: the machine, a damaged archive, or else a bug of retold."""
     from retold.archive.database import Stopped
 
     if isinstance(error, OSError | Stopped):
         console.tell(f"retold: {error}")
         return EXIT_MACHINE
+    from retold.archive.examination import damage
     from retold.cli.crash import crash_log
+    from retold.ingest.home import retold_home
+
+    if (told := damage(retold_home(os.environ))) is not None:
+        console.tell(f"retold: {told}")
+        return EXIT_MACHINE
 
     console.tell(f"retold: a bug of ours: {type(error).__name__}: {error} (log: {crash_log(error)})")
     return EXIT_BUG

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from retold.archive.database import Stopped
+from retold.archive.examination import damage
 from retold.care.doctor.coverage import coverage
 from retold.care.doctor.deletion import deletions
 from retold.care.doctor.health import health
@@ -25,5 +26,8 @@ def _of(part: Callable[[Survey], Iterator[Finding]], survey: Survey) -> Iterator
     """Yield what one part finds; where a damaged archive stops it, that is the finding."""
     try:
         yield from part(survey)
-    except Stopped as error:
-        yield Finding("archive-damaged", "loss", str(error))
+    except Exception as error:
+        told = str(error) if isinstance(error, Stopped) else damage(survey.folder)
+        if told is None:
+            raise
+        yield Finding("archive-damaged", "loss", told)

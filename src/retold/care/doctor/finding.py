@@ -32,7 +32,10 @@ CODES = {
 }
 """What may be found: permanent, like the codes of problems."""
 
+DAMAGE = ("archive-damaged", "archive-unusable")
+"""The archive itself is damaged or cannot be used."""
 SYNC = "retold sync"
+REINDEX = "retold sync --reindex"
 KEEP = "retold keep --install"
 
 

@@ -6,11 +6,11 @@ import stat
 import sys
 from collections.abc import Iterator
 
-from retold.archive.database import Stopped
-from retold.archive.health import broken_chunks, own_files, structure_faults
+from retold.archive.examination import Fault
+from retold.archive.health import own_files
 from retold.archive.record import Record, is_emptied
 from retold.archive.shards import is_in_step
-from retold.care.doctor.finding import SYNC, command
+from retold.care.doctor.finding import REINDEX, SYNC, command
 from retold.care.doctor.survey import Survey
 from retold.model.finding import Finding
 from retold.reading.files import printable
@@ -30,6 +30,7 @@ def health(survey: Survey) -> Iterator[Finding]:
             yield Finding(
                 "missing-home", "warning", f"the home “{label}” is not there: {home}", home, fix=fix
             )
+    yield from map(_damage, survey.faults)
     if survey.stopped is not None:
         yield Finding("archive-unusable", "loss", survey.stopped)
     elif survey.record is None:
@@ -41,12 +42,11 @@ def health(survey: Survey) -> Iterator[Finding]:
 
 
 def _record(record: Record, survey: Survey) -> Iterator[Finding]:
-    yield from _damage(record)
     generation = record.fact("generation")
     # Where nobody may write, SQLite cannot look into an index that was left in the middle of things.
     if os.access(survey.folder, os.W_OK) and not is_in_step(survey.folder, record.id, generation):
         text = "the text index is not in step with the archive: a search may miss something"
-        yield Finding("index-behind", "warning", text, fix="retold sync --reindex")
+        yield Finding("index-behind", "warning", text, fix=REINDEX)
     synced_at = record.fact("synced_at")
     age = survey.now.timestamp() - (synced_at or 0)
     if synced_at is None:
@@ -58,18 +58,25 @@ def _record(record: Record, survey: Survey) -> Iterator[Finding]:
         yield Finding("archive-stale", "note", text, fix=SYNC)
 
 
-def _damage(record: Record) -> Iterator[Finding]:
-    try:
-        faults = structure_faults(record)
-        compared, broken = broken_chunks(record)
-    except Stopped as error:
-        yield Finding("archive-damaged", "loss", str(error))
-        return
-    for fault in faults:
-        yield Finding("archive-damaged", "loss", f"{record.path}: {fault}")
-    if broken:
-        text = f"{record.path}: {broken:,} of {compared:,} pieces of original files are not what was kept"
-        yield Finding("archive-damaged", "loss", text)
+def _damage(fault: Fault) -> Finding:
+    """Return a fault of the archive with what is still there of the session that it concerns."""
+    kept = fault.original
+    if kept is None and fault.session is None:
+        return Finding("archive-damaged", "loss", fault.text)
+    if kept is None:
+        text = f"{fault.session}: {fault.text}; its original files are still there"
+        return Finding("archive-damaged", "loss", text, None, fault.session, fix=REINDEX)
+    others = kept.other_originals
+    left = [
+        *(["its rows and the words in the index"] if fault.session is not None else []),
+        *([f"{others:,} other original file{'' if others == 1 else 's'}"] if others else []),
+        *(["the agent's own file"] if kept.is_live else []),
+    ]
+    told = (
+        f"{fault.text} in the original of {printable(kept.path)}; still there: {', '.join(left) or 'nothing'}"
+    )
+    text = told if fault.session is None else f"{fault.session}: {told}"
+    return Finding("archive-damaged", "loss", text, printable(kept.home), fault.session)
 
 
 def _folder(folder: str) -> Iterator[Finding]:

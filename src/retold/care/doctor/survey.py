@@ -11,6 +11,7 @@ import msgspec
 from retold.agents.protocol import Agent, Home, Source
 from retold.agents.registry import AGENTS
 from retold.archive.database import Stopped
+from retold.archive.examination import Fault, damage, examine
 from retold.archive.holdings import held_files, owned_files
 from retold.archive.limits import SOON
 from retold.archive.record import Record, exists
@@ -89,9 +90,11 @@ class Survey(msgspec.Struct, frozen=True):
     """Why `config.toml` cannot be used."""
     record: Record | None = None
     stopped: str | None = None
-    """Why the archive cannot be opened, if there is one."""
+    """Why the archive cannot be opened or read, if there is one."""
     held: Mapping[str, Held] = {}
     sessions: Sequence[Archived] = ()
+    faults: Sequence[Fault] = ()
+    """What an examination of the archive found."""
 
     @property
     def soon(self) -> datetime:
@@ -120,22 +123,30 @@ class Survey(msgspec.Struct, frozen=True):
         return {path: session for path, session in found.items() if path not in shared}
 
 
-def survey(env: Mapping[str, str]) -> Survey:
-    """Look at everything; the caller closes the record."""
+def survey(env: Mapping[str, str], *, is_full: bool = False) -> Survey:
+    """Look at everything, or at all but a part of the originals; the caller closes the record."""
     folder = retold_home(env)
     config, trouble = _config(folder)
     kept = {hook.home for hook in hooks(Machine(env, sys.platform)) if hook.state in CALLING}
     places = [place for name in AGENTS for place in _places(AGENTS[name], env, config, kept)]
     now = datetime.now(UTC)
     empty = Survey(folder, now, places, config, trouble)
-    if not exists(folder):
-        return empty
     try:
+        if not exists(folder):
+            return empty
         record = Record(folder)
-        held = {path: Held(*row) for name in AGENTS for path, *row in held_files(record, name)}
-        return Survey(folder, now, places, config, trouble, record, None, held, _sessions(record))
+        faults = tuple(examine(record, is_full=is_full, day=now.toordinal()))
     except (Stopped, OSError) as error:
         return msgspec.structs.replace(empty, stopped=str(error))
+    try:
+        held = {path: Held(*row) for name in AGENTS for path, *row in held_files(record, name)}
+        return Survey(folder, now, places, config, trouble, record, None, held, _sessions(record), faults)
+    except Exception as error:
+        record.connection.close()
+        told = str(error) if isinstance(error, Stopped) else damage(folder)
+        if told is None:
+            raise
+        return msgspec.structs.replace(empty, stopped=told, faults=faults)
 
 
 def _config(folder: str) -> tuple[Config, str | None]:

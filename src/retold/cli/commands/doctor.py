@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from retold.cli.main import EXIT_MACHINE
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
@@ -15,15 +17,21 @@ if TYPE_CHECKING:
 def arguments(parser: ArgumentParser) -> None:
     """Add what `doctor` understands."""
     parser.add_argument("--json", action="store_true", help="one JSON object per finding")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="examine the whole archive, not a part of it that changes every day",
+    )
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Print what was found; 1 if something is at risk."""
+    """Print what was found; 1 if something is at risk, 4 if the archive is damaged or cannot be used."""
     from retold.care.doctor.checkup import checkup
+    from retold.care.doctor.finding import DAMAGE
     from retold.care.doctor.survey import survey
     from retold.export.findings import finding_json, finding_lines
 
-    seen = survey(os.environ)
+    seen = survey(os.environ, is_full=options.full)
     found = list(checkup(seen))
     if options.json:
         for finding in found:
@@ -35,6 +43,8 @@ def run(options: Namespace, console: Console) -> int:
             console.line(_well(seen))
     if seen.record is not None:
         seen.record.connection.close()
+    if any(finding.code in DAMAGE for finding in found):
+        return EXIT_MACHINE
     return 1 if any(finding.is_risk for finding in found) else 0
 
 
