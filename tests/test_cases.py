@@ -30,6 +30,7 @@ TESTED_ON_DISK = {
     "not-a-file": "test_a_folder_is_told",
     "original-damaged": "test_a_damaged_original_costs_no_other",
     "reader-failed": "test_a_bug_of_ours_costs_one_conversation_and_is_told",
+    "too-long": "test_a_document_that_is_too_long_is_told_and_its_bytes_are_kept",
     "unreadable-file": "test_a_file_that_may_not_be_read_is_told",
 }
 """Problems of the file system, and bugs of ours, which no static file can trigger, and the tests that do."""

@@ -9,6 +9,7 @@ import pytest
 
 from retold.agents.registry import AGENTS
 from retold.archive.record import Record
+from retold.model.problem import problem
 from support.conversation_files import FORMS, turns
 from support.person import Person
 
@@ -120,6 +121,26 @@ def test_a_file_on_which_the_reader_fails_costs_no_other_and_its_bytes_are_kept(
     assert str(file) in done.err
     are_there(person, {POISONED})
     assert key(POISONED) not in person.rows()
+    assert kept_bytes(person, file) == file.read_bytes()
+    again = person.sync()
+    assert (again["read"], again["problems"]) == (0, done.objects[0]["problems"])
+
+
+def test_a_document_that_is_too_long_is_told_and_its_bytes_are_kept(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = file_of(person, POISONED)
+    for agent in AGENTS.values():
+
+        def read(source: Any, *more: Any, whole: Any = agent.read) -> Any:
+            readings = whole(source, *more)
+            return problem("too-long", "a document", source.shown) if source.path == file else readings
+
+        monkeypatch.setattr(agent, "read", read)
+    done = person.run("sync", "--json")
+    assert done.code == 0, done
+    assert "too-long" in done.err
+    are_there(person, {POISONED})
     assert kept_bytes(person, file) == file.read_bytes()
     again = person.sync()
     assert (again["read"], again["problems"]) == (0, done.objects[0]["problems"])

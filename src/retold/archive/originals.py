@@ -77,6 +77,7 @@ class Packer:
         self._waiting: list[bytes] = []
         self._size = 0
         self.chunks: list[Chunk] = []
+        self._last: tuple[bytes, Chunk] | None = None
 
     def add(self, data: bytes) -> None:
         """Take the next piece."""
@@ -103,7 +104,10 @@ class Packer:
         return self.chunks
 
     def _packed(self, data: bytes) -> Chunk:
-        return Chunk(digest(data), len(data), packed(data))
+        """Return a chunk; a hole of NULs is many equal ones, of which only the first is compressed."""
+        if self._last is None or self._last[0] != data:
+            self._last = data, Chunk(digest(data), len(data), packed(data))
+        return self._last[1]
 
 
 class Originals:

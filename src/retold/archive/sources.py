@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
 
-FAILURES = ("reader-failed", "original-damaged")
-"""The problems that say that a file could not be read because of a bug or of damage in the archive."""
+FAILURES = ("reader-failed", "original-damaged", "too-long")
+"""The problems of files that may hold a conversation and could not be read; the archive keeps their bytes."""
 _ORIGINALS = "SELECT originals.id, originals.size, originals.modified_ns FROM sources JOIN originals ON source = sources.id"
 _KNOWN = """
 SELECT path, home, folder, label, cluster, sources.size, sources.modified_ns, tail, identity, revision,
@@ -43,12 +43,9 @@ def file_rows(record: Record, agent: str) -> Iterator[Row]:
 
 
 def count_failures(record: Record, agent: str) -> int:
-    """Return how many files of an agent could not be read because of a bug or of damage in the archive."""
-    asked = (
-        "SELECT count(*) FROM sources WHERE agent = ? AND refusal IS NOT NULL"
-        " AND json_extract(refusal, '$.code') IN (?, ?)"
-    )
-    return int(next(record.rows(asked, (agent, *FAILURES)))[0])
+    """Return how many files of an agent have a problem of FAILURES."""
+    asked = "SELECT json_extract(refusal, '$.code') FROM sources WHERE agent = ? AND refusal IS NOT NULL"
+    return sum(code in FAILURES for (code,) in record.rows(asked, (agent,)))
 
 
 def sessions_from(record: Record, agent: str, paths: Collection[str]) -> dict[int, bytes]:

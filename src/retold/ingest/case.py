@@ -12,7 +12,7 @@ from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.archive.database import Damaged, Stopped
 from retold.archive.parcel import Fresh, Held
 from retold.archive.record import Record, as_path
-from retold.archive.sources import known_at, known_in_cluster
+from retold.archive.sources import FAILURES, known_at, known_in_cluster
 from retold.ingest.containment import LaterVersions
 from retold.ingest.derive import conversations
 from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
@@ -150,7 +150,8 @@ class Case:
                 source.disk.open(str(source.path)).close()
             return ()
         if isinstance(readings, Problem):
-            self._refusals[str(source.path)] = readings
+            kept = self.failures if readings.code in FAILURES else self._refusals
+            kept[str(source.path)] = readings
             return ()
         self._note(readings, "present" if str(source.path) in self._live else "gone")
         return readings

@@ -42,6 +42,10 @@ CODES: dict[str, Code] = {
     "no-metadata": Code("note", "The file says no session id; its name stands in for it."),
     "not-a-file": Code("loss", "The path is a folder, a pipe or a device, not a file."),
     "not-a-session": Code("loss", "The file was read, but it holds no conversation in a known form."),
+    "nul-bytes": Code(
+        "loss",
+        "NUL bytes stand where text was, as a crash of the machine leaves them; what stands around them was read.",
+    ),
     "number-out-of-range": Code("note", "A number is too large for a float; its digits were kept as text."),
     "original-damaged": Code(
         "loss",
@@ -59,6 +63,10 @@ CODES: dict[str, Code] = {
     ),
     "rewind-target-missing": Code(
         "note", "A rewind names a message that is not there; the agent then drops everything."
+    ),
+    "too-long": Code(
+        "loss",
+        "A line, or a document without lines, is too long to be decoded; the archive keeps it, and all else was read.",
     ),
     "token-total-mismatch": Code(
         "note", "The recorded token total is not the sum of its parts; both are kept."

@@ -1,12 +1,13 @@
 """JSON lines: one value or one problem per line, in order, with its number."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import DECODER, Undecodable, as_json_text, mend
+from retold.reading.holes import line_size, texts_between_nuls
 from retold.reading.salvage import skip_space, value_at
 
 
@@ -18,22 +19,40 @@ class Line(msgspec.Struct, frozen=True):
     strict: bool = True
 
 
-def decode_lines(data: bytes, path: str, start: int = 0, number: int = 0) -> Iterator[Line | Problem]:
-    """Yield one value or problem per non-blank line, from byte `start` on, after line `number`; never raise.
+class ReadText(Protocol):
+    """Reads a text that is not plain JSON."""
+
+    def __call__(
+        self, data: bytes, error: Exception, path: str, number: int, /, *, whole: bool
+    ) -> Iterator[Line | Problem]:
+        """Yield its values and problems."""
+
+
+Cuts = Sequence[tuple[int, int]]
+"""Where bytes of a file are left out of its data, and how many; as `join_lines` returns them."""
+
+
+def decode_lines(  # noqa: PLR0913 - a part of a file, and where it stands
+    data: bytes, path: str, start: int = 0, number: int = 0, end: int | None = None, cuts: Cuts = ()
+) -> Iterator[Line | Problem]:
+    """Yield one value or problem per non-blank line, from byte `start` to `end`, after line `number`; never raise.
 
     A line ends with LF, CR LF or CR, as Node's readline has it.
     """
-    view, size = memoryview(data), len(data)
+    view, size = memoryview(data), len(data) if end is None else end
     has_returns = b"\r" in data
     while start < size:
         number += 1
-        end, after = _line_end(data, start) if has_returns else _next(data, b"\n", start)
+        stop, after = _line_end(data, start) if has_returns else _next(data, b"\n", start)
         try:
-            yield Line(number, DECODER.decode(view[start:end]))
+            yield Line(number, DECODER.decode(view[start:stop]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raw = data[start:end]
-            if raw.strip():
-                yield from _mended(raw, error, path, number, whole=after > end)
+            raw = data[start:stop]
+            left_out = sum(count for place, count in cuts if start <= place <= stop)
+            if left_out or b"\0" in raw:
+                yield from _around_nuls(raw, len(raw) + left_out, path, number, _mended, whole=after > stop)
+            elif raw.strip():
+                yield from _mended(raw, error, path, number, whole=after > stop)
         start = after
 
 
@@ -44,19 +63,51 @@ def decode_line(
     try:
         yield Line(number, DECODER.decode(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        data = bytes(raw)
-        if not data.strip():
-            return
-        text, mended = as_json_text(data)
-        values, rest = _glued(text.strip())
-        if not values or (len(values) == 1 and not rest):
-            yield from _mended(data, error, path, number, whole=is_whole)
-            return
-        yield problem("glued-records", f"{len(values)} on this line", path, number)
-        yield from (problem(code, message, path, number) for code, message in mended)
-        yield from (Line(number, value) for value in values)
-        if rest:
-            yield from _mended(rest.encode(), error, path, number, whole=is_whole)
+        data, size = bytes(raw), line_size(raw)
+        if size > len(data) or b"\0" in data:
+            yield from _around_nuls(data, size, path, number, _taken_apart, whole=is_whole)
+        elif data.strip():
+            yield from _taken_apart(data, error, path, number, whole=is_whole)
+
+
+def _around_nuls(  # noqa: PLR0913 - a line, and where it stands
+    data: bytes, size: int, path: str, number: int, read_text: ReadText, *, whole: bool
+) -> Iterator[Line | Problem]:
+    """Yield what stands on a line before, between and behind runs of NUL bytes, and how many of them there are.
+
+    `size` is that of the line in its file. A strict parser takes no such line.
+    """
+    if not data:
+        yield problem("too-long", f"{size} bytes on one line", path, number)
+        return
+    texts = texts_between_nuls(data)
+    skipped = size - sum(map(len, texts))
+    if skipped:
+        yield problem("nul-bytes", f"{skipped} NUL bytes", path, number)
+    for place, text in enumerate(texts, 1):
+        try:
+            found: Iterable[Line | Problem] = [Line(number, DECODER.decode(text))]
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            is_whole = whole or place < len(texts)
+            found = read_text(text, error, path, number, whole=is_whole) if text.strip() else ()
+        for one in found:
+            yield Line(number, one.value, strict=False) if isinstance(one, Line) else one
+
+
+def _taken_apart(
+    data: bytes, error: Exception, path: str, number: int, *, whole: bool
+) -> Iterator[Line | Problem]:
+    """Yield the values of a line on which writers ran into each other; of any other line, what can be mended."""
+    text, mended = as_json_text(data)
+    values, rest = _glued(text.strip())
+    if not values or (len(values) == 1 and not rest):
+        yield from _mended(data, error, path, number, whole=whole)
+        return
+    yield problem("glued-records", f"{len(values)} on this line", path, number)
+    yield from (problem(code, message, path, number) for code, message in mended)
+    yield from (Line(number, value) for value in values)
+    if rest:
+        yield from _mended(rest.encode(), error, path, number, whole=whole)
 
 
 def _glued(text: str) -> tuple[list[Any], str]:

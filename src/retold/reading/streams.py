@@ -11,6 +11,7 @@ import msgspec
 from retold.model.problem import Problem
 from retold.reading.disk import DISK, Disk, OpenFile
 from retold.reading.files import modified_at, open_file
+from retold.reading.holes import LONGEST, LineStart, line_size
 
 CHUNK = 1 << 20
 FIRST = 1 << 16
@@ -61,11 +62,14 @@ class LineFile:
         """Yield every line behind the mark, with its number from 1."""
         self._file.seek(self.mark.offset)
         self._left, self._chunk = self.size - self.mark.offset, FIRST
-        number, offset = self.mark.lines, self.mark.offset
+        number, torn = self.mark.lines, 0
         for raw, is_whole in split_lines(self._read):
             yield number + 1, raw, is_whole
             if is_whole:
-                number, offset = number + 1, offset + len(raw) + 1
+                number += 1
+            else:
+                torn = line_size(raw)
+        offset = self.size - self._left - torn
         self.mark = Mark(offset, number, self._seal(offset))
 
     def _read(self) -> bytes:
@@ -94,22 +98,26 @@ def whole_lines(path: Path, disk: Disk = DISK) -> Iterator[bytes | memoryview]:
         file.close()
 
 
-def split_lines(read: Callable[[], bytes]) -> Iterator[tuple[bytes | memoryview, bool]]:
+def split_lines(
+    read: Callable[[], bytes], longest: int = LONGEST
+) -> Iterator[tuple[bytes | memoryview, bool]]:
     """Yield each line of a stream without its end, and whether it has one; lines end with LF and nothing else.
 
-    JSON strings may hold U+2028 and U+0085, which other readers of lines take for ends.
+    JSON strings may hold U+2028 and U+0085, which other readers of lines take for ends. A line with a long run of NUL
+    bytes, and one that is longer than `longest`, is a CutLine.
     """
-    begun: list[bytes] = []
+    begun = LineStart(longest)
     while chunk := read():
         first = chunk.find(b"\n")
         if first < 0:
-            begun.append(chunk)
+            begun.add(chunk)
             continue
-        yield b"".join([*begun, chunk[:first]]), True
+        yield begun.end(chunk[:first]), True
         start, view = first + 1, memoryview(chunk)
         while (end := chunk.find(b"\n", start)) >= 0:
             yield view[start:end], True
             start = end + 1
-        begun = [chunk[start:]] if start < len(chunk) else []
-    if begun:
-        yield b"".join(begun), False
+        if start < len(chunk):
+            begun.add(chunk[start:])
+    if begun.size:
+        yield begun.end(b""), False

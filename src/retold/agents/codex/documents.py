@@ -10,7 +10,7 @@ from retold.agents.codex.state import State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import Decoded, Undecodable, as_json_text, decode
-from retold.reading.files import FileBytes, read_bytes
+from retold.reading.files import FileBytes, read_bytes, without_nuls
 from retold.reading.salvage import salvage
 
 
@@ -26,25 +26,27 @@ def read_document(source: Source) -> Sequence[Reading] | Problem:
     state = new_state(source, pointer="/items")
     _fold(state, document)
     told = rollout(source, state, state)
-    size = len(file.data)
     return (
-        Reading(source, "codex-json", told.thread, size, file.modified_at, told, (*file.problems, *problems)),
+        Reading(
+            source, "codex-json", told.thread, file.size, file.modified_at, told, (*file.problems, *problems)
+        ),
     )
 
 
 def _object(file: FileBytes, path: str) -> tuple[Record, tuple[Problem, ...]] | Problem:
     """Return the document, or what is whole of one that is cut."""
-    match decode(file.data):
+    data, skipped = without_nuls(file)
+    match decode(data):
         case Decoded(dict(value), mended=mended) if _is_session(value):
-            return value, tuple(problem(code, message, path) for code, message in mended)
+            return value, (*skipped, *(problem(code, message, path) for code, message in mended))
         case Undecodable(code, message):
-            text, mended = as_json_text(file.data)
+            text, mended = as_json_text(data)
             found = salvage(text, "items", lambda item: type(item) is dict and "type" in item)
             if found is not None and _is_session({**found.fields, "items": []}):
                 line = text.count("\n", 0, found.broken_at) + 1
                 told = problem("truncated-tail" if found.is_cut else code, message, path, line)
                 replaced = (problem(code, message, path) for code, message in mended)
-                return {**found.fields, "items": found.elements}, (told, *replaced)
+                return {**found.fields, "items": found.elements}, (told, *skipped, *replaced)
     return problem("not-a-session", "JSON, but no conversation in a known form", path)
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 from retold.agents.codex.raw import LINE_TYPES
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import BOM
-from retold.reading.disk import Disk
+from retold.reading.disk import Disk, OpenFile
 from retold.reading.files import open_file, printable, refusal
 
 Form = Literal["lines", "items", "document", "history", "index"]
@@ -38,7 +38,7 @@ def form_of(path: Path, disk: Disk) -> Form | Problem:
     if isinstance(file, Problem):
         return file
     try:
-        head = file.read(_HEAD)
+        head = _head(file)
     except OSError as error:
         return refusal(path, error)
     finally:
@@ -46,6 +46,14 @@ def form_of(path: Path, disk: Disk) -> Form | Problem:
     return form_in(head) or problem(
         "not-a-session", "no conversation in a form that Codex writes", printable(path)
     )
+
+
+def _head(file: OpenFile) -> bytes:
+    """Return how a file begins, behind the NUL bytes that a crash may have left there."""
+    head = file.read(_HEAD)
+    while head.startswith(b"\0"):
+        head = head.lstrip(b"\0") or file.read(_HEAD)
+    return head
 
 
 def form_in(head: bytes) -> Form | None:

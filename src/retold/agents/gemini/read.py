@@ -22,7 +22,7 @@ from retold.model.problem import Problem, problem
 from retold.model.session import Kind
 from retold.reading.decoding import Decoded, decode
 from retold.reading.disk import Disk
-from retold.reading.files import FileBytes, read_bytes
+from retold.reading.files import FileBytes, read_lines
 from retold.reading.lines import Line, count_lines, decode_lines
 
 _SEAL_SAMPLE = 4096
@@ -30,13 +30,13 @@ _SEAL_SAMPLE = 4096
 
 def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
     """Read a file; given what an earlier call returned, only what was appended since."""
-    file = read_bytes(source.path, source.disk)
+    file = read_lines(source.path, source.disk)
     if isinstance(file, Problem):
         return file
     if len(earlier) == 1 and _only_grew(earlier[0], file.data):
         return (_read_on(earlier[0].state, source, file),)
     path = source.shown
-    match shape(file.data, path):
+    match shape(file, path):
         case Problem() as refused:
             return refused
         case Lines():
@@ -69,7 +69,7 @@ def _reading(  # noqa: PLR0913 - a Reading has as many fields
     problems: Sequence[Problem] = (),
 ) -> Reading:
     told = (*file.problems, *problems)
-    return Reading(source, form, native_id, len(file.data), file.modified_at, state, told)
+    return Reading(source, form, native_id, file.size, file.modified_at, state, told)
 
 
 def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
@@ -79,13 +79,14 @@ def _read_on(found: Recorded, source: Source, file: FileBytes) -> Reading:
     if settled_end > found.offset:
         before = found.settled or State(path)
         passed = count_lines(data, 0, found.offset)
-        lines = decode_lines(data[:settled_end], path, found.offset, passed)
+        lines = decode_lines(data, path, found.offset, passed, settled_end, file.cuts)
         settled = replay(before, lines)
     else:
         settled_end, settled = found.offset, found.settled or State(path)
     state = settled
     if settled_end < len(data):
-        state = replay(settled, decode_lines(data, path, settled_end, count_lines(data, 0, settled_end)))
+        passed = count_lines(data, 0, settled_end)
+        state = replay(settled, decode_lines(data, path, settled_end, passed, cuts=file.cuts))
     if not is_loadable(state) and state.lines <= 1:
         whole = decode(data)
         state = with_fallback(state, whole.value) if isinstance(whole, Decoded) and whole.strict else state
@@ -114,7 +115,7 @@ def _only_grew(earlier: Reading, data: bytes) -> bool:
 def _stream(source: Source, file: FileBytes) -> Reading:
     objects: list[Line] = []
     problems: list[Problem] = []
-    for line in decode_lines(file.data, source.shown):
+    for line in decode_lines(file.data, source.shown, cuts=file.cuts):
         if isinstance(line, Problem):
             problems.append(line)
         else:

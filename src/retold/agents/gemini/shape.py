@@ -10,6 +10,8 @@ from retold.agents.gemini.raw import is_turn, looks_said
 from retold.agents.gemini.usual import ConversationRecord, usual_conversation
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import Decoded, Undecodable, as_json_text, as_text, decode
+from retold.reading.files import FileBytes, too_long, without_nuls
+from retold.reading.holes import LONGEST
 from retold.reading.lines import Line, decode_lines
 from retold.reading.salvage import Salvage, salvage, value_at
 
@@ -55,8 +57,9 @@ class Markdown(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-def shape(data: bytes, path: str) -> Lines | Stream | Usual | Document | Markdown | Problem:
+def shape(file: FileBytes, path: str) -> Lines | Stream | Usual | Document | Markdown | Problem:
     """Return the shape of a file's content, or the Problem that it has none."""
+    data = file.data
     start = _blank_until(data, 0)
     if start == len(data):
         return problem("not-a-session", "the file is empty", path)
@@ -65,18 +68,21 @@ def shape(data: bytes, path: str) -> Lines | Stream | Usual | Document | Markdow
     is_one_line = _blank_until(data, end) == len(data)
     if not is_one_line and _is_json(memoryview(data)[start:end]):
         return _lines(data, path) or problem("not-a-session", "JSON lines of no known kind", path)
-    usual = None if is_one_line else usual_conversation(data)
+    if len(data) > LONGEST:
+        return too_long(file)
+    text, skipped = without_nuls(file)
+    usual = None if is_one_line or skipped else usual_conversation(text)
     if usual is not None:
         return Usual(usual)
-    whole = decode(data)
+    whole = decode(text)
     if isinstance(whole, Decoded):
         if is_one_line and _is_record(whole.value):
             return Lines()
         problems = tuple(problem(code, message, path) for code, message in whole.mended)
-        return Document(whole.value, whole.strict, problems)
-    saved = _salvaged(data, path, whole)
+        return Document(whole.value, whole.strict and not skipped, (*skipped, *problems))
+    saved = _salvaged(text, path, whole)
     if isinstance(saved, Document) and _has_elements(saved.value):
-        return saved
+        return msgspec.structs.replace(saved, problems=(*skipped, *saved.problems))
     return _lines(data, path) or _markdown(data, path) or _embedded(data, path) or saved
 
 
