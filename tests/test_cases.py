@@ -30,6 +30,7 @@ TESTED_ON_DISK = {
     "not-a-file": "test_a_folder_is_told",
     "original-damaged": "test_a_damaged_original_costs_no_other",
     "reader-failed": "test_a_bug_of_ours_costs_one_conversation_and_is_told",
+    "reader-timeout": "test_a_cluster_that_cannot_be_read_is_put_off_and_costs_no_other",
     "too-long": "test_a_document_that_is_too_long_is_told_and_its_bytes_are_kept",
     "unreadable-file": "test_a_file_that_may_not_be_read_is_told",
 }
@@ -84,5 +85,8 @@ def test_every_problem_code_has_a_case_or_a_test_on_disk() -> None:
 
 @pytest.mark.parametrize("test", TESTED_ON_DISK.values())
 def test_the_tests_on_disk_are_there(test: str) -> None:
-    files = [Path(__file__).parent / name for name in ("test_bad_input.py", "ingest/test_isolation.py")]
+    files = [
+        Path(__file__).parent / name
+        for name in ("test_bad_input.py", "ingest/test_isolation.py", "ingest/test_put_off.py")
+    ]
     assert any(f"def {test}(" in file.read_text(encoding="utf-8") for file in files)

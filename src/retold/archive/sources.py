@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Row = tuple[Any, ...]
 
-FAILURES = ("reader-failed", "original-damaged", "too-long")
+FAILURES = ("reader-failed", "reader-timeout", "original-damaged", "too-long")
 """The problems of files that may hold a conversation and could not be read; the archive keeps their bytes."""
 _ORIGINALS = "SELECT originals.id, originals.size, originals.modified_ns FROM sources JOIN originals ON source = sources.id"
 _KNOWN = """
@@ -46,6 +46,15 @@ def count_failures(record: Record, agent: str) -> int:
     """Return how many files of an agent have a problem of FAILURES."""
     asked = "SELECT json_extract(refusal, '$.code') FROM sources WHERE agent = ? AND refusal IS NOT NULL"
     return sum(code in FAILURES for (code,) in record.rows(asked, (agent,)))
+
+
+def failed_clusters(record: Record, agent: str) -> set[str]:
+    """Return the clusters with a file that has a problem of FAILURES."""
+    asked = (
+        "SELECT cluster, json_extract(refusal, '$.code') FROM sources"
+        " WHERE agent = ? AND refusal IS NOT NULL AND cluster IS NOT NULL"
+    )
+    return {cluster for cluster, code in record.rows(asked, (agent,)) if code in FAILURES}
 
 
 def sessions_from(record: Record, agent: str, paths: Collection[str]) -> dict[int, bytes]:

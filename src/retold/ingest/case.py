@@ -19,6 +19,7 @@ from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import LARGEST, Snapshot, Still
+from retold.ingest.watch import TooSlow
 from retold.model.problem import Problem, problem
 from retold.model.session import Session, SourceFile, SourceState
 from retold.model.wire import problem_json
@@ -141,13 +142,12 @@ class Case:
 
     def _read(self, source: Source) -> Sequence[Reading]:
         try:
-            readings = self._agent.read(source)
+            readings: Sequence[Reading] | Problem | None = self._agent.read(source)
         except Exception as error:  # noqa: BLE001 - one bad file costs no other
             self.fail([str(source.path)], error)
-            with suppress(
-                Exception
-            ):  # its bytes are kept, even if the reader failed before it opened the file
-                source.disk.open(str(source.path)).close()
+            readings = None
+        if readings is None:  # its bytes are kept, even if the reader failed before it opened the file
+            _open(source)
             return ()
         if isinstance(readings, Problem):
             kept = self.failures if readings.code in FAILURES else self._refusals
@@ -160,10 +160,20 @@ class Case:
         """Take note that files could not be read; raises what concerns the machine and not these files."""
         if isinstance(error, Stopped) and not isinstance(error, Damaged):
             raise error
-        code = "original-damaged" if isinstance(error, Damaged) else "reader-failed"
-        message = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
+        match error:
+            case Damaged():
+                code, message = "original-damaged", str(error)
+            case TooSlow():
+                code, message = "reader-timeout", str(error)
+            case _:
+                code, message = "reader-failed", f"{type(error).__name__}: {error}"
         for path in paths:
             self.failures[path] = problem(code, message, printable(path))
+
+    def open_all(self) -> None:
+        """Open every file, so that its bytes are kept though nobody reads them."""
+        for source in self._live.values():
+            _open(source.on(self._disk))
 
     def fail_to_join(self, readings: Sequence[Reading], error: Exception) -> None:
         """Take note that a conversation could not be made of what its files say."""
@@ -299,6 +309,11 @@ class Case:
                 None if is_left else self.fresh(still),
                 tuple(self._dropped.get(path, ())),
             )
+
+
+def _open(source: Source) -> None:
+    with suppress(Exception):
+        source.disk.open(str(source.path)).close()
 
 
 def _known_files(

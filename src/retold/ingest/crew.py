@@ -1,41 +1,64 @@
-"""Workers: processes that read clusters and fill one file of the index each, while one process writes the archive."""
+"""Workers: processes that read clusters and write the index, while one process writes the archive."""
 
 import gc
 import os
 import pickle
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
 
 from retold.archive.database import Stopped
 from retold.archive.parcel import Parcel
 from retold.archive.record import Record
-from retold.archive.shards import shard_path
-from retold.archive.texts import Shard
+from retold.archive.shards import SHARDS, shard_path
+from retold.archive.texts import Indexed, Shard
 from retold.ingest.case import Job
 from retold.ingest.reader import Reader
+from retold.ingest.watch import TooSlow, Watch
 from retold.processes import PRIVATE, start
 
 AHEAD = 3
 """Jobs that a worker has at hand: it never waits for the next."""
 BATCH = 256 << 20
 """Bytes of originals behind which a worker lets its part of the index be seen."""
+MOST_DEATHS = 16
+"""Processes that may die in one run: more are no fault of the files."""
 Make = Callable[[Record], Reader]
+Timed = tuple[Job, float]
+"""A job, and the seconds in which it must be read."""
+
+
+class Died(Exception):  # noqa: N818 - it says what happened
+    """The process that read a cluster ended: the system killed it for its memory, or somebody else did."""
 
 
 def crew_size(size: int) -> int:
-    """Return how many processes are worth their start for so many bytes."""
-    return 1 if size < (12 << 20) else max(1, min(2, os.cpu_count() or 1))
+    """Return how many processes to start for so many bytes; none where this process reads them faster itself."""
+    return 0 if size < (12 << 20) else max(1, min(SHARDS, os.cpu_count() or 1))
 
 
-def alone(jobs: Sequence[Job], reader: Reader, shards: Sequence[Shard]) -> Iterator[Parcel]:
+def time_budget(size: int) -> float:
+    """Return the seconds in which a cluster of so many bytes must be read: no reader is slower by far."""
+    return 120 + size / (1 << 20)
+
+
+def alone(jobs: Sequence[Timed], reader: Reader, shards: Sequence[Shard]) -> Iterator[Parcel]:
     """Yield the parcels of jobs that are few: read in this process."""
-    for job in jobs:
-        parcel, indexed = reader.parcel(job)
-        for entry in indexed:
-            home_of(entry.name, shards).put(entry)
-        yield parcel
+    with Watch() as watch:
+        for job, seconds in jobs:
+            with watch.limit(seconds):
+                parcel, indexed = reader.parcel(job)
+            yield put_entries(parcel, indexed, shards)
+
+
+def put_entries(parcel: Parcel, indexed: Iterable[Indexed], shards: Sequence[Shard]) -> Parcel:
+    """Put the sessions of a parcel into the index, and return the parcel."""
+    for entry in indexed:
+        home_of(entry.name, shards).put(entry)
+    return parcel
 
 
 def home_of(name: int, shards: Sequence[Shard]) -> Shard:
@@ -46,92 +69,184 @@ def home_of(name: int, shards: Sequence[Shard]) -> Shard:
     return chosen
 
 
-def together(
-    jobs: Sequence[Job], homes: Mapping[Job, int], folder: str, make: Make, size: int
-) -> Iterator[Parcel]:
-    """Yield the parcels of many jobs: read by several processes, the largest first.
+class Crew:
+    """Processes that read jobs. One that dies or takes too long costs no other job than the one that it was reading.
 
-    What is in a file of the index already is read by the process that writes this file: whoever searches meanwhile, one
-    file after the other, would miss what moves from one to the other.
+    A session that is in a file of the index is read by the process that writes this file: a search that goes through the
+    files one after the other would miss a session that moves between them.
     """
-    waiting = [[job for job in reversed(jobs) if homes.get(job, number) == number] for number in range(size)]
-    taken: set[Job] = set()
-    pipes: list[Connection] = []
-    processes = []
-    try:
-        for number in range(size):
-            ours, theirs = Pipe()
-            process = start(_work, theirs, folder, number, make)
-            theirs.close()
-            PRIVATE.add(ours.fileno())
-            pipes.append(ours)
-            processes.append(process)
-            for _ in range(AHEAD):
-                _hand(ours, waiting[number], taken)
-        open_pipes = list(pipes)
-        while open_pipes:
-            for pipe in wait(open_pipes):
-                parcel = _received(pipe)  # type: ignore[arg-type]
-                if parcel is None:
-                    open_pipes.remove(pipe)  # type: ignore[arg-type]
-                    continue
-                _hand(pipe, waiting[pipes.index(pipe)], taken)  # type: ignore[arg-type]
-                yield parcel
-        for process in processes:
-            process.join()
-    finally:
-        for pipe in pipes:
-            PRIVATE.discard(pipe.fileno())
-            pipe.close()
-        for process in processes:
-            if process.is_alive():
-                process.terminate()
-                process.join()
+
+    def __init__(self, homes: Mapping[Job, int], folder: str, make: Make, size: int) -> None:
+        """Take the index file of each job that has one, the archive's folder, and the number of processes."""
+        self._homes, self._folder, self._make, self._size = homes, folder, make, size
+        self._workers: list[_Worker] = []
+        self._waiting: list[list[Timed]] = []
+        self._taken: set[Job] = set()
+        self._suspects: list[Timed] = []
+        """The jobs that processes were reading when they died."""
+        self.failed: list[tuple[Job, Exception]] = []
+        """The jobs that were put off, and why."""
+        self.deaths = 0
+        """Processes that died. Index entries that they had not committed are lost."""
+
+    def parcels(self, jobs: Sequence[Timed]) -> Iterator[Parcel]:
+        """Yield the parcels of jobs, in any order; the first job is read first."""
+        self._waiting = [
+            [one for one in reversed(jobs) if self._homes.get(one[0], number) == number]
+            for number in range(self._size)
+        ]
+        try:
+            for number in range(self._size):
+                self._start(number)
+            yield from self._received()
+            # The system may have killed the wrong process for its memory: each of these is read once more, alone.
+            while self._suspects:
+                job, seconds = self._suspects.pop()
+                self._waiting = [[] for _ in range(self._size)]
+                number = self._homes.get(job, 0)
+                self._waiting[number].append((job, seconds))
+                self._taken.discard(job)
+                self._start(number, is_last_try=True)
+                yield from self._received()
+        finally:
+            for worker in self._workers:
+                worker.kill()
+
+    def _start(self, number: int, *, is_last_try: bool = False) -> None:
+        numbers = range(SHARDS) if self._size == 1 else (number,)
+        worker = _Worker(number, self._folder, numbers, self._make, is_last_try=is_last_try)
+        self._workers.append(worker)
+        for _ in range(AHEAD):
+            self._give(worker)
+
+    def _give(self, worker: "_Worker") -> None:
+        """Give a worker its next job that no other has taken; None when there is no more."""
+        waiting = self._waiting[worker.number]
+        while waiting and waiting[-1][0] in self._taken:
+            waiting.pop()
+        if waiting:
+            self._taken.add(waiting[-1][0])
+        worker.give(waiting.pop() if waiting else None)
+
+    def _received(self) -> Iterator[Parcel]:
+        """Yield what the workers send, until all of them have ended."""
+        while self._workers:
+            deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
+            timeout = max(min(deadlines) - time.monotonic(), 0) if deadlines else None
+            ready = wait([worker.pipe for worker in self._workers], timeout)
+            for worker in list(self._workers):
+                if worker.pipe in ready:
+                    parcel = self._parcel(worker)
+                    if parcel is not None:
+                        yield parcel
+                elif worker.deadline is not None and time.monotonic() >= worker.deadline:
+                    self._lose(worker, TooSlow(f"not read in {worker.given[0][1]:.0f} seconds"))
+
+    def _parcel(self, worker: "_Worker") -> Parcel | None:
+        """Return the next parcel of a worker; None where it has ended."""
+        try:
+            told = pickle.loads(worker.pipe.recv_bytes())  # noqa: S301 - from a process that we started
+        except (EOFError, ConnectionError):
+            worker.process.join()
+            self._lose(worker, Died(f"the process that read it ended with {worker.process.exitcode}"))
+            return None
+        if isinstance(told, Parcel):
+            worker.answered()
+            self._give(worker)
+            return told
+        if told is None:
+            self._workers.remove(worker)
+            worker.end()
+        elif isinstance(told, Stopped) or not isinstance(told, Exception):
+            raise told
+        else:
+            self._lose(worker, told)
+        return None
+
+    def _lose(self, worker: "_Worker", error: Exception) -> None:
+        """End a worker that failed at a job; let another do the rest of its jobs."""
+        self._workers.remove(worker)
+        worker.kill()
+        self.deaths += 1
+        if self.deaths > MOST_DEATHS:
+            raise Stopped("processes that read sessions keep dying; run the command again")
+        if worker.given:
+            job, seconds = worker.given.popleft()
+            if worker.is_last_try or isinstance(error, TooSlow):
+                self.failed.append((job, error))
+            else:
+                self._suspects.append((job, seconds))
+        for job, seconds in reversed(worker.given):
+            self._taken.discard(job)
+            self._waiting[worker.number].append((job, seconds))
+        if any(job not in self._taken for job, _ in self._waiting[worker.number]):
+            self._start(worker.number)
 
 
-def _hand(pipe: Connection, waiting: list[Job], taken: set[Job]) -> None:
-    """Give a worker its next job that no other has taken; None when there is no more."""
-    while waiting and waiting[-1] in taken:
-        waiting.pop()
-    if waiting:
-        taken.add(waiting[-1])
-    with suppress(ConnectionError):  # it may have ended by now: what it sent last tells why
-        pipe.send(waiting.pop() if waiting else None)
+class _Worker:
+    """A process, the jobs that it was given, and until when it must have read the first of them."""
+
+    def __init__(
+        self, number: int, folder: str, numbers: Sequence[int], make: Make, *, is_last_try: bool
+    ) -> None:
+        self.number, self.is_last_try = number, is_last_try
+        self.pipe, theirs = Pipe()
+        self.process = start(_work, theirs, folder, numbers, make)
+        theirs.close()
+        PRIVATE.add(self.pipe.fileno())
+        self.given: deque[Timed] = deque()
+        self.deadline: float | None = None
+
+    def give(self, job: Timed | None) -> None:
+        """Send a job; None says that there are no more."""
+        if job is not None:
+            self.given.append(job)
+            if len(self.given) == 1:
+                self._begin()
+        with suppress(ConnectionError):  # it may have died by now; the pipe tells
+            self.pipe.send(None if job is None else job[0])
+
+    def answered(self) -> None:
+        """Take note that the first of the jobs is done."""
+        self.given.popleft()
+        self._begin()
+
+    def _begin(self) -> None:
+        self.deadline = time.monotonic() + self.given[0][1] if self.given else None
+
+    def end(self) -> None:
+        """Wait for the process to end."""
+        PRIVATE.discard(self.pipe.fileno())
+        self.pipe.close()
+        self.process.join()
+
+    def kill(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.end()
 
 
-def _received(pipe: Connection) -> Parcel | None:
-    """Return the next parcel of a worker; None when it is done."""
-    try:
-        told = pickle.loads(pipe.recv_bytes())  # noqa: S301 - from a process that we started
-    except (EOFError, ConnectionError) as error:
-        raise Stopped("a process that was reading sessions ended early; run the command again") from error
-    if isinstance(told, BaseException):
-        raise told
-    return told  # type: ignore[no-any-return]
-
-
-def _work(pipe: Connection, folder: str, number: int, make: Make) -> None:
+def _work(pipe: Connection, folder: str, numbers: Sequence[int], make: Make) -> None:
     """Read jobs until there are none, and let the index be seen now and then."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the one who started us decides what it means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what it means
     gc.disable()
     try:
         with Record(folder) as record:
-            shard = Shard(shard_path(folder, number), record.id, is_bulk=True)
+            shards = [Shard(shard_path(folder, number), record.id, is_bulk=True) for number in numbers]
             reader, written = make(record), 0
             while (job := pipe.recv()) is not None:
-                parcel, indexed = reader.parcel(job)
-                shard.begin()
-                for entry in indexed:
-                    shard.put(entry)
+                parcel = put_entries(*reader.parcel(job), shards)
                 written += sum(held.size for held in parcel.files)
                 if written > BATCH:
-                    shard.commit()
+                    for shard in shards:
+                        shard.commit()
                     written = 0
                 pipe.send_bytes(pickle.dumps(parcel, protocol=5))
-            shard.commit()
-            shard.close()
+            for shard in shards:
+                shard.commit()
+                shard.close()
         pipe.send_bytes(pickle.dumps(None))
     except (BrokenPipeError, EOFError):
-        return  # whoever started us has gone
+        return  # the parent has gone
     except BaseException as error:  # noqa: BLE001 - told where it is handled
         pipe.send_bytes(pickle.dumps(error))

@@ -20,6 +20,8 @@ class Order(msgspec.Struct, frozen=True):
     excluded: tuple[str, ...] = ()
     is_kept_only: bool = False
     """Whether no home is looked at: what the archive keeps, and has not read, is read."""
+    is_reindex: bool = False
+    """Whether files are tried again that could not be read before."""
 
 
 class Outcome(msgspec.Struct, frozen=True):

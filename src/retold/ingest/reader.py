@@ -78,7 +78,15 @@ class Reader:
             raise
         except Exception as error:  # noqa: BLE001 - one bad cluster costs no other
             case.fail(case.paths, error)
-            return self._failed(case, job)
+        # The error is gone by now, and with its traceback all that was read: the memory may be needed.
+        return self._failed(case, job)
+
+    def put_off(self, job: Job, error: Exception) -> tuple[Parcel, list[Indexed]]:
+        """Return a cluster that is not read, because of an error: its files are kept, and its sessions stay."""
+        case = Case(self._record, self._agents[job.agent], job)
+        case.fail(case.paths, error)
+        case.open_all()
+        return self._failed(case, job)
 
     def _parcel(self, agent: Agent, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:
         readings = case.readings()

@@ -10,6 +10,7 @@ from retold.agents.protocol import Limit, Reading
 from retold.agents.registry import AGENTS
 from retold.archive.answers import keep_answers
 from retold.archive.clues import all_clues, keep_clues, roots
+from retold.archive.database import Stopped
 from retold.archive.limits import keep_limits
 from retold.archive.parcel import Parcel
 from retold.archive.rates import reprice
@@ -22,7 +23,7 @@ from retold.archive.writer import Writer
 from retold.ingest.answers import FACT
 from retold.ingest.case import Job
 from retold.ingest.coverage import Coverage, keep_found
-from retold.ingest.crew import alone, crew_size, home_of, together
+from retold.ingest.crew import Crew, alone, crew_size, home_of, put_entries, time_budget
 from retold.ingest.derive import conversation_name
 from retold.ingest.found import Found, kept_only, look
 from retold.ingest.index_files import IndexFiles
@@ -31,6 +32,7 @@ from retold.ingest.order import Order, Outcome
 from retold.ingest.prices import Prices
 from retold.ingest.reader import AtlasFacts, Reader, Shared, index_entry, make_reader, stamp_of
 from retold.ingest.revision import REVISION
+from retold.ingest.snapshot import LARGEST
 from retold.ingest.witness import Answer, AskedEnvironment, Witness
 from retold.ingest.worklist import Work, digest_of, work_of
 from retold.model.problem import Problem
@@ -42,6 +44,8 @@ TellStale = Callable[[Record, str, Collection[str]], None]
 """Hears of an agent's clusters that they will be written anew, while the archive still has them as they were."""
 _MANY = 4
 """Jobs that are fewer are not worth a second process."""
+_ROUNDS = 8
+"""How often sessions are read again whose index entries were lost."""
 _PATIENCE = 1.0
 """Seconds after which what was written is made to be seen."""
 
@@ -69,6 +73,8 @@ class _Sync:
         self._limits: dict[str, list[tuple[str, Limit]]] = {}
         """By agent: its own homes, and how long it keeps sessions there."""
         self._problems: defaultdict[str, dict[Problem, None]] = defaultdict(dict)
+        self._deaths = 0
+        """Workers that died since the index was looked through."""
         self._left: set[int] = set()
         """Conversations of which nothing is kept, as far as they were read."""
         self._is_behind = not self._index.are_of(record.fact("generation"))
@@ -78,7 +84,11 @@ class _Sync:
         """Look, read, write, and tell what was done."""
         found = self._look()
         missing = self._missing() if self._is_behind else set()
-        work = [work_of(self._record, one, missing, is_behind=self._is_behind) for one in found]
+        is_reindex = self._order.is_reindex
+        work = [
+            work_of(self._record, one, missing, is_behind=self._is_behind, is_reindex=is_reindex)
+            for one in found
+        ]
         if self._is_behind or self._prices.are_new or any(one.is_any for one in work):
             for one in work:
                 self._tell_stale(self._record, one.found.agent.NAME, one.clusters)
@@ -144,6 +154,7 @@ class _Sync:
             self._put(one.parcels(one.loose, is_bare=bool(self._order.excluded)))
         self._read([job for one in work for job in one.jobs()], make)
         self._reunite(work, make)
+        self._read_lost(work, make)
         for one in work:
             reader = make(self._record)
             leaving = self._leave(one, reader) if one.loose and self._order.excluded else Leaving()
@@ -165,18 +176,42 @@ class _Sync:
             again = [one.again(self._record, waiting.get(one.found.agent.NAME, ())) for one in work]
             self._read([job for one in again for job in one.jobs()], make)
 
-    def _read(self, jobs: Sequence[tuple[Job, int]], make: Callable[[Record], Reader]) -> None:
-        """Read clusters: the largest first, by several processes where they are worth their start."""
+    def _read(
+        self, jobs: Sequence[tuple[Job, int]], make: Callable[[Record], Reader], *, is_isolated: bool = False
+    ) -> None:
+        """Read clusters, the largest first: by several processes where they are worth their start.
+
+        One process reads a large file, or what `is_isolated` says, because the system may kill it for its memory.
+        """
         ordered = sorted(jobs, key=lambda job: (-job[1], job[0].agent, job[0].cluster or ""))
-        chosen, size = [job for job, _ in ordered], sum(size for _, size in jobs)
-        count = crew_size(size if len(jobs) >= _MANY else 0)
-        if count == 1:
-            self._put(alone(chosen, make(self._record), self._index.shards), size)
+        timed, size = [(job, time_budget(size)) for job, size in ordered], sum(size for _, size in jobs)
+        count = crew_size(size) if len(jobs) >= _MANY else int(is_isolated or size > LARGEST)
+        if not count:
+            self._put(alone(timed, make(self._record), self._index.shards), size)
             return
-        homes = self._homes(chosen)
+        homes = self._homes([job for job, _ in timed]) if count > 1 else {}
         self._index.close()
-        self._put(together(chosen, homes, self._order.folder, make, count), size)
+        crew = Crew(homes, self._order.folder, make, count)
+        self._put(crew.parcels(timed), size)
         self._index.open()
+        self._deaths += crew.deaths
+        reader = make(self._record)
+        put_off = (reader.put_off(job, error) for job, error in crew.failed)
+        self._put(put_entries(parcel, indexed, self._index.shards) for parcel, indexed in put_off)
+
+    def _read_lost(self, work: Sequence[Work], make: Callable[[Record], Reader]) -> None:
+        """Read the sessions again that workers had not committed to the index when they died."""
+        rounds = 0
+        while self._deaths:
+            rounds += 1
+            if rounds > _ROUNDS:
+                raise Stopped("processes that read sessions keep dying; run the command again")
+            self._deaths, missing = 0, self._missing()
+            for one in work:
+                known = clusters(self._record, one.found.agent.NAME)
+                lost = {cluster for name, cluster in known.items() if name in missing and cluster is not None}
+                if lost:
+                    self._read(list(one.again(self._record, lost).jobs()), make, is_isolated=True)
 
     def _homes(self, jobs: Sequence[Job]) -> dict[Job, int]:
         """Return the file of the index in which a cluster's sessions are, where they are in one."""

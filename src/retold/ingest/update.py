@@ -80,7 +80,9 @@ def update(
         from retold.ingest.order import Order
 
         given = [(label, Path(folder)) for label, folder in task.homes]
-        order = Order(task.folder, task.scope, task.env, given, stale, tuple(task.excluded))
+        order = Order(
+            task.folder, task.scope, task.env, given, stale, tuple(task.excluded), is_reindex=task.reindex
+        )
         outcome = brought_up(record, order, tell_progress, tell_damage, tell_stale)
         coverage = told_coverage(record, task.scope, agents, time.perf_counter() - began, outcome.coverage)
         return coverage, outcome.problems

@@ -14,6 +14,7 @@ from retold.archive.hand import forgotten_ids
 from retold.archive.parcel import Held, Parcel
 from retold.archive.record import Record
 from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
+from retold.archive.sources import failed_clusters
 from retold.ingest.case import Case, Job
 from retold.ingest.derive import conversation_name, scraps
 from retold.ingest.found import Found
@@ -77,8 +78,13 @@ class Work(msgspec.Struct, frozen=True):
             yield job, known[cluster] if is_kept_only else sum(_size(source.path) for source in sources)
 
 
-def work_of(record: Record, found: Found, missing: Collection[int], *, is_behind: bool) -> Work:
-    """Return what there is to do for an agent; `missing` are sessions that the index lacks."""
+def work_of(
+    record: Record, found: Found, missing: Collection[int], *, is_behind: bool, is_reindex: bool = False
+) -> Work:
+    """Return what there is to do for an agent; `missing` are sessions that the index lacks.
+
+    With `is_reindex`, that includes the files that could not be read before.
+    """
     agent = found.agent
     known = clusters(record, agent.NAME)
     lacking = {cluster for name, cluster in known.items() if name in missing}
@@ -86,6 +92,7 @@ def work_of(record: Record, found: Found, missing: Collection[int], *, is_behind
         found.stale()
         | _told_otherwise(record, found)
         | {cluster for cluster in lacking if cluster is not None}
+        | (failed_clusters(record, agent.NAME) if is_reindex else set())
     )
     is_needed = bool(stale) or None in lacking or is_behind or _is_stale(found)
     forgotten = forgotten_ids(record)

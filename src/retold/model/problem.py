@@ -58,6 +58,10 @@ CODES: dict[str, Code] = {
         "loss",
         "retold itself failed on a conversation, or on files that are read with it: a bug of ours; all else was read.",
     ),
+    "reader-timeout": Code(
+        "loss",
+        "Reading a conversation took too long and was put off; the archive keeps its files, and all else was read.",
+    ),
     "replaced-bytes": Code(
         "loss", "Bytes or escapes that are no text became U+FFFD, the replacement character."
     ),
