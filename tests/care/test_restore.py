@@ -349,3 +349,44 @@ def test_whoever_is_writing_there_is_waited_for(made: Person, tmp_path: Path, pr
     began = time.monotonic()
     assert restored(made, mains(made, "gemini")[0], tmp_path, project)
     assert time.monotonic() - began > 1
+
+
+KILLED = """
+import os, signal
+import retold.care.additions
+def publish(draft, path):
+    os.kill(os.getpid(), signal.SIGKILL)
+retold.care.additions._publish = publish
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only there a process can be asked for")
+@pytest.mark.parametrize("agent", ["claude", "codex", "gemini"])
+def test_drafts_of_a_killed_restore_are_removed_by_the_next(
+    made: Person, tmp_path: Path, project: Path, agent: str
+) -> None:
+    """The next one may write another session, elsewhere in the home."""
+    home = tmp_path / "home"
+    first, second = mains(made, agent)[:2]
+    place = ("--home", str(home), "--project", str(project))
+    assert made.spawn("restore", first, *place, code=KILLED).code == -9
+    (left,) = home.rglob("*.part")
+    assert left.stat().st_size
+    running = left.with_name(left.name.replace(left.name.split("-")[-2], str(os.getpid())))
+    others = [running, left.with_name("notes.part"), left.with_name(f"{left.name}.bak")]
+    for other in others:
+        shutil.copy(left, other)
+    make_old(home.rglob("*"))
+    restored(made, second, home, project)
+    assert not left.exists()
+    assert all(other.exists() for other in others)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_draft_is_no_session(form: str, tmp_path: Path) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS[form].write(person.folder, 1, turns("low"))
+    shutil.copy(file, f"{file}.retold-99-0123abcd.part")
+    person.age()
+    found = person.sync()
+    assert (found["found"], found["problems"], len(person.rows())) == (1, 0, 1)

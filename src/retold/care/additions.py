@@ -2,13 +2,17 @@
 
 import errno
 import os
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from retold.agents.protocol import Addition, Home
 from retold.archive.database import Stopped
 
 _STEP = 1 << 20
+_DRAFT = re.compile(r"\.retold-([1-9]\d*)-[0-9a-f]{8}\.part\Z")
+"""How the name of a file ends while it is written: the process that writes it, and a random number."""
 
 
 def add(additions: Sequence[Addition], home: Home) -> None:
@@ -30,6 +34,30 @@ def add(additions: Sequence[Addition], home: Home) -> None:
         raise
 
 
+def remove_drafts(additions: Sequence[Addition], home: Home) -> None:
+    """Remove the drafts that processes of retold left in a home when they were killed."""
+    for top in {home.sessions, *(addition.path.parent for addition in additions)}:
+        for folder, _, names in os.walk(top):
+            for name in names:
+                found = _DRAFT.search(name)
+                if found is not None and not _is_running(int(found[1])):
+                    with suppress(OSError):  # it cannot be removed, or another process did it
+                        os.unlink(os.path.join(folder, name))
+
+
+def _is_running(process: int) -> bool:
+    """Tell whether there is a process of this number; where the system cannot be asked, there may be."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
+
+
 def _check(path: Path, home: Home) -> None:
     """Refuse what would lie outside the home: a link in it may lead anywhere."""
     nearest = next(folder for folder in path.parents if folder.exists() or folder.is_symlink())
@@ -48,7 +76,9 @@ def _missing_folders(folder: Path) -> list[str]:
 
 
 def _write(addition: Addition) -> None:
-    draft = f"{addition.path}.{os.getpid()}.part"  # agents do not look at such names
+    draft = (
+        f"{addition.path}.retold-{os.getpid()}-{os.urandom(4).hex()}.part"  # agents do not look at such names
+    )
     try:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as file:

@@ -12,6 +12,7 @@ import msgspec
 
 from retold.archive.database import Stopped
 from retold.care.jsonc import Broken
+from retold.export.files import new_draft
 
 _UNCHANGED = "; nothing was changed"
 
@@ -116,7 +117,7 @@ def _write(change: Change) -> list[str]:
     folder = os.path.dirname(change.path)
     made = [place for place in _above(folder) if not os.path.lexists(place)]
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    handle, draft = tempfile.mkstemp(dir=folder, prefix=".retold-")  # owner-only from the start
+    handle, draft = new_draft(os.path.join(folder, f".retold-{os.path.basename(change.path)}"))
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(change.after)

@@ -12,7 +12,7 @@ from retold.agents.protocol import Addition, Agent, Home, Lost, Refused, Restore
 from retold.agents.registry import AGENTS
 from retold.archive.database import Stopped
 from retold.archive.record import Record
-from retold.care.additions import add
+from retold.care.additions import add, remove_drafts
 from retold.care.programs import installed_version
 from retold.ingest.retell import lost
 from retold.model.session import View
@@ -67,6 +67,7 @@ def planned(record: Record, key: str, wish: Wish, env: Mapping[str, str]) -> Pla
 
 def write(plan: Plan) -> None:
     """Write what was planned, when nothing else is being written there."""
+    remove_drafts(plan.additions, plan.home)
     if plan.additions:
         _wait_for_quiet(plan.additions[-1].path.parent)
         add(plan.additions, plan.home)

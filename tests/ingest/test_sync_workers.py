@@ -1,0 +1,68 @@
+"""Workers, forked or not, come to the same as one process, and write each session once."""
+
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from support.conversation_files import FORMS, dice, turns
+from support.mixed_home import fill, talk
+from support.person import Person, archive_contents, table_differences
+
+TWO_WORKERS = """
+import retold.ingest.sync
+assert retold.ingest.sync.crew_size
+retold.ingest.sync.crew_size = lambda size: 2
+"""
+SPAWNED = f"""{TWO_WORKERS}
+import retold.processes
+retold.processes.can_fork = lambda: False
+"""
+"""As on macOS and Windows: a worker starts from nothing, and gets what it needs through a pipe."""
+
+
+class Arena(NamedTuple):
+    """A home that has grown, and the archive of what it was before."""
+
+    home: Path
+    before: Path
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Arena:
+    folder = tmp_path_factory.mktemp("arena")
+    home, before = folder / "ann", folder / "before"
+    first = Person(home, before)
+    fill(home, 40)
+    first.age()
+    first.sync()
+    fill(home, 60)
+    for number in range(4):  # of each form one session goes on, and one is rewritten
+        form = list(FORMS.values())[number]
+        form.write(home, number, [*talk(dice(number), 12), *turns(f"grown{number}")])
+        form.write(home, number + 4, turns(f"rewritten{number}"))
+    first.age()
+    return Arena(home, before)
+
+
+def test_workers_that_start_from_nothing_come_to_the_same(arena: Arena, tmp_path: Path) -> None:
+    person, alone = Person(arena.home, tmp_path / "spawned"), Person(arena.home, tmp_path / "alone")
+    done = person.spawn("sync", code=SPAWNED)
+    assert done.code == 0, done
+    alone.sync()
+    assert not table_differences(archive_contents(person.archive), archive_contents(alone.archive))
+
+
+def test_two_workers_tell_each_session_once(arena: Arena, tmp_path: Path) -> None:
+    """Whichever of them had it before: what changed is read by the one that is free."""
+    person = Person(arena.home, shutil.copytree(arena.before, tmp_path / "retold"))
+    for _ in range(2):
+        person.age()
+        assert person.spawn("sync", code=TWO_WORKERS).code == 0
+    told = [row for row in archive_contents(person.archive)["index"] if row[2] is None]
+    assert len({row[:2] for row in told}) == len(told)
+    alone = Person(arena.home, tmp_path / "alone")
+    alone.sync()
+    earlier = {row[0] for row in told} - {row[0] for row in archive_contents(alone.archive)["index"]}
+    assert not earlier
