@@ -12,7 +12,7 @@ import pytest
 from retold.agents.protocol import Agent, Source
 from retold.agents.registry import AGENTS
 from retold.archive.documents import documents
-from retold.ingest.derive import conversations
+from retold.ingest.derive import Scraps, conversations
 from retold.model.problem import Problem
 from retold.model.wire import as_builtins
 from support.mutations import case_files, mutated
@@ -28,7 +28,7 @@ def check(agent: Agent, path: Path) -> None:
     if isinstance(readings, Problem):
         return
     for view in ("full", "active"):
-        for _, _, session in conversations(agent, readings, {}, view):
+        for _, _, session in conversations(agent, readings, Scraps(), view):
             as_builtins(session)
             for spoken in documents(session):
                 assert spoken.docs is not None

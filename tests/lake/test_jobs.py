@@ -17,7 +17,7 @@ from retold.model.problem import Problem
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, turns
 from support.export_inputs import NOW
-from support.gemini_home import DAY
+from support.gemini_home import DAY, GeminiHome, gemini, user
 from support.home_tables import (
     DEPENDENT_COLUMNS,
     generated_homes,
@@ -211,3 +211,13 @@ def test_an_id_leads_to_the_cluster_of_its_files(form: str, tmp_path: Path) -> N
     readings = agent.read(source)
     assert not isinstance(readings, Problem)
     assert [agent.cluster_of(reading.native_id or "") for reading in readings] == [source.cluster]
+
+
+def test_prompts_without_the_projects_hash_join_the_session_of_their_folder(tmp_path: Path) -> None:
+    made = GeminiHome(tmp_path / "ann")
+    made.json("almanac", 1, 1, [user("u1", 1, "How high is the tide?"), gemini("g1", 2, "Two metres.")])
+    made.logs("almanac", [(1, "How high is the tide?"), (2, "Where is the old harbour?")])
+    given = [("ann", made.folder)]
+    hold(tmp_path / "archive", given)
+    kinds = sorted(row["kind"] for row in tables_from_files(given)["sessions"])
+    assert kinds == ["main", "prompts-only"]

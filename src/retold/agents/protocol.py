@@ -226,6 +226,13 @@ class Agent(Protocol):
     def group(self, reading: Reading) -> str | None:
         """A key that all readings of one conversation share; None for a scrap that only its name places."""
 
+    def log_folder(self, reading: Reading) -> str | None:
+        """The folder in which prompts are logged under the ids of its sessions.
+
+        A logged prompt and a session below the same folder that have the same id are one conversation. None for a
+        subagent, whose prompts are not logged, and for agents whose ids need no folder.
+        """
+
     def join(self, readings: Sequence[Reading], view: View = "full") -> Session:
         """Make one Session of all readings of one conversation."""
 

@@ -25,6 +25,13 @@ def remove_tag(record: Record, name: int, tag: str) -> None:
     record.connection.execute("DELETE FROM tags WHERE name = ? AND tag = ?", (name, tag))
 
 
+def move_hand(record: Record, former: int, name: int) -> None:
+    """Give a session the title and the tags of another row of it; a title of its own stays."""
+    for table in ("names", "tags"):
+        record.connection.execute(f"UPDATE OR IGNORE {table} SET name = ? WHERE name = ?", (name, former))  # noqa: S608 - ours
+        record.connection.execute(f"DELETE FROM {table} WHERE name = ?", (former,))  # noqa: S608 - ours
+
+
 def tags(record: Record, name: int) -> list[str]:
     """Return the tags of a session."""
     return [tag for (tag,) in record.rows("SELECT tag FROM tags WHERE name = ? ORDER BY tag", (name,))]

@@ -49,6 +49,8 @@ class Parcel(msgspec.Struct):
     sessions: list[Rows]
     scraps: dict[int, bytes] = {}
     """For files of many conversations: what they say of each, as a digest."""
+    former: dict[int, int] = {}
+    """Names of rows that list a conversation a second time, each with the name of that conversation."""
     roots: dict[str, str] = {}
     """Roots of projects that were found on the way."""
     left: list[int] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.record import as_stored
+from retold.archive.record import as_stored, as_text
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -51,6 +51,16 @@ def kin(record: Record, sessions: Collection[int]) -> list[int]:
 def clusters_placed_by(record: Record, home: str, agent: str) -> set[str]:
     """Return the clusters in a home whose projects the agent itself did not write down."""
     return {cluster for (cluster,) in record.rows(_PLACED, (as_stored(home), agent))}
+
+
+def recorded_with_id(record: Record, agent: str, native_id: str) -> list[tuple[int, str | bytes]]:
+    """Return the names of the main sessions with an id that have files of their own, once with each of their files."""
+    asked = (
+        "SELECT sessions.name, path FROM sessions JOIN session_sources ON session = sessions.id"
+        " JOIN sources ON sources.id = source WHERE native_id = ? AND sessions.agent = ?"
+        " AND sessions.cluster IS NOT NULL AND read_kind IN ('main', 'prompts-only') ORDER BY sessions.name"
+    )
+    return list(record.rows(asked, (as_text(native_id), agent)))
 
 
 def scrap_digests(record: Record) -> dict[int, bytes]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
+from retold.archive.hand import move_hand
 from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.rates import cost_of
 from retold.archive.record import Record, as_stored, as_text, packed_summary
@@ -80,6 +81,8 @@ class Writer:
             "UPDATE sources SET refusal = ? WHERE agent = ? AND path = ?",
             [(told, parcel.agent, as_stored(path)) for path, told in parcel.failures.items()],
         )
+        for former, name in parcel.former.items():
+            self._unite(former, name)
         for rows in parcel.sessions:
             self._put_session(rows)
         cluster = self.reunion.leader(parcel.agent, parcel.cluster)
@@ -88,8 +91,20 @@ class Writer:
         elif parcel.cluster is not None:
             self._close_cluster(parcel)
         self._connection.executemany("INSERT OR REPLACE INTO scraps VALUES (?, ?)", parcel.scraps.items())
-        for name, root in parcel.roots.items():
-            self._put_root(name, root)
+        for project_hash, root in parcel.roots.items():
+            self._put_root(project_hash, root)
+
+    def _unite(self, former: int, name: int) -> None:
+        """Let a conversation that is listed under two names have one row, with the title and tags of both."""
+        ask = self._connection.execute
+        move_hand(self._record, former, name)
+        ask("DELETE FROM scraps WHERE name = ?", (former,))
+        known = ask("SELECT id FROM sessions WHERE name = ?", (name,)).get
+        if known is None:
+            ask("UPDATE sessions SET name = ? WHERE name = ?", (name, former))
+            return
+        self.touched.add(known)
+        self.remove_session(ask("SELECT id FROM sessions WHERE name = ?", (former,)).get)
 
     def _put_root(self, name: str, root: str) -> None:
         """Keep a root that was found, and remember those who took place there and were not told of it."""

@@ -14,7 +14,7 @@ from retold.archive.parcel import Fresh, Held
 from retold.archive.record import Record, as_path
 from retold.archive.sources import FAILURES, known_at, known_in_cluster
 from retold.ingest.containment import LaterVersions
-from retold.ingest.derive import conversations
+from retold.ingest.derive import Scraps, conversations
 from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.ingest.revision import REVISION
@@ -128,7 +128,7 @@ class Case:
     def _sessions(self, readings: Sequence[Reading]) -> list[Session] | None:
         """Return the conversations in some files; None, and a failure, where the agent cannot join one."""
         try:
-            return [session for _, _, session in conversations(self._agent, readings, {})]
+            return [session for _, _, session in conversations(self._agent, readings, Scraps())]
         except Exception as error:  # noqa: BLE001 - one bad cluster costs no other
             self.fail_to_join(readings, error)
             return None

@@ -3,11 +3,16 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+import msgspec
+
 from retold.agents.protocol import Agent, Reading
 from retold.archive.rows import name_of
+from retold.model.entries import Message
 from retold.model.session import Session, View
 
 Groups = Mapping[str, Sequence[Reading]]
+Place = tuple[str, str]
+"""A project's folder and the agent's own id of a session in it."""
 Fail = Callable[[Sequence[Reading], Exception], None]
 
 
@@ -17,7 +22,11 @@ def conversation_name(agent: Agent, group: str) -> int:
 
 
 def conversations(
-    agent: Agent, readings: Iterable[Reading], shared: Groups, view: View = "full", fail: Fail | None = None
+    agent: Agent,
+    readings: Iterable[Reading],
+    shared: "Scraps",
+    view: View = "full",
+    fail: Fail | None = None,
 ) -> list[tuple[str, Sequence[Reading], Session]]:
     """Return the conversations of one cluster, each with its group and what it was made from.
 
@@ -37,16 +46,58 @@ def conversations(
     return [(key, group, session) for (key, group), session in zip(groups, related, strict=True)]
 
 
-def scraps(agent: Agent, readings: Iterable[Reading]) -> dict[str, list[Reading]]:
+class Scraps(msgspec.Struct, frozen=True):
+    """What files of many conversations say of each."""
+
+    groups: Groups = {}
+    keys: Mapping[str, str] = {}
+    """The group of every key that the readings have: copies of a log may know a project by different keys."""
+    places: Mapping[Place, str] = {}
+    """The group of the prompts that were logged for an id in a folder."""
+
+    def at(self, places: Iterable[Place]) -> Iterator[str]:
+        """Yield the groups of some folders and ids."""
+        return (self.places[place] for place in places if place in self.places)
+
+
+def scraps(agent: Agent, readings: Iterable[Reading]) -> Scraps:
     """Return what files of many conversations say of each."""
-    shared: dict[str, list[Reading]] = defaultdict(list)
+    by_key: defaultdict[str, list[Reading]] = defaultdict(list)
     for reading in readings:
-        shared[agent.group(reading) or reading.source.shown].append(reading)
-    return dict(shared)
+        by_key[agent.group(reading) or reading.source.shown].append(reading)
+    keys: dict[str, str] = {}
+    same_id: defaultdict[str | None, list[str]] = defaultdict(list)
+    for key, said in sorted(by_key.items()):
+        copied = (other for other in same_id[said[0].native_id] if _share_prompt(agent, by_key[other], said))
+        keys[key] = next(copied, key) if said[0].native_id is not None else key
+        if keys[key] == key:
+            same_id[said[0].native_id].append(key)
+    groups: dict[str, list[Reading]] = {}
+    for key, said in by_key.items():
+        groups.setdefault(keys[key], []).extend(said)
+    placed = ((place, group) for group, said in groups.items() for place in places(agent, said))
+    return Scraps(groups, keys, dict(placed))
+
+
+def _share_prompt(agent: Agent, one: Sequence[Reading], other: Sequence[Reading]) -> bool:
+    """Tell whether the same prompt was logged in both: then one log is a copy of the other."""
+    return not _prompts(agent.join(one)).isdisjoint(_prompts(agent.join(other)))
+
+
+def _prompts(session: Session) -> set[tuple[object, str]]:
+    said = (entry for entry in session.timeline if isinstance(entry, Message))
+    return {(entry.at, entry.prompt) for entry in said if entry.prompt is not None}
+
+
+def places(agent: Agent, readings: Iterable[Reading]) -> Iterator[Place]:
+    """Yield the folders in which a log may hold prompts of a conversation, each with the id that the log has for it."""
+    for reading in readings:
+        if reading.native_id is not None and (folder := agent.log_folder(reading)) is not None:
+            yield folder, reading.native_id
 
 
 def _grouped(
-    agent: Agent, readings: Iterable[Reading], shared: Groups
+    agent: Agent, readings: Iterable[Reading], shared: Scraps
 ) -> Iterator[tuple[str, Sequence[Reading]]]:
     """Yield the readings of each conversation of a cluster, with what files of many conversations say of it."""
     groups: dict[str, list[Reading]] = defaultdict(list)
@@ -56,8 +107,24 @@ def _grouped(
         (nameless if key is None else groups[key]).append(reading)
     for reading in nameless:
         _home_of(reading, groups).append(reading)
+    claims = _claims(agent, groups, shared) if shared.groups else {}
     for key, group in groups.items():
-        yield key, [*group, *shared.get(key, ())]
+        yield key, [*group, *(said for claimed in claims.get(key, ()) for said in shared.groups[claimed])]
+
+
+def _claims(agent: Agent, groups: Groups, shared: Scraps) -> dict[str, list[str]]:
+    """Return which scraps belong to each conversation.
+
+    A key counts before a folder. Of several sessions with one id in one folder, the one with the most bytes gets them.
+    """
+    owners = {shared.keys[key]: key for key in groups if key in shared.keys}
+    for key, group in sorted(groups.items(), key=lambda one: (-sum(said.size for said in one[1]), one[0])):
+        for scrap in shared.at(places(agent, group)):
+            owners.setdefault(scrap, key)
+    claims: defaultdict[str, list[str]] = defaultdict(list)
+    for scrap, key in owners.items():
+        claims[key].append(scrap)
+    return claims
 
 
 def _home_of(reading: Reading, groups: dict[str, list[Reading]]) -> list[Reading]:

@@ -1,6 +1,6 @@
 """What is left out of files of many conversations: those that are of a project of which nothing is to be kept."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
@@ -9,7 +9,8 @@ from retold.archive.originals import digest
 from retold.archive.record import Record
 from retold.archive.sessions import clusters
 from retold.archive.sources import unkept_clusters
-from retold.ingest.derive import conversation_name
+from retold.ingest.derive import Scraps
+from retold.ingest.owners import owned
 from retold.model.session import Session
 from retold.projects.atlas import Atlas
 
@@ -42,19 +43,18 @@ class Leaver:
     """Tells which conversations of an agent are left out, by what is known once their own files were read."""
 
     def __init__(self, record: Record, agent: Agent, wanted: Wanted, atlas: Atlas) -> None:
-        self._agent, self._wanted, self._atlas = agent, wanted, atlas
+        self._record, self._agent, self._wanted, self._atlas = record, agent, wanted, atlas
         self._kept = clusters(record, agent.NAME)
         self._unkept = unkept_clusters(record, agent.NAME)
 
-    def leaving(self, shared: Mapping[str, Sequence[Reading]], left: Collection[int]) -> Leaving:
+    def leaving(self, shared: Scraps, left: Collection[int]) -> Leaving:
         """Return what is left out of all that files of many conversations say; `left` are names that are known to be.
 
         What the archive has of a conversation stays, and so does what is said of it.
         """
         names: set[int] = set()
         ids: set[bytes] = set()
-        for group, said in shared.items():
-            name = conversation_name(self._agent, group)
+        for name, said in owned(self._record, self._agent, shared, self._kept).said.items():
             if name in self._kept:
                 continue
             session = self._placed(said)

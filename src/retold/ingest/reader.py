@@ -17,7 +17,7 @@ from retold.archive.sources import sessions_from
 from retold.archive.texts import Indexed
 from retold.ingest import stretches
 from retold.ingest.case import Case, Job
-from retold.ingest.derive import conversation_name, conversations
+from retold.ingest.derive import Scraps, conversation_name, conversations
 from retold.ingest.leaving import Leaver, Wanted
 from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import ATTEMPTS, FileChangedError
@@ -26,8 +26,8 @@ from retold.model.session import Session
 from retold.model.wire import problem_json
 from retold.projects.atlas import Atlas
 
-Shared = Mapping[str, Mapping[str, Sequence[Reading]]]
-"""What files of many conversations say, by agent and conversation."""
+Shared = Mapping[str, Scraps]
+"""What files of many conversations say, by agent."""
 AtlasFacts = tuple[dict[str, Sequence[Clue]], dict[str, str], str]
 """What is known of where projects lie: what homes say, roots that were found, and where we are."""
 
@@ -43,7 +43,7 @@ class Reader:
         shared: Shared,
         wanted: Wanted,
     ) -> None:
-        """Take what files of many conversations say, by agent and conversation, and who decides what is kept."""
+        """Take what files of many conversations say, by agent, and who decides what is kept."""
         self._record, self._agents, self._atlas, self._shared = record, agents, atlas, shared
         self._wanted = wanted
 
@@ -90,7 +90,7 @@ class Reader:
 
     def _parcel(self, agent: Agent, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:
         readings = case.readings()
-        shared = self._shared.get(job.agent, {})
+        shared = self._shared.get(job.agent, Scraps())
         found = conversations(agent, readings, shared, fail=case.fail_to_join)
         spared = sessions_from(self._record, job.agent, case.failures)
         kept, wanted, left = [], [], []

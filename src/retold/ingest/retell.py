@@ -13,7 +13,7 @@ from retold.archive.record import Record, as_path, summary_of
 from retold.archive.sessions import known_by
 from retold.archive.sources import kept_in_cluster, read_from
 from retold.ingest.belonging import Belonging
-from retold.ingest.derive import Groups, conversation_name, conversations, scraps
+from retold.ingest.derive import Scraps, conversation_name, conversations, scraps
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.model.problem import Problem
 from retold.model.session import Session, View
@@ -88,7 +88,7 @@ class _Shelf:
 
     def __init__(self, record: Record) -> None:
         self._record = record
-        self._scraps: tuple[tuple[Any, ...], Groups] = ((), {})
+        self._scraps: tuple[tuple[Any, ...], Scraps] = ((), Scraps())
 
     def told(
         self, agent: str, files: Sequence[Sequence[Any]], rows: Sequence[Sequence[Any]]
@@ -150,7 +150,7 @@ def _readings(agent: Agent, sources: Iterable[Source], own: frozenset[str]) -> l
 def _told(  # noqa: PLR0913 - the files of a cluster, and the sessions that are asked for
     agent: Agent,
     clustered: Iterable[Reading],
-    shared: Groups,
+    shared: Scraps,
     names: Iterable[int],
     view: View,
     own: frozenset[str],
@@ -170,7 +170,7 @@ def _told(  # noqa: PLR0913 - the files of a cluster, and the sessions that are 
         if name in wanted:
             wanted.remove(name)
             yield name, readings, session
-    for group, said in shared.items() if wanted else ():
+    for group, said in shared.groups.items() if wanted else ():
         name = conversation_name(agent, group)
         if name in wanted:
             yield name, said, agent.join(said, view)

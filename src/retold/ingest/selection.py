@@ -13,10 +13,11 @@ from retold.archive.record import Record
 from retold.archive.sessions import clusters
 from retold.archive.struck import struck
 from retold.archive.taking import sessions_of
-from retold.ingest.derive import conversation_name, conversations, scraps
+from retold.ingest.derive import Place, Scraps, conversation_name, conversations, places, scraps
 from retold.ingest.foreign_disk import ForeignDisk, ForeignOpenFile, Version
 from retold.ingest.leaving import Leaver, Wanted
 from retold.ingest.offers import Offer, Offers, Shelf
+from retold.ingest.owners import owned
 from retold.ingest.snapshot import LARGEST
 from retold.ingest.takings import Selection, Taking
 from retold.model.problem import Problem, problem
@@ -55,6 +56,8 @@ class Selector:
             path: offer for path, offer in offers.items() if offer.is_beside and path not in self._found
         }
         self._held: dict[str, Sequence[int]] = {}
+        self._places: dict[Place, int] = {}
+        """The names of the conversations that were read, by the folders and ids under which their prompts are logged."""
         self._clusters: dict[str, list[Source]] = {}
         for source in self._found.values():
             if source.cluster is not None:
@@ -146,9 +149,10 @@ class Selector:
                 readings.append(reading)
                 versions[id(reading)] = version
         found = []
-        for group, told, session in conversations(self._agent, readings, {}):
+        for group, told, session in conversations(self._agent, readings, Scraps()):
             name = conversation_name(self._agent, group)
             placed = replace(session, project=self._atlas.project(session))
+            self._places |= dict.fromkeys(places(self._agent, told), name)
             files = frozenset((str(one.source.path), versions[id(one)].original.id) for one in told)
             is_kept = wanted.accepts(name, placed) and not self._is_forgotten(told)
             found.append(_Conversation(name, told, files, is_kept))
@@ -255,9 +259,10 @@ class Selector:
         """Take note of the conversations of which nothing else is kept, as a sync keeps what is said of them."""
         chosen = self.selection
         told = self._known.keys() | chosen.new | chosen.merged | chosen.unchanged
-        for group, said in scraps(self._agent, readings).items():
-            name = conversation_name(self._agent, group)
-            if name in told:
+        for name, said in owned(
+            self._record, self._agent, scraps(self._agent, readings), self._known
+        ).said.items():
+            if name in told or any(self._places.get(place) in told for place in places(self._agent, said)):
                 continue
             session = self._agent.join(said)
             is_kept = wanted.accepts(name, replace(session, project=self._atlas.project(session)))

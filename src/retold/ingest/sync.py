@@ -24,11 +24,11 @@ from retold.ingest.answers import FACT
 from retold.ingest.case import Job
 from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import Crew, alone, crew_size, home_of, put_entries, time_budget
-from retold.ingest.derive import conversation_name
 from retold.ingest.found import Found, kept_only, look
 from retold.ingest.index_files import IndexFiles
 from retold.ingest.leaving import Leaving
 from retold.ingest.order import Order, Outcome
+from retold.ingest.owners import owned
 from retold.ingest.prices import Prices
 from retold.ingest.reader import AtlasFacts, Reader, Shared, index_entry, make_reader, stamp_of
 from retold.ingest.revision import REVISION
@@ -241,12 +241,13 @@ class _Sync:
     def _lost(self, work: Work, reader: Reader, leaving: Leaving) -> Parcel:
         """Return the conversations of which only files of many tell, where they changed."""
         agent = work.found.agent
-        told = ((conversation_name(agent, group), said) for group, said in work.shared.items())
-        named = {name: said for name, said in told if name not in leaving.names}
         known = clusters(self._record, agent.NAME)
+        told = owned(self._record, agent, work.shared, known)
+        named = {name: said for name, said in told.said.items() if name not in leaving.names}
         lost = {name: said for name, said in named.items() if known.get(name) is None}
         digests = {name: digest_of(said) for name, said in named.items()}
-        return Parcel(agent.NAME, None, [], list(self._lost_rows(lost, reader, work)), digests)
+        rows = list(self._lost_rows(lost, reader, work))
+        return Parcel(agent.NAME, None, [], rows, digests, former=dict(told.former))
 
     def _lost_rows(self, lost: Mapping[int, Sequence[Reading]], reader: Reader, work: Work) -> Iterator[Rows]:
         there = self._index.stamps()

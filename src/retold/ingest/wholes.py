@@ -6,7 +6,7 @@ from retold.agents.protocol import Agent, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.archive.rows import held_requests
 from retold.ingest.counted import Answer, Cluster, Counted
-from retold.ingest.derive import Groups, conversations, scraps
+from retold.ingest.derive import Scraps, conversations, scraps
 from retold.model.problem import Problem
 from retold.model.project import Project
 from retold.model.session import Session
@@ -44,7 +44,7 @@ class Wholes:
         )
 
 
-def _scraps(agent: Agent, sources: Sequence[Source]) -> Groups:
+def _scraps(agent: Agent, sources: Sequence[Source]) -> Scraps:
     return scraps(agent, _readings(agent, sources))
 
 

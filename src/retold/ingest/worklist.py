@@ -16,9 +16,10 @@ from retold.archive.record import Record
 from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
 from retold.archive.sources import failed_clusters
 from retold.ingest.case import Case, Job
-from retold.ingest.derive import conversation_name, scraps
+from retold.ingest.derive import Scraps, scraps
 from retold.ingest.found import Found
 from retold.ingest.leaving import Leaving
+from retold.ingest.owners import owned
 from retold.ingest.revision import REVISION
 from retold.reading.disk import DISK
 
@@ -30,7 +31,7 @@ class Work(msgspec.Struct, frozen=True):
     clusters: Collection[str]
     loose: Sequence[Case]
     """Files of many conversations, opened, if one of them is needed."""
-    shared: Mapping[str, Sequence[Reading]]
+    shared: Scraps
     """What they say of each conversation."""
 
     @property
@@ -53,8 +54,8 @@ class Work(msgspec.Struct, frozen=True):
         agent = self.found.agent
         for path in self.found.loose:
             case = _case(record, self.found, path, forgotten_ids(record) | leaving.ids)
-            told = scraps(agent, case.readings())
-            if all(conversation_name(agent, group) in leaving.names for group in told):
+            told = owned(record, agent, scraps(agent, case.readings()), clusters(record, agent.NAME))
+            if told.said.keys() <= leaving.names:
                 case.leave_all()
             yield case
 
@@ -130,14 +131,11 @@ def _case(record: Record, found: Found, path: str, forgotten: frozenset[bytes]) 
     return Case(record, found.agent, job, forgotten)
 
 
-def _concerned(
-    record: Record, agent: Agent, shared: Mapping[str, Sequence[Reading]], known: Mapping[int, str | None]
-) -> set[str]:
+def _concerned(record: Record, agent: Agent, shared: Scraps, known: Mapping[int, str | None]) -> set[str]:
     """Return the clusters of which files of many conversations say something else than before."""
-    digests = scrap_digests(record) if shared else {}
+    digests = scrap_digests(record) if shared.groups else {}
     concerned: set[str] = set()
-    for group, said in shared.items():
-        name = conversation_name(agent, group)
+    for name, said in owned(record, agent, shared, known).said.items():
         cluster = known.get(name)
         if cluster is not None and digests.get(name) != digest_of(said):
             concerned.add(cluster)

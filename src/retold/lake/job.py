@@ -107,7 +107,7 @@ def _said(
 
 def _clustered(agent: Agent, readings: Sequence[Reading]) -> dict[str, dict[str, Sequence[Reading]]]:
     clusters: dict[str, dict[str, Sequence[Reading]]] = defaultdict(dict)
-    for group, said in scraps(agent, readings).items():
+    for group, said in scraps(agent, readings).groups.items():
         clusters[agent.cluster_of(said[0].native_id or group)][group] = said
     return clusters
 

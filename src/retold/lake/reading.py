@@ -9,7 +9,7 @@ import msgspec
 from retold.agents.protocol import Agent, Reading
 from retold.agents.registry import AGENTS
 from retold.archive.rows import held_requests, held_totals
-from retold.ingest.derive import conversation_name, conversations
+from retold.ingest.derive import conversation_name, conversations, scraps
 from retold.ingest.prices import PriceList
 from retold.lake.job import Job
 from retold.lake.told import Refused, Told
@@ -58,11 +58,14 @@ def told(job: Job, atlas: Atlas, price: "Price") -> Iterator[Told | Refused]:
 
 def _sessions(agent: Agent, readings: list[Reading], job: Job) -> Iterator[tuple[str, Session]]:
     """Yield the conversations of a cluster by their groups, those last of which only other files tell."""
-    left = dict(job.said)
-    for group, _, session in conversations(agent, readings, job.said):
-        left.pop(group, None)
+    said = scraps(agent, (reading for told in job.said.values() for reading in told))
+    used: set[int] = set()
+    for group, told, session in conversations(agent, readings, said):
+        used.update(map(id, told))
         yield group, session
-    yield from ((group, agent.join(said)) for group, said in left.items())
+    for group, left in said.groups.items():
+        if not any(id(reading) in used for reading in left):
+            yield group, agent.join(left)
 
 
 def _priced(session: Session, name: int, price: "Price") -> Told:

@@ -65,7 +65,7 @@ def on_disk(disk: Disk, home: Path) -> dict[str, Session]:
     shared = scraps(codex, loose)
     told = conversations(codex, clustered, shared)
     groups = {group for group, _, _ in told}
-    lost = [codex.join(said) for group, said in shared.items() if group not in groups]
+    lost = [codex.join(said) for group, said in shared.groups.items() if group not in groups]
     return {str(session.native_id): session for session in (*(one for _, _, one in told), *lost)}
 
 

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from retold.agents.claude.connect import connect_plan
     from retold.agents.claude.families import relate
     from retold.agents.claude.hooks import hook_plan
-    from retold.agents.claude.join import group, join
+    from retold.agents.claude.join import group, join, log_folder
     from retold.agents.claude.meter import meter
     from retold.agents.claude.places import clues, cluster_of, find, home_in, homes
     from retold.agents.claude.read import read
@@ -33,6 +33,7 @@ __all__ = [
     "hook_plan",
     "join",
     "limit",
+    "log_folder",
     "meter",
     "read",
     "relate",
@@ -54,6 +55,7 @@ _HOMES = {
     "hook_plan": "hooks",
     "join": "join",
     "limit": "retention",
+    "log_folder": "join",
     "meter": "meter",
     "read": "read",
     "relate": "families",

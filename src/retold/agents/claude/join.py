@@ -21,6 +21,11 @@ def group(reading: Reading) -> str | None:
     return name if is_session_id(found.state.session_id) else f"{reading.source.path.parent}:{name}"
 
 
+def log_folder(_reading: Reading) -> str | None:
+    """Return no folder: no log of prompts is read."""
+    return None
+
+
 def join(readings: Sequence[Reading], view: View = "full") -> Session:
     """Return the Session of all readings of one conversation."""
     ordered = sorted(readings, key=lambda reading: reading.source.shown)

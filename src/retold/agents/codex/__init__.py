@@ -6,7 +6,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from retold.agents.codex.connect import connect_plan
     from retold.agents.codex.hooks import hook_plan
-    from retold.agents.codex.join import group, join, relate
+    from retold.agents.codex.join import group, join, log_folder, relate
     from retold.agents.codex.meter import meter
     from retold.agents.codex.places import clues, cluster_of, find, home_in, homes
     from retold.agents.codex.read import read
@@ -32,6 +32,7 @@ __all__ = [
     "hook_plan",
     "join",
     "limit",
+    "log_folder",
     "meter",
     "read",
     "relate",
@@ -53,6 +54,7 @@ _HOMES = {
     "hook_plan": "hooks",
     "join": "join",
     "limit": "retention",
+    "log_folder": "join",
     "meter": "meter",
     "read": "read",
     "relate": "join",

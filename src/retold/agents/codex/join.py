@@ -16,6 +16,11 @@ def group(reading: Reading) -> str | None:
     return reading.native_id
 
 
+def log_folder(_reading: Reading) -> str | None:
+    """Return no folder: a thread's id is the same in every list."""
+    return None
+
+
 def join(readings: Sequence[Reading], view: View = "full") -> Session:
     """Return the Session of all readings of one thread."""
     ordered = sorted(readings, key=lambda reading: reading.source.shown)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from retold.agents.gemini.families import relate
     from retold.agents.gemini.ghosts import ghosts
     from retold.agents.gemini.hooks import hook_plan
-    from retold.agents.gemini.join import group, join
+    from retold.agents.gemini.join import group, join, log_folder
     from retold.agents.gemini.meter import meter
     from retold.agents.gemini.places import clues, cluster_of, find, home_in, homes
     from retold.agents.gemini.read import read
@@ -34,6 +34,7 @@ __all__ = [
     "hook_plan",
     "join",
     "limit",
+    "log_folder",
     "meter",
     "read",
     "relate",
@@ -55,6 +56,7 @@ _HOMES = {
     "hook_plan": "hooks",
     "join": "join",
     "limit": "retention",
+    "log_folder": "join",
     "meter": "meter",
     "read": "read",
     "relate": "families",

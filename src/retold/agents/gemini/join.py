@@ -40,6 +40,22 @@ def group(reading: Reading) -> str | None:
     return f"{reading.format}:{reading.source.path}"
 
 
+def log_folder(reading: Reading) -> str | None:
+    """Return the project's folder, for a logged prompt and for a main session.
+
+    The project hash does not tell as much: a folder named by a slug may have no marker, or one with another spelling
+    of the path than the one that was hashed.
+    """
+    match reading.state:
+        case Typed(origin=place):
+            return place.project_folder or None
+        case Recorded(origin=place, state=state) if (
+            place.parent_id is None and _facts(state)[1] != "subagent"
+        ):
+            return place.project_folder or None
+    return None
+
+
 def _session_group(found: Recorded, reading: Reading) -> str:
     project, kind, first = _facts(found.state)
     return session_group(
@@ -93,7 +109,7 @@ def _length(state: object) -> int:
 
 
 def _is_hashed(reading: Reading) -> bool:
-    return bool(_HASH.fullmatch(reading.source.path.parent.name))
+    return bool(_HASH.fullmatch(reading.state.origin.project_key or ""))
 
 
 _DRAFTS: dict[type, Callable[[Reading], Draft]] = {History: history_draft, Captured: capture_draft}

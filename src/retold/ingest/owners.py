@@ -1,0 +1,46 @@
+"""Which conversation of the archive each logged prompt belongs to."""
+
+import os
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from retold.agents.protocol import Agent, Reading
+from retold.archive.record import Record, as_path
+from retold.archive.sessions import recorded_with_id
+from retold.ingest.derive import Scraps, conversation_name, places
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """What files of many conversations say, by the name of the conversation that it belongs to."""
+
+    said: Mapping[int, Sequence[Reading]]
+    former: Mapping[int, int]
+    """Names under which the archive lists the same prompts a second time, each with the name of the conversation."""
+
+
+def owned(record: Record, agent: Agent, shared: Scraps, known: Mapping[int, str | None]) -> Owned:
+    """Return who owns what; `known` are the clusters of all sessions of the agent."""
+    keys: defaultdict[str, list[str]] = defaultdict(list)
+    for key, group in shared.keys.items():
+        keys[group].append(key)
+    said: defaultdict[int, list[Reading]] = defaultdict(list)
+    former: dict[int, int] = {}
+    for group, readings in shared.groups.items():
+        names = [conversation_name(agent, key) for key in (group, *keys[group])]
+        recorded = next((name for name in names if known.get(name) is not None), None)
+        owner = _owner_by_folder(record, agent, readings) if recorded is None else recorded
+        owner = names[0] if owner is None else owner
+        said[owner] += readings
+        former |= {name: owner for name in names if name != owner and known.get(name, "") is None}
+    return Owned(said, former)
+
+
+def _owner_by_folder(record: Record, agent: Agent, readings: Sequence[Reading]) -> int | None:
+    """Return the session that has files in the same folder and the same id."""
+    for folder, native_id in places(agent, readings):
+        for name, path in recorded_with_id(record, agent.NAME, native_id):
+            if as_path(path).startswith(folder + os.sep):
+                return name
+    return None
