@@ -1,4 +1,4 @@
-"""Client histories, `[{role, parts}]`: `/chat save`, `/chat share`, and the snapshots behind `/restore`.
+"""Client histories, `[{role, parts}]`: `/chat save`, `/chat share`, the snapshots behind `/restore`, and sessions of that form.
 
 They have neither times nor ids, and a tool's result stands in the next user turn. They are turned into records of the
 session form, so that one path makes the entries of both.
@@ -25,6 +25,8 @@ from retold.model.parts import ToolCall
 from retold.model.project import Project
 from retold.model.session import Coverage, Kind, SessionStatus
 
+RESTORE_POINTER = "/clientHistory"
+"""Where the turns of a restore point stand."""
 _TYPES = {"model": "gemini", "gemini": "gemini", "user": "user"}
 
 
@@ -55,7 +57,7 @@ def history_draft(reading: Reading) -> Draft:
     return Draft(
         key=_key(found),
         agent="gemini",
-        native_id=None,
+        native_id=reading.native_id,
         kind=found.kind,
         project=Project(None, found.origin.project_key, found.project_hash, "none"),
         summary=summary if type(summary) is str else None,
@@ -86,7 +88,8 @@ def _key(found: History) -> str:
     if found.kind != "checkpoint":
         return f"gemini:{name}"
     project = found.origin.project_key or "unknown"
-    return f"gemini:{project}/{unquote(name)}"
+    is_tag = found.origin.is_saved and found.pointer != RESTORE_POINTER and not name.startswith("checkpoint-")
+    return f"gemini:{project}/{'checkpoint-' if is_tag else ''}{unquote(name)}"
 
 
 def _records(turns: Sequence[Any]) -> Iterator[Any]:

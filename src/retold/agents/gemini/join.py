@@ -35,8 +35,9 @@ def group(reading: Reading) -> str | None:
             return _session_group(found, reading) if reading.native_id is not None else None
         case Typed(project_hash=project):
             return f"session:{project}:{reading.native_id}"
-        case History(origin=place, project_hash=project, kind="checkpoint"):
-            return f"checkpoint:{project or place.project_folder}:{place.stem}"
+        case History(origin=place, project_hash=project, kind="checkpoint" | "main" as kind):
+            name = "checkpoint" if kind == "checkpoint" else "history"
+            return f"{name}:{project or place.project_folder}:{place.stem}"
     return f"{reading.format}:{reading.source.path}"
 
 

@@ -44,6 +44,8 @@ class Origin(msgspec.Struct, frozen=True):
     """The session whose subagent this is, by the folder it lies in (0.37 and later)."""
     parent_stem: str | None
     name: str
+    is_saved: bool = False
+    """Whether it lies in `checkpoints`."""
 
     @property
     def named_at(self) -> datetime | None:
@@ -174,16 +176,17 @@ def _files(folder: Path, home: Home, cluster: str | None = None) -> Iterator[Sou
 
 def _cluster(folder: Path, name: str) -> str:
     """Return the begin of the id that ends a session's name; what is named otherwise stands alone in its folder."""
-    match = _SESSION_NAME.fullmatch(name)
-    return cluster_of(match[1]) if match else printable(str(folder / name))
+    return cluster_of(name) if _SESSION_NAME.fullmatch(name) else printable(str(folder / name))
 
 
 def cluster_of(native_id: str) -> str:
     """Return as much of an id as stands in the name of every file of its session, written back or not.
 
     A session that was written back is `r_<id>`, of which a name holds six characters, or five for the second time.
+    A file with a `history` has no id but its own name, which ends with the begin of one.
     """
-    return short_id(without_prefix(native_id))[:_CLUSTERED]
+    match = _SESSION_NAME.fullmatch(native_id)
+    return short_id(without_prefix(match[1] if match else native_id))[:_CLUSTERED]
 
 
 def origin(source: Source) -> Origin:
@@ -203,6 +206,7 @@ def origin(source: Source) -> Origin:
         parent_id=printable(parent_id) if parent_id else None,
         parent_stem=_parent_stem(Path(chats), parent_id, source.disk) if parent_id else None,
         name=name,
+        is_saved=folder_name == "checkpoints",
     )
 
 

@@ -154,11 +154,13 @@ def _object(found: Document, source: Source, file: FileBytes, place: Origin) -> 
     key = "clientHistory" if "clientHistory" in value else "history"
     if not _is_list_of(value.get(key), is_turn):
         return None
-    form = "gemini-restore-point" if key == "clientHistory" else "gemini-checkpoint"
     beside = {name: kept for name, kept in value.items() if name != key}
-    history = History(
-        place, "checkpoint", tuple(value[key]), f"/{key}", beside, _known_hash(place, source.disk)
-    )
+    known_hash = _known_hash(place, source.disk)
+    if key == "history" and place.stem.startswith("session-") and not place.is_saved:
+        session = History(place, "main", tuple(value[key]), f"/{key}", beside, known_hash)
+        return (_reading(source, file, "gemini-history", place.stem, session, found.problems),)
+    form = "gemini-restore-point" if key == "clientHistory" else "gemini-checkpoint"
+    history = History(place, "checkpoint", tuple(value[key]), f"/{key}", beside, known_hash)
     return (_reading(source, file, form, None, history, found.problems),)
 
 
@@ -167,7 +169,8 @@ def _list(found: Document, source: Source, file: FileBytes, place: Origin) -> Se
         # A log in which nothing was typed yet; any other empty list is no conversation.
         return () if place.stem == "logs" else None
     if _is_list_of(found.value, is_turn):
-        kind: Kind = "checkpoint" if place.stem.startswith("checkpoint") else "capture"
+        is_checkpoint = place.is_saved or place.stem.startswith("checkpoint")
+        kind: Kind = "checkpoint" if is_checkpoint else "capture"
         history = History(place, kind, tuple(found.value), project_hash=_known_hash(place, source.disk))
         form = "gemini-checkpoint" if kind == "checkpoint" else "gemini-share-json"
         return (_reading(source, file, form, None, history, found.problems),)
