@@ -214,6 +214,7 @@ def test_an_archive_of_an_earlier_version_gets_its_sums_by_a_sync(tmp_path: Path
         record.connection.execute("ALTER TABLE tool_calls DROP COLUMN took_ms")
         record.connection.execute("ALTER TABLE files DROP COLUMN changes")
         record.connection.execute("ALTER TABLE sources DROP COLUMN identity")
+        record.connection.execute("ALTER TABLE sessions DROP COLUMN is_spoken")
         record.connection.execute("DELETE FROM facts WHERE name LIKE 'priced%'")
         record.connection.execute("UPDATE answers SET answer = 0 WHERE asked = 'revision'")
         record.connection.execute("UPDATE sources SET revision = 0")

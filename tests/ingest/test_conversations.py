@@ -209,10 +209,11 @@ def test_a_ghost_and_its_prompts_are_one_lost_session(made: GeminiHome) -> None:
     assert (lost.kind, prompts(lost), len(lost.sources)) == ("prompts-only", ["Where is the old harbour?"], 2)
 
 
-def test_a_lone_ghost_is_told(made: GeminiHome) -> None:
+def test_a_session_in_which_nobody_spoke_is_archived_by_the_name_of_its_file(made: GeminiHome) -> None:
     made.lines("almanac", 1, 1, [])
-    (lost,) = everything(made.folder)
-    assert (lost.kind, lost.key) == ("prompts-only", f"gemini:lost-{session_id(1)}")
+    (started,) = everything(made.folder)
+    name = f"gemini:session-2026-03-01T09-01-{session_id(1)[:8]}"
+    assert (started.kind, started.key, started.counts.messages) == ("main", name, 0)
 
 
 def test_a_saved_history_in_a_copied_folder_is_one(made: GeminiHome) -> None:

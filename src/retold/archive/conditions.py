@@ -54,6 +54,12 @@ class Condition:
         return Condition(f"NOT ({self.sql})", *self.values)
 
 
+SPOKEN = "sessions.is_spoken"
+"""That a session is a conversation: `is_spoken` of the model decides when it is written."""
+LISTED = Condition(f"sessions.kind IN ('main', 'fork', 'prompts-only', 'subagent') AND {SPOKEN}")
+"""What a list shows unless it is asked for all; the table folds subagents under their parent."""
+
+
 def below(folder: str) -> Condition:
     """Return the condition that a session took place in a folder, or in one below it."""
     top = folder.rstrip("/\\")
@@ -71,12 +77,6 @@ def of_hashes(hashes: Iterable[str]) -> Condition:
     """Return the condition that of a session's project nothing but the hash is known, and that it is one of some."""
     chosen = list(hashes)
     return Condition(f"sessions.root IS NULL AND sessions.hash IN ({_marks(chosen)})", *chosen)
-
-
-def of_kinds(kinds: Iterable[str]) -> Condition:
-    """Return the condition that a session is of one of some kinds."""
-    chosen = list(kinds)
-    return Condition(f"sessions.kind IN ({_marks(chosen)})", *chosen)
 
 
 def of_key(key: str) -> Condition:

@@ -17,7 +17,7 @@ from retold.model.display import (
 )  # fmt: skip
 from retold.model.entries import Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
-from retold.model.session import Session
+from retold.model.session import Session, is_spoken
 
 HEAD = -1
 """The place of what is said about the session as a whole: its summary."""
@@ -47,7 +47,9 @@ class Spoken(msgspec.Struct, gc=False):
 
 
 def documents(session: Session) -> Iterator[Spoken]:
-    """Yield everything that a search should find, message by message."""
+    """Yield everything that a search should find, message by message; nothing of a session in which nobody spoke."""
+    if not is_spoken(session):
+        return
     for seq, entry in enumerate(session.timeline):
         spoken = _of_message(seq, entry) if isinstance(entry, Message) else _of_event(seq, entry)
         if spoken.texts:

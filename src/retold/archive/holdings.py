@@ -18,7 +18,7 @@ SELECT path, home, size || ' ' || modified_ns || ' ' || identity, refusal,
 FROM sources WHERE agent = ? AND NOT is_beside
 """
 _OWNED = """
-SELECT key, sessions.agent, native_id, kind, title, path, sources.home, sources.cluster IS NULL
+SELECT key, sessions.agent, native_id, kind, title, is_spoken, path, sources.home, sources.cluster IS NULL
 FROM sessions JOIN session_sources ON session = sessions.id JOIN sources ON sources.id = source
 WHERE NOT is_beside ORDER BY sessions.ended_at DESC, key, path
 """
@@ -43,7 +43,7 @@ def held_files(record: Record, agent: str) -> Iterator[tuple[Any, ...]]:
 
 
 def owned_files(record: Record) -> Iterator[tuple[Any, ...]]:
-    """Yield key, agent, native id, kind and title of each session, once with path and home of each file.
+    """Yield key, agent, native id, kind, title and whether it is a conversation, of each session, once with path and home of each file.
 
     Last is whether the file may hold something of many sessions, as a log of prompts does.
     """

@@ -18,7 +18,7 @@ SOON = 7 * DAY
 _NONE = "-"
 _SAID = """
 SELECT count(*), max(unixepoch(ended_at)) FROM sessions
-WHERE +agent = ?1 AND ended_at < strftime('%Y-%m-%dT%H:%M:%S', ?2, 'unixepoch') AND kind IN ('main', 'fork')
+WHERE +agent = ?1 AND ended_at < strftime('%Y-%m-%dT%H:%M:%S', ?2, 'unixepoch') AND kind IN ('main', 'fork') AND is_spoken
 AND coalesce(native_key, '') NOT GLOB ?3 AND EXISTS (
     SELECT 1 FROM session_sources JOIN sources ON sources.id = source
     WHERE session = sessions.id AND home = ?4 AND is_there AND sources.cluster IS NOT NULL
@@ -27,7 +27,7 @@ AND coalesce(native_key, '') NOT GLOB ?3 AND EXISTS (
 _WRITTEN = """
 SELECT count(DISTINCT session), max(modified_ns) / 1000000000 FROM sources
 JOIN session_sources ON source = sources.id JOIN sessions ON sessions.id = session
-WHERE sources.agent = ?1 AND modified_ns < ?2 * 1000000000 AND kind IN ('main', 'fork')
+WHERE sources.agent = ?1 AND modified_ns < ?2 * 1000000000 AND kind IN ('main', 'fork') AND is_spoken
 AND coalesce(native_key, '') NOT GLOB ?3 AND home = ?4 AND is_there AND sources.cluster IS NOT NULL
 """
 _ASKED = {"said": _SAID, "written": _WRITTEN}

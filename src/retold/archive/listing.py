@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import Condition, clause
+from retold.archive.conditions import SPOKEN, Condition, clause
 from retold.archive.record import summary_of
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -93,15 +93,17 @@ def begun(text: str) -> Condition:
 
 def project_rows(record: Record) -> Iterator[tuple[Any, ...]]:
     """Yield the project of every session that is no subagent's, with when it ended as far as that was recorded."""
-    return record.rows(
-        "SELECT root, native_key, hash, evidence, iif(are_times_derived, NULL, ended_at) FROM sessions"
-        " WHERE kind <> 'subagent' ORDER BY id"
+    asked = (
+        "SELECT root, native_key, hash, evidence, iif(are_times_derived, NULL, ended_at) FROM sessions"  # noqa: S608 - ours
+        f" WHERE kind <> 'subagent' AND {SPOKEN} ORDER BY id"
     )
+    return record.rows(asked)
 
 
 def count_sessions(record: Record) -> int:
     """Return how many conversations there are, subagents not counted."""
-    return int(next(record.rows("SELECT count(*) FROM sessions WHERE kind <> 'subagent'"))[0])
+    asked = f"SELECT count(*) FROM sessions WHERE kind <> 'subagent' AND {SPOKEN}"  # noqa: S608 - ours
+    return int(next(record.rows(asked))[0])
 
 
 def is_among(record: Record, key: str, conditions: Iterable[Condition]) -> bool:

@@ -24,7 +24,7 @@ WHERE mine.key = ? GROUP BY other.id ORDER BY 1 DESC, other.key LIMIT ?
 """  # noqa: S608 - ours
 _NAMESAKES = f"""
 SELECT {_TOLD} FROM sessions mine JOIN sessions other ON other.native_id = mine.native_id AND other.agent = mine.agent
-WHERE mine.key = ? AND other.id <> mine.id ORDER BY other.started_at, other.key LIMIT ?
+WHERE mine.key = ? AND other.id <> mine.id AND other.is_spoken ORDER BY other.started_at, other.key LIMIT ?
 """  # noqa: S608 - ours
 # A path may be told from the project's root on: it is the same file only in the same project, unless it is told from
 # the root of the disk on.
@@ -40,7 +40,7 @@ _NEAR = f"""
 SELECT CAST(unixepoch(other.started_at) - unixepoch(mine.started_at) AS INTEGER), {_TOLD}
 FROM sessions mine JOIN sessions other
 ON coalesce(other.root, other.hash, other.native_key) = coalesce(mine.root, mine.hash, mine.native_key)
-WHERE mine.key = ? AND other.id <> mine.id AND other.kind IN ('main', 'fork', 'prompts-only')
+WHERE mine.key = ? AND other.id <> mine.id AND other.kind IN ('main', 'fork', 'prompts-only') AND other.is_spoken
 AND abs(unixepoch(other.started_at) - unixepoch(mine.started_at)) <= ? ORDER BY abs(unixepoch(other.started_at) - unixepoch(mine.started_at)), other.key LIMIT ?
 """  # noqa: S608 - ours
 MOST_FILES = 500

@@ -264,4 +264,8 @@ ALTER TABLE sources ADD COLUMN identity TEXT NOT NULL DEFAULT '';
 -- What tells this archive from all others: the files of its index carry it too.
 INSERT OR IGNORE INTO facts VALUES ('id', lower(hex(randomblob(16))));
 """,
+    """
+-- 0 for a session without any message or prompt: it is archived, and no conversation.
+ALTER TABLE sessions ADD COLUMN is_spoken INTEGER NOT NULL DEFAULT 1;
+""",
 )

@@ -14,7 +14,7 @@ from retold.archive.rollup import add_up
 from retold.archive.rows import Rows, time_or_none, usage_json, with_cost
 from retold.model.project import root_hash
 from retold.model.request import LARGEST, stored_figure
-from retold.model.session import Kind, Session
+from retold.model.session import Kind, Session, is_spoken
 
 if TYPE_CHECKING:
     from retold.archive.rates import Price
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _SESSION = (
     "name", "stamp", "agent", "cluster", "key", "read_key", "native_id", "kind", "read_kind", "parent", "read_parent",
     "root", "native_key", "hash", "evidence", "title", "read_title", "started_at", "ended_at", "status", "messages", "tool_calls",
-    "total", "estimated", "are_times_derived", "usage",
+    "total", "estimated", "are_times_derived", "usage", "is_spoken",
 )  # fmt: skip
 _INSERT = f"INSERT INTO sessions ({', '.join(_SESSION)}) VALUES (?{', ?' * (len(_SESSION) - 1)})"  # noqa: S608 - ours
 _UPDATE = f"UPDATE sessions SET {', '.join(f'{name} = ?' for name in _SESSION)} WHERE id = ?"  # noqa: S608 - ours
@@ -184,7 +184,7 @@ class Writer:
         if known is None:
             ask(_INSERT, values)
             number = self._connection.last_insert_rowid()
-            self.new_sessions += 1
+            self.new_sessions += is_spoken(session)
             self._born.add(number)
         else:
             number = known[0]
@@ -238,7 +238,7 @@ class Writer:
             session.kind, session.parent, session.parent, project.root, project.native_key, project.hash, project.evidence,
             session.title, session.title, time_or_none(session.started_at), time_or_none(session.ended_at), session.status,
             session.counts.messages, session.counts.tool_calls, stored_figure(usage.total, LARGEST), usage.estimated, session.are_times_derived,
-            usage_json(session),
+            usage_json(session), is_spoken(session),
         )  # fmt: skip
         return tuple(as_text(value) if isinstance(value, str) else value for value in values)
 

@@ -84,3 +84,12 @@ class Session(msgspec.Struct, frozen=True, gc=False):
     """What the agent recorded about the session besides, under its own names. Values of more than 4096 bytes are left out;
     `left_out` holds their names and sizes."""
     timeline: tuple[Entry, ...]
+
+
+def is_spoken(session: Session) -> bool:
+    """Tell whether a session is a conversation.
+
+    An agent that was only started leaves a session without any message or prompt: it is archived, and neither listed
+    nor counted. One with a title, or with something that could not be read, may have been a conversation.
+    """
+    return bool(session.counts.messages or session.title or session.problems)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import of_kinds, teach
+from retold.archive.conditions import LISTED, teach
 from retold.archive.listing import NOT_BELOW_OTHERS, rows_named, session_rows, summary_texts, titles
 from retold.projects.matching import is_meant
-from retold.query.wanted import LISTED
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def summaries(
 
 def _meant(record: Record, wanted: Wanted, *, every_kind: bool) -> list[Condition]:
     teach(record.connection, is_meant)
-    return [*wanted.sessions, *([] if every_kind else [of_kinds((*LISTED, "subagent"))])]
+    return [*wanted.sessions, *([] if every_kind else [LISTED])]
 
 
 def named(record: Record, text: str) -> list[tuple[str, str | None]]:

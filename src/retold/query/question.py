@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import of_kinds, teach
+from retold.archive.conditions import LISTED, teach
 from retold.archive.reports import QUARTER, TIMES, Span, of_model, of_tool
 from retold.projects.matching import is_meant
-from retold.query.wanted import LISTED
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ class Question:
     ) -> None:
         self.record, self.span = record, span
         teach(record.connection, is_meant)
-        self.sessions = [*wanted.sessions, of_kinds((*LISTED, "subagent"))]
+        self.sessions = [*wanted.sessions, LISTED]
         """Checkpoints and captures are copies of what was said elsewhere: they cost nothing."""
         self._model, self._tool = model, tool
 

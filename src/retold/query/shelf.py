@@ -8,16 +8,15 @@ from datetime import datetime
 import msgspec
 
 from retold.archive.cards import among
-from retold.archive.conditions import of_kinds
+from retold.archive.conditions import LISTED
 from retold.archive.listing import NOT_BELOW_OTHERS
 from retold.archive.record import Record
 from retold.query.facets import Facet, Facets
 from retold.query.finding import Sought, everything_found, finding
 from retold.query.glances import Glance, glances, glances_of
 from retold.query.holding import Holding, Place
-from retold.query.wanted import LISTED
 
-BASE = (of_kinds((*LISTED, "subagent")), NOT_BELOW_OTHERS)
+BASE = (LISTED, NOT_BELOW_OTHERS)
 """What a list shows unless it is asked for more."""
 
 

@@ -15,8 +15,6 @@ ALIASES = {"since": "after", "until": "before"}
 """What options of the command line are called, and the fields of a query that mean the same."""
 FILTERS = ("agent", "project", "model", "tool", "file", "role", "status", "tag", "home", "since", "until")
 """What lists and searches can be narrowed by."""
-LISTED = ("main", "fork", "prompts-only")
-"""The kinds that a list shows unless asked for all."""
 _KINDS = {
     "lost": "prompts-only", "subagent": "subagent", "fork": "fork", "checkpoint": "checkpoint", "capture": "capture",
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Sessions and the subagents that they started, linked; and what is left of sessions that are gone.
+"""Sessions and the subagents that they started, linked.
 
 Three layouts: since 0.39 a call names its subagent's file; in 0.37 and 0.38 the file only lies in its parent's folder;
 from 0.31 to 0.36 it lies beside its parent, under the same id. Where no name links them, the times do.
@@ -28,9 +28,8 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
             children = {
                 child: _adopted(sessions[child], session) for child in orphans.pop(session.native_id, ())
             }
-            related[place] = (
-                _as_parent(session, tuple(children.values())) if children else _told_if_lost(session)
-            )
+            if children:
+                related[place] = _as_parent(session, tuple(children.values()))
             for child, adopted in children.items():
                 related[child] = adopted
     return related
@@ -74,11 +73,3 @@ def _with_child(call: ToolCall, message: Message, waiting: list[Session]) -> Too
             waiting.remove(child)
             return msgspec.structs.replace(call, child=child.key)
     return call
-
-
-def _told_if_lost(session: Session) -> Session:
-    """Return a session that holds no conversation as what it is: the mark that one was here."""
-    if session.counts.messages or session.kind != "main":
-        return session
-    key = f"gemini:lost-{session.native_id}" if session.native_id else session.key
-    return msgspec.structs.replace(session, key=key, kind="prompts-only", status="interrupted")

@@ -59,8 +59,10 @@ def _doomed(place: Place, survey: Survey, owners: Mapping[str, Archived]) -> Ite
         is_archived = survey.is_archived(path, answer)
         if (survey.is_known(path, answer) and not is_archived) or _is_nothing(threat, answer):
             continue  # left out because it was told to be, or because there is no conversation in it
+        if (known_as := owners.get(path)) is not None and not known_as.is_spoken:
+            continue
         # Subagents, and files that are new, are told with their conversation.
-        owner = conversations.get(threat.native_id) or owners.get(path)
+        owner = conversations.get(threat.native_id) or known_as
         name = owner.key if owner else threat.native_id or threat.source.shown
         shown = owner.name if owner else name
         found = _Doomed(threat, shown, owner.key if owner else None, is_archived)

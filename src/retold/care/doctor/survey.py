@@ -5,6 +5,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -44,13 +45,15 @@ class Archived(msgspec.Struct, frozen=True):
     native_id: str | None
     kind: str
     title: str | None
+    is_spoken: bool
+    """Whether it is a conversation; there is nothing to find about one in which nobody spoke."""
     files: tuple[tuple[str, str], ...]
     """Path and home of each that is its own; of logs in which many sessions are, only where it has no other."""
 
     @property
     def is_main(self) -> bool:
         """Whether it is a conversation by itself, with files of its own."""
-        return self.kind in ("main", "fork")
+        return self.is_spoken and self.kind in ("main", "fork")
 
     @property
     def name(self) -> str:
@@ -176,10 +179,13 @@ def _place(agent: Agent, home: Home, *, is_kept: bool) -> Place:
 
 
 def _sessions(record: Record) -> list[Archived]:
-    files: dict[tuple[str, str, str | None, str, str | None], list[tuple[str, str, bool]]] = {}
-    for key, agent, native_id, kind, title, *file in owned_files(record):
-        files.setdefault((key, agent, native_id, kind, title), []).append((file[0], file[1], file[2]))
-    return [Archived(*session, _own(same)) for session, same in files.items()]
+    files: dict[tuple[Any, ...], list[tuple[str, str, bool]]] = {}
+    for *session, path, home, is_of_many in owned_files(record):
+        files.setdefault((*session,), []).append((path, home, is_of_many))
+    return [
+        Archived(key, agent, native_id, kind, title, bool(is_spoken), _own(same))
+        for (key, agent, native_id, kind, title, is_spoken), same in files.items()
+    ]
 
 
 def _own(files: Sequence[tuple[str, str, bool]]) -> tuple[tuple[str, str], ...]:

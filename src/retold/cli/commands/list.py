@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 def arguments(parser: ArgumentParser) -> None:
     """Add what `list` understands."""
     filter_arguments(parser)
-    parser.add_argument("--all", action="store_true", help="also checkpoints and captures")
+    parser.add_argument(
+        "--all", action="store_true", help="also checkpoints, captures, and sessions in which nobody spoke"
+    )
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="at most this many")
     parser.add_argument(
         "--json", action="store_true", help="one JSON object per conversation, without its timeline"
