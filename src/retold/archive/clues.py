@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from retold.archive.conditions import OF_SESSIONS
 from retold.archive.record import as_path, as_stored
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -37,6 +38,18 @@ def keep_clues(record: Record, home: str, told: Iterable[Told]) -> None:
 def roots(record: Record) -> dict[str, str]:
     """Return the roots that were found by their hashes."""
     return dict(record.rows("SELECT hash, root FROM roots"))
+
+
+def is_project_known(record: Record, name: str) -> bool:
+    """Tell whether a filter means the project of some session; SQLite must have been taught `is_meant`."""
+    asked = f"SELECT 1 FROM sessions WHERE {OF_SESSIONS['project']} LIMIT 1"  # noqa: S608 - ours
+    return record.row(asked, (name,)) is not None
+
+
+def hashes_without_roots(record: Record) -> set[str]:
+    """Return the hashes of the projects whose folders are not known, or only guessed."""
+    asked = "SELECT DISTINCT hash FROM sessions WHERE hash IS NOT NULL AND evidence IN ('none', 'guessed')"
+    return {found for (found,) in record.rows(asked)}
 
 
 def keep_roots(record: Record, found: Mapping[str, str]) -> None:

@@ -79,6 +79,12 @@ def of_hashes(hashes: Iterable[str]) -> Condition:
     return Condition(f"sessions.root IS NULL AND sessions.hash IN ({_marks(chosen)})", *chosen)
 
 
+def or_hashes(condition: Condition, hashes: Iterable[str]) -> Condition:
+    """Return a condition that also holds of the sessions of some projects."""
+    chosen = list(hashes)
+    return Condition(f"{condition.sql} OR sessions.hash IN ({_marks(chosen)})", *condition.values, *chosen)
+
+
 def of_key(key: str) -> Condition:
     """Return the condition that it is one session."""
     return Condition("sessions.key = ?", key)

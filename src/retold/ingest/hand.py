@@ -7,7 +7,7 @@ from retold.archive.hand import add_tag, keep_title, remove_tag, tags
 from retold.archive.record import Record
 from retold.archive.sessions import ids_of_projects, known_by
 from retold.archive.settling import settle
-from retold.ingest.lock import Lock
+from retold.ingest.lock import PATIENCE, Lock
 
 
 def name_session(record: Record, key: str, title: str) -> None:
@@ -35,9 +35,12 @@ def tags_of(record: Record, key: str) -> list[str]:
     return tags(record, _known(record, key)[1])
 
 
-def learn_roots(folder: str, roots: Mapping[str, str]) -> None:
-    """Keep roots that were found by their hashes, and tell the sessions that took place there."""
-    with Lock(folder, lambda: None), Record(folder, can_write=True) as record, record.connection:
+def learn_roots(folder: str, roots: Mapping[str, str], patience: float = PATIENCE) -> None:
+    """Keep roots that were found by their hashes, and tell the sessions that took place there.
+
+    Another process that writes to the archive is waited for, for so many seconds; then it raises Stopped.
+    """
+    with Lock(folder, lambda: None, patience), Record(folder, can_write=True) as record, record.connection:
         keep_roots(record, roots)
         settle(record, ids_of_projects(record, roots.keys()))
 

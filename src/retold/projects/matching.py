@@ -55,15 +55,19 @@ def is_meant(root: str | None, native_key: str | None, project_hash: str | None,
     return wanted.rstrip("/\\") == root or (not paths and wanted.casefold() in last_name(root).casefold())
 
 
+def is_path(wanted: str) -> bool:
+    """Return whether a filter is a path, and not a hash or a part of a name."""
+    return "/" in wanted or "\\" in wanted or wanted in (".", "..")
+
+
 _KNOWN_PATHS: dict[tuple[str, str], dict[str | None, str]] = {}
 """The folders that a filter names, by the filter and the working directory: it is compared with every project."""
 
 
 def _paths(wanted: str) -> dict[str | None, str]:
     """Return the folders that a filter names as a path, with their hashes: as typed, and with links resolved."""
-    plain = wanted.replace("\\", "/")
-    if "/" not in plain and plain not in (".", ".."):
-        return {}  # a part of a name
+    if not is_path(wanted):
+        return {}
     try:
         asked = wanted, "" if os.path.isabs(wanted) else os.getcwd()
     except FileNotFoundError:  # the working directory is gone

@@ -5,7 +5,10 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
+import msgspec
+
 from retold.model.project import root_hash
+from retold.projects.matching import last_name
 
 PLACES = (
     "",
@@ -29,6 +32,9 @@ SKIPPED = frozenset(
     )
 )  # fmt: skip
 SECONDS = 20.0
+NAMED_SECONDS = 5.0
+NAMED_FOLDERS = 100_000
+"""Bounds of a walk for one name, which nobody asked for by a command of its own."""
 
 
 def scan(
@@ -49,6 +55,32 @@ def scan(
             if time.monotonic() > ends:
                 return found, False
     return found, True
+
+
+class Walk(msgspec.Struct, frozen=True):
+    """What a walk through folders found."""
+
+    roots: dict[str, str]
+    """Roots by their hashes."""
+    seen: int
+    """How many folders were looked at."""
+    is_done: bool
+    """Whether it came to its end within its bounds."""
+
+
+def find_named(
+    user: Path, name: str, wanted: Collection[str], seconds: float = NAMED_SECONDS, most: int = NAMED_FOLDERS
+) -> Walk:
+    """Look for folders with a text in their names, in any case, whose hashes are among the wanted ones."""
+    text, found, seen = name.casefold(), dict[str, str](), 0
+    ends = time.monotonic() + seconds
+    for folder in _folders(user):
+        if seen == most or (seen % 256 == 0 and time.monotonic() > ends):
+            return Walk(found, seen, is_done=False)
+        seen += 1
+        if text in last_name(folder).casefold() and (known := root_hash(folder)) in wanted:
+            found[known] = folder
+    return Walk(found, seen, is_done=True)
 
 
 def _folders(user: Path) -> Iterator[str]:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import FAILED, OF_MESSAGES, OF_SESSIONS, Condition, below
+from retold.archive.conditions import FAILED, OF_MESSAGES, OF_SESSIONS, Condition, below, or_hashes
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from retold.query.language import Field
     from retold.query.places import Place
+
+    FindProject = Callable[[str], Iterable[str]]
+    """Returns the hashes of the projects that a name means, as far as their names are not archived."""
 
 ALIASES = {"since": "after", "until": "before"}
 """What options of the command line are called, and the fields of a query that mean the same."""
@@ -24,9 +27,18 @@ _DATES = ("after", "before")
 class Wanted:
     """What must hold: of sessions, and of the messages in them that a search finds."""
 
-    def __init__(self, fields: Iterable[Field] = (), *, is_local: bool = False) -> None:
-        """Take the fields of a query; days are those of UTC, or of where we are."""
-        self._is_local = is_local
+    def __init__(
+        self,
+        fields: Iterable[Field] = (),
+        *,
+        is_local: bool = False,
+        find_project: FindProject | None = None,
+    ) -> None:
+        """Take the fields of a query; days are those of UTC, or of where we are.
+
+        `find_project` is asked for each project that is named.
+        """
+        self._is_local, self._find_project = is_local, find_project
         self.sessions: list[Condition] = []
         self.messages: list[Condition] = []
         for field in fields:
@@ -37,6 +49,8 @@ class Wanted:
         name = ALIASES.get(name, name)
         of_message = self._of_message(name, value) if in_messages else None
         found = of_message or Condition(OF_SESSIONS[_name(name)], self._value(name, value))
+        if name == "project" and self._find_project is not None and (hashes := self._find_project(value)):
+            found = or_hashes(found, hashes)
         conditions = self.sessions if of_message is None else self.messages
         conditions.append(found.negated() if is_negated else found)
 

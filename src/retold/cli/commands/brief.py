@@ -58,7 +58,8 @@ def run(options: Namespace, console: Console) -> int:
 
 def _meant(record: Record, text: str | None, console: Console) -> Place | int:
     """Return the project that is meant; an exit code where that is not clear."""
-    from retold.query.places import around, meant, places
+    from retold.cli.project_names import find_project
+    from retold.query.places import around, meant, places, with_roots
 
     known = places(record)
     if text is None:
@@ -69,6 +70,8 @@ def _meant(record: Record, text: str | None, console: Console) -> Place | int:
             )
         return 1 if here is None else here
     found = meant(known, text)
+    if not found and (roots := find_project(record, text, console)):
+        found = meant(with_roots(known, roots), text)
     if len(found) > 1:
         console.tell(f"retold: {text} may mean any of {len(found)} projects:")
         for place in found[:10]:

@@ -30,12 +30,15 @@ def run(options: Namespace, console: Console) -> int:
         )
         return 2
     from retold.cli.archive import opened
+    from retold.cli.project_names import find_project
     from retold.ingest.home import retold_home
     from retold.query.wanted import FILTERS
     from retold.tui.answers import Archive
     from retold.tui.app import Browser
 
-    opened(console).connection.close()
+    with opened(console) as record:
+        if options.project is not None:
+            find_project(record, options.project, console)
     given = [(name, getattr(options, name, None)) for name in FILTERS]
     filters = tuple((name, value) for name, value in given if value is not None)
     archive = Archive(retold_home(os.environ), filters, os.getcwd())

@@ -102,6 +102,7 @@ def _chosen(
     record: Record, options: Namespace, console: Console, *, every_kind: bool = False
 ) -> list[str] | int:
     """Return the keys of what is meant, each once; an exit code where that is not clear."""
+    from retold.cli.project_names import project_finder
     from retold.query.listing import listed_keys, named, titled
     from retold.query.wanted import Wanted
 
@@ -112,7 +113,7 @@ def _chosen(
             return no_such_session(console, name, found)
         keys.append(found[0][0])
     if not options.sessions:
-        wanted = add_filters(Wanted(), options)
+        wanted = add_filters(Wanted(find_project=project_finder(record, console)), options)
         keys = [key for key, _ in titled(record, wanted)] if every_kind else listed_keys(record, wanted)
     if not keys and not every_kind:
         console.tell("retold: no sessions found")

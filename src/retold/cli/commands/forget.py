@@ -58,13 +58,14 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _meant(record: Record, options: Namespace, console: Console) -> list[tuple[str, str | None]] | int:
+    from retold.cli.project_names import project_finder
     from retold.query.listing import named, titled
     from retold.query.wanted import Wanted
 
     if options.session is not None:
         found = named(record, options.session)
         return found if len(found) == 1 else no_such_session(console, options.session, found)
-    wanted = Wanted()
+    wanted = Wanted(find_project=project_finder(record, console))
     wanted.add("project", options.project)
     rows = titled(record, wanted)
     if not rows:

@@ -28,11 +28,12 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, console: Console) -> int:
     """Print the list; 1 if there is nothing in it."""
     from retold.cli.archive import opened
+    from retold.cli.project_names import project_finder
     from retold.query.listing import summaries
     from retold.query.wanted import Wanted
 
-    wanted = add_filters(Wanted(), options)
     with opened(console) as record:
+        wanted = add_filters(Wanted(find_project=project_finder(record, console)), options)
         if not options.json:
             return print_list(record, console, wanted, options.limit, every_kind=options.all)
         code = 1

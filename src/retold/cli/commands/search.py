@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
     from retold.cli.console import Console
     from retold.query.hits import Conversation
+    from retold.query.wanted import FindProject
 
 SHOWN = 10
 
@@ -74,37 +75,39 @@ def run(options: Namespace, console: Console) -> int:
 def _found(options: Namespace, console: Console) -> Iterator[Conversation]:
     from retold.cli.archive import opened
     from retold.cli.indexed import searched
+    from retold.cli.project_names import project_finder
 
     search = _scan if options.substring or options.regex else _recall if options.any else _search
     with opened(console) as record:
-        yield from searched(lambda: search(record, " ".join(options.query).strip(), options), console)
+        find = project_finder(record, console)
+        yield from searched(lambda: search(record, " ".join(options.query).strip(), options, find), console)
 
 
-def _scan(record: Record, text: str, options: Namespace) -> Iterator[Conversation]:
+def _scan(record: Record, text: str, options: Namespace, find: FindProject) -> Iterator[Conversation]:
     from retold.query.scan import scanned
     from retold.query.wanted import Wanted
 
-    wanted = add_filters(Wanted(), options, in_messages=True)
+    wanted = add_filters(Wanted(find_project=find), options, in_messages=True)
     return scanned(record, text, wanted, options.limit, is_regex=options.regex)
 
 
-def _recall(record: Record, text: str, options: Namespace) -> Iterator[Conversation]:
+def _recall(record: Record, text: str, options: Namespace, find: FindProject) -> Iterator[Conversation]:
     from retold.query.plain import parse_plain
     from retold.query.recall import Recall
     from retold.query.wanted import Wanted
 
     query = parse_plain(text)
-    wanted = add_filters(Wanted(query.fields), options, in_messages=True)
+    wanted = add_filters(Wanted(query.fields, find_project=find), options, in_messages=True)
     return Recall(record, query, wanted).conversations(options.limit)
 
 
-def _search(record: Record, text: str, options: Namespace) -> Iterator[Conversation]:
+def _search(record: Record, text: str, options: Namespace, find: FindProject) -> Iterator[Conversation]:
     from retold.query.language import parse
     from retold.query.search import Search
     from retold.query.wanted import Wanted
 
     query = parse(text)
-    wanted = add_filters(Wanted(query.fields), options, in_messages=True)
+    wanted = add_filters(Wanted(query.fields, find_project=find), options, in_messages=True)
     return Search(record, query, wanted).conversations(options.limit)
 
 

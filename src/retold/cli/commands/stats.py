@@ -37,6 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the report; 1 if there is nothing to report."""
+    from retold.cli.project_names import project_finder
     from retold.cli.stats import counted
     from retold.query.question import Question, span
     from retold.query.wanted import Wanted
@@ -46,7 +47,7 @@ def run(options: Namespace, console: Console) -> int:
         return 2
     asked = span(options.since, options.until, is_utc=bool(options.utc))
     with counted(console, options.by) as record:
-        wanted = add_filters(Wanted(), options, without=TIMES)
+        wanted = add_filters(Wanted(find_project=project_finder(record, console)), options, without=TIMES)
         return _told(Question(record, wanted, asked, options.model, options.tool), options, console)
 
 

@@ -1,0 +1,65 @@
+"""Projects by names that the archive does not know: their folders are looked for."""
+
+from __future__ import annotations
+
+from retold.archive.clues import hashes_without_roots, is_project_known
+from retold.archive.conditions import teach
+from retold.projects.matching import is_meant, is_path
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from retold.archive.record import Record
+    from retold.cli.console import Console
+    from retold.query.wanted import FindProject
+
+
+def project_finder(record: Record, console: Console) -> FindProject:
+    """Return what looks for the projects that filters name."""
+    return lambda name: find_project(record, name, console)
+
+
+def find_project(record: Record, name: str, console: Console) -> Mapping[str, str]:
+    """Return the roots, by their hashes, of projects that a name means and that only their hashes were known of.
+
+    They are remembered in the archive. Nothing is looked for where the name is known, or where no root is unknown.
+    """
+    teach(record.connection, is_meant)
+    if is_path(name) or is_project_known(record, name):
+        return {}
+    hashes = hashes_without_roots(record)
+    if not hashes:
+        return {}
+    import os
+    from pathlib import Path
+
+    from retold.projects import scan
+
+    walk = scan.find_named(Path(os.path.expanduser("~")), name, hashes)
+    told = f"found {', '.join(sorted(walk.roots.values())) or 'none'}"
+    if not walk.is_done:
+        told += "; there were more than can be looked through"
+    if walk.roots and not _are_kept(walk.roots):
+        told += "; not remembered, because the archive is busy or cannot be written"
+    console.tell(f"retold: no known project {name}: looked for its name among {walk.seen:,} folders, {told}")
+    return walk.roots
+
+
+def _are_kept(roots: Mapping[str, str]) -> bool:
+    """Remember roots; not where there is no archive, or where another process writes to it."""
+    import os
+
+    from retold.archive.database import Stopped
+    from retold.archive.record import exists
+    from retold.ingest.hand import learn_roots
+    from retold.ingest.home import retold_home
+
+    folder = retold_home(os.environ)
+    if not exists(folder):
+        return True
+    try:
+        learn_roots(folder, roots, patience=0)
+    except (Stopped, OSError):
+        return False
+    return True
