@@ -18,8 +18,9 @@ from support.person import Person
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 PATIENCE = 20.0
 SLOW_WORKERS = """
-import os, time
+import os, signal, time
 from pathlib import Path
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` starts the suite with it ignored
 import retold.ingest.sync
 from retold.ingest.reader import Reader
 retold.ingest.sync.crew_size = lambda size: 2

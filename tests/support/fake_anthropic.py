@@ -173,14 +173,21 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items() if name.lower() in _KEPT}
         served = self.server.serve(request, headers)
         if request.get("stream"):
-            pause = PAUSE_SECONDS if Scenario.SLOW in newest_words(request["messages"]) else 0
             self._start(200, "text/event-stream", served.request_id)
-            for event in stream_events(served):
-                self.wfile.write(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode())
-                if event["type"] == "content_block_stop":
-                    time.sleep(pause)
+            self._stream(served, is_slow=Scenario.SLOW in newest_words(request["messages"]))
         else:
             self._send(200, "application/json", json.dumps(full_response(served)).encode(), served.request_id)
+
+    def _stream(self, served: Served, *, is_slow: bool) -> None:
+        """Send the events of a response: at once, so that the CLI writes no line before the last count, or with pauses."""
+        waiting = b""
+        for event in stream_events(served):
+            waiting += f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+            if is_slow and event["type"] == "content_block_stop":
+                self.wfile.write(waiting)
+                time.sleep(PAUSE_SECONDS)
+                waiting = b""
+        self.wfile.write(waiting)
 
     def _send(self, status: int, media_type: str, body: bytes, request_id: str = "req_none") -> None:
         self._start(status, media_type, request_id)

@@ -25,7 +25,8 @@ def test_a_link_leads_in_and_a_quiet_page_is_quiet(browser: Browser, visit: Visi
 
 def test_what_a_page_asks_of_others_is_noticed(browser: Browser, visit: Visit) -> None:
     with visit_page(browser, visit, bypass_csp=True) as seen:
-        seen.page.evaluate("new Image().src = 'http://127.0.0.1:9/x.png'; hit(); confirm('boo')")
+        with seen.page.expect_request("**/x.png"):
+            seen.page.evaluate("new Image().src = 'http://127.0.0.1:9/x.png'; hit(); confirm('boo')")
         assert seen.hits() == 1
         assert sorted(deed.partition(":")[0] for deed in seen.deeds) == ["dialog", "request"]
 
