@@ -159,6 +159,17 @@ def test_a_claude_session_for_a_project_with_a_long_path_is_refused(tmp_path: Pa
     assert "more than 200 characters" in done.err
 
 
+def test_the_session_file_is_written_after_the_files_beside_it(made: Person, tmp_path: Path) -> None:
+    """An agent that starts meanwhile must not find a session without its subagents and outputs."""
+    counts = []
+    for key in mains(made, "claude"):
+        *beside, last = restored(made, key, tmp_path / "home", tmp_path)
+        assert key == f"claude:{last.stem}"
+        counts.append(len(beside))
+        make_old((*beside, last))
+    assert max(counts) > 0
+
+
 @pytest.mark.parametrize("form", ["claude", "codex"])
 def test_of_a_conversation_in_two_homes_the_longer_file_is_written_back(form: str, tmp_path: Path) -> None:
     person, other = Person(tmp_path / "ann"), tmp_path / "laptop"
@@ -235,6 +246,30 @@ def test_an_id_is_only_a_name(tmp_path: Path, project: Path) -> None:
     (*_, file) = restored(person, key, tmp_path / "home", project)
     assert file.parent == tmp_path / "home" / ".gemini" / "tmp" / "den" / "chats"
     assert file.name == "session-2026-03-01T10-00-r_______.jsonl"
+
+
+@pytest.mark.parametrize("session_id", ["-p", "--all"])
+def test_an_id_that_is_an_option_of_the_agent_is_refused(
+    tmp_path: Path, project: Path, session_id: str
+) -> None:
+    person = Person(tmp_path / "ann")
+    said = {
+        "type": "user",
+        "uuid": "u1",
+        "parentUuid": None,
+        "sessionId": session_id,
+        "timestamp": "2026-03-01T10:00:01.000Z",
+        "message": {"role": "user", "content": "where is the quokka?"},
+    }
+    file = person.folder / ".claude" / "projects" / "-den" / f"{session_id}.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(said) + "\n", encoding="utf-8")
+    person.sync()
+    (key,) = person.rows()
+    done = person.run("restore", key, "--home", str(tmp_path / "home"), "--project", str(project))
+    assert (done.code, done.out) == (4, "")
+    assert f"the agent would take its id for an option: {session_id}\n" in done.err
+    assert not (tmp_path / "home").exists()
 
 
 def test_a_file_that_appears_meanwhile_is_never_replaced(tmp_path: Path) -> None:

@@ -123,6 +123,15 @@ def test_nor_in_an_index(text: str) -> None:
     assert index(text).outside == index(harmless(text)).outside
 
 
+@pytest.mark.parametrize("markdown", ["    {}", "```\n{}\n```", "~~~html\n{}\n~~~", "`{}`"])
+def test_tags_in_code_are_shown_as_they_are_written(markdown: str) -> None:
+    code = "<b>tide</b> &amp; <script>neap</script>"
+    rendered = prose(markdown.format(code), 3)
+    assert rendered is not None
+    assert re.findall(r"<(?:b|script)", rendered) == []
+    assert code in rendered.striptags()
+
+
 def test_every_page_forbids_what_it_has_no_use_for() -> None:
     text = page(session_with_text("x"))
     (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]+)">', text)

@@ -189,6 +189,36 @@ def test_a_damaged_original_costs_no_other(person: Person, options: tuple[str, .
     assert (again["read"], again["problems"]) == (0, done.objects[0]["problems"])
 
 
+@pytest.mark.parametrize("poisoned", range(len(FORMS)))
+@pytest.mark.parametrize("damaged", range(len(FORMS)))
+def test_one_poisoned_and_one_damaged_session_of_any_agent_cost_no_other(
+    person: Person, poison: Callable[..., None], poisoned: int, damaged: int
+) -> None:
+    bad, broken, unread = poisoned + 8, damaged + 16, poisoned + COUNT
+    person.sync()
+    with Record(str(person.archive)) as record:
+        assert next(record.rows("SELECT count(DISTINCT agent || cluster) FROM sources")) == (COUNT,)
+    files = [damage(person, broken)]
+    write(person, bad, f"word{bad}", "more")
+    write(person, unread, f"word{unread}")
+    files += [file_of(person, bad), file_of(person, unread)]
+    poison(*files[1:])
+    done = person.run("sync", "--json", "--reindex")
+    assert done.code == 0, done
+    assert done.objects[0]["problems"] == len(files)
+    assert [str(file) in done.err for file in files] == [True] * len(files)
+    are_there(person, {bad, broken})
+    rows = person.rows()
+    assert rows.keys() == {key(number) for number in range(COUNT)}
+    assert all(person.show(key(number))["timeline"] for number in range(len(FORMS)))
+    others = set(range(COUNT)) - {bad, broken}
+    assert {row["key"] for row in person.search("asked", "--limit", "100")} == {
+        key(number) for number in others
+    }
+    again = person.sync()
+    assert (again["read"], again["problems"]) == (0, len(files))
+
+
 def test_doctor_names_what_could_not_be_read(person: Person, poison: Callable[..., None]) -> None:
     person.sync()
     file = damage(person, DAMAGED)

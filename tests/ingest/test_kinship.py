@@ -127,6 +127,14 @@ def test_a_copy_that_says_nothing_of_its_own_took_nothing() -> None:
     assert own(found["made:b"]) == []
 
 
+@pytest.mark.parametrize(("length", "kind"), [(15, "main"), (16, "fork")])
+def test_only_a_long_id_tells_that_two_messages_are_one(length: int, kind: Kind, shelf: Shelf) -> None:
+    held = msgspec.structs.replace(message(1), id="a" * length)
+    later = msgspec.structs.replace(held, usage=message(2).usage)
+    found = by_key(shelf.put(session("made:a", [held], 0), session("made:b", [later], 5)))
+    assert found["made:b"].kind == kind
+
+
 def test_what_is_listed_is_counted_as_what_is_shown(shelf: Shelf) -> None:
     """A list has no timelines."""
     archive = shelf.put(session("made:a", [1, 2], 0), session("made:b", [1, 2, 3], 5))

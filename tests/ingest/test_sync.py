@@ -482,3 +482,33 @@ def test_nothing_is_written_into_the_homes_of_agents(busy: Person) -> None:
     for command in (["sync", "--reindex"], ["list"], ["search", "time"], ["show", next(iter(busy.rows()))]):
         busy.run(*command)
     assert list(all_of_it()) == before
+
+
+def test_a_thread_that_is_renamed_in_the_list_of_codex_has_its_new_name(tmp_path: Path) -> None:
+    """The list changes, the file of the thread does not."""
+    person, form = Person(tmp_path), FORMS["codex"]
+    form.write(person.folder, 7, turns("heron"))
+    names = person.folder / ".codex" / "session_index.jsonl"
+    for name in ("Herons", "Herons at low tide"):
+        line = {
+            "id": form.key(7).removeprefix("codex:"),
+            "thread_name": name,
+            "updated_at": "2026-03-01T10:00:00Z",
+        }
+        with names.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        person.sync()
+        assert person.rows()[form.key(7)]["summary"] == name
+
+
+def test_files_of_a_home_that_a_sync_does_not_look_at_are_not_gone(tmp_path: Path) -> None:
+    person, form, other = Person(tmp_path / "ann"), FORMS["claude"], tmp_path / "laptop"
+    form.write(person.folder, 1, turns("heron"))
+    form.write(other, 2, turns("otter"))
+    person.sync("--home", str(other))
+    for _ in range(2):
+        assert [source["state"] for row in person.rows().values() for source in row["sources"]] == [
+            "present",
+            "present",
+        ]
+        person.sync()

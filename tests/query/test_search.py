@@ -258,6 +258,14 @@ def test_an_id_or_its_start_finds_its_session(reader: Person, query: str) -> Non
     assert reader.keys(query)[0] == claude_key(3)
 
 
+def test_a_session_in_which_its_own_id_is_said_is_found_once(tmp_path: Path) -> None:
+    person, form = Person(tmp_path), FORMS["claude"]
+    for number in (1, 2):
+        form.write(person.folder, number, turns(uuid(1)))
+    person.sync()
+    assert person.keys(uuid(1)) == [form.key(1), form.key(2)]
+
+
 @pytest.mark.parametrize(
     ("query", "place"),
     [

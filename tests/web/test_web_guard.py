@@ -169,7 +169,8 @@ def test_what_changes_something_needs_an_origin_a_cookie_and_the_token_of_the_pa
     assert visit.post("/change", {"token": ""}).status == 403
     assert visit.post("/change", {"token": "ä\ud800".encode(errors="replace").decode()}).status == 403
     body = f"token={token}".encode()
-    assert visit.ask("POST", "/change", {}, body).status == 403
+    for site in ({}, {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "none"}):
+        assert visit.ask("POST", "/change", site, body).status == 403, site
     assert stranger(visit).post("/change", {"token": token}).status == 403
     other = stranger(visit)
     other.enter()

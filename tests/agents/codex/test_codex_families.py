@@ -105,6 +105,17 @@ def test_a_thread_turned_back_is_one_session_of_two_files(home: Path) -> None:
     assert [text for text, _, _ in texts(active)] == ["First.", "Done.", "Another way.", "Done anew."]
 
 
+def test_a_base_ends_before_the_ordinal_that_is_named(home: Path) -> None:
+    """The answer to the second prompt has ordinal 8."""
+    write(home, MAIN, two_turns())
+    later = [meta_line(MAIN, 50, **base_of(MAIN, 8)), *turn(51, "Another way.", "Done again.", 2)]
+    file = write(home, f"{MAIN}_{BACK}", with_ordinals(later, 8))
+    found = codex.read(Source(file))
+    assert not isinstance(found, Problem)
+    said = [text for text, _, _ in texts(codex.join(found))]
+    assert said == ["First.", "Done.", "Second.", "Another way.", "Done again."]
+
+
 def test_what_was_turned_back_twice_is_rewound_as_a_whole(home: Path) -> None:
     write(home, MAIN, two_turns())
     later = [meta_line(MAIN, 50, **base_of(MAIN, 6)), *turn(51, "Another way.", "Done anew.", 2)]
