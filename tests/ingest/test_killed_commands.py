@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 POINTS = """
 import apsw, os, signal, sys
 import retold.ingest.sync
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` ignores it for all children
 retold.ingest.sync.crew_size = lambda size: 2
 owner, role, number = os.getpid(), os.environ["ROLE"], int(os.environ["NUMBER"])
 state = {"seen": 0, "busy": False}
