@@ -2,7 +2,7 @@
 #
 #   make run         set up, archive what your agents have kept, and show the newest sessions
 #   make test        set up, then check everything (the same as `make check`); what continuous integration runs
-#   make test-fast   the tests that run no program of others: no Node, Java or browser
+#   make test-fast   the tests for the inner loop: no Node, Java or browser, no test that tries thousands of inputs
 #   make test-heavy  the tests that need hundreds of megabytes or many minutes
 #   make coverage    all tests but the heavy ones, with branch coverage and its bar
 #   make docs        write the generated pages again
@@ -51,7 +51,7 @@ programs:
 	@sh scripts/java.sh
 
 test-fast: .venv/dev.stamp
-	$(BIN)/python $(PYTEST) -m "not foreign and not heavy" $(PYTEST_ARGS)
+	$(BIN)/python $(PYTEST) -m "not foreign and not slow and not heavy" $(PYTEST_ARGS)
 
 test-heavy: .venv/dev.stamp
 	$(BIN)/python $(PYTEST) -m heavy $(PYTEST_ARGS)

@@ -21,6 +21,8 @@ from retold.redaction.known import Known, _mentions
 from support.pattern_steps import Growth, Mode, StepCounter
 from support.source_patterns import BuiltPattern, SourcePattern, collect, recorded_patterns
 
+pytestmark = pytest.mark.slow
+
 CHAINED = frozenset(
     (
         "retold.agents.claude.words._BLOCK",

@@ -28,6 +28,8 @@ from retold.reading.disk import DISK, Disk
 from support import cases
 from support.disks import MemoryDisk, RecordingDisk, watch_paths
 
+pytestmark = pytest.mark.slow
+
 every_agent = pytest.mark.parametrize("agent", AGENTS.values(), ids=AGENTS)
 slow_to_draw = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]

@@ -16,6 +16,8 @@ from retold.archive.schema import STEPS
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person, archive_contents, table_differences
 
+pytestmark = pytest.mark.slow
+
 PAGE = 4096
 
 

@@ -10,6 +10,8 @@ from retold.export.formats import FORMATS
 from support.conversation_files import FORMS, turns
 from support.person import Person
 
+pytestmark = pytest.mark.slow
+
 LAST, FIRST = "9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"
 STAMPED = 4
 ZONES = ("Pacific/Auckland", "America/Los_Angeles")

@@ -24,6 +24,8 @@ from retold.model.parts import Opaque
 from support.hostile_texts import SHORT, TEXTS
 from support.html_sessions import assistant_message, call, export_session, session_with_text, user_message
 
+pytestmark = pytest.mark.slow
+
 ALL = Choice(thoughts=True, tokens=True, notices=True)
 VOID = {"br", "hr", "img", "meta"}
 TAGS = {

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +25,8 @@ from support.merged_archives import (
     load_tables,
     merge_archives,
 )
+
+pytestmark = pytest.mark.slow
 
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 """An example takes a dozen syncs: to look for a smaller one would take minutes."""

@@ -16,7 +16,7 @@ from support.conversation_files import FORMS, claude_key, dice, turns
 from support.mixed_home import fill, talk
 from support.person import Person, archive_contents, table_differences
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
 POINTS = """
 import apsw, os, signal, sys
 import retold.ingest.sync

@@ -52,6 +52,8 @@ from support.full_session import agent, call, user
 from support.person import Person
 from support.synced_archive import SyncedArchive, sync_archive
 
+pytestmark = pytest.mark.slow
+
 FEW = 4
 """Entries in a stretch here, so that short sessions have several."""
 SIZES = ((2, ROOM), (1000, ROOM), (1000, 700))

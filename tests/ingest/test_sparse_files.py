@@ -11,7 +11,7 @@ from retold.reading.holes import LONGEST
 from support.conversation_files import FORMS, turns
 from support.person import Person
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
 MEGABYTE = 1 << 20
 HIGHEST = 260 * MEGABYTE
 """Memory that a command may take, whatever the size of the hole."""

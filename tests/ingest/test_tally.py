@@ -29,6 +29,8 @@ from support.gemini_home import DAY, ROOT, GeminiHome, Json, at, gemini, metadat
 from support.home_ledgers import copy_into_home, count_both_ways, homes_in, ledger_from_files
 from support.person import Person
 
+pytestmark = pytest.mark.slow
+
 Line = Json
 APART = 1 << 28
 """Sessions whose numbers lie so far apart are of different clusters."""

@@ -19,6 +19,8 @@ from support.dataset_exports import DRAFT, KEY, dataset_rows, export_dataset, fi
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
+pytestmark = pytest.mark.slow
+
 WORD = "Quagmire-Plover-{:02}"
 Change = Callable[[Person, int, Random], None]
 

@@ -21,6 +21,8 @@ from support.mcp_client import connect_person
 from support.recall_corpus import Question, demo_questions, write_corpus
 from support.synced_archive import sync_archive
 
+pytestmark = pytest.mark.slow
+
 FIRST, BUDGET = 5, 2_000
 WANTED = 95
 

@@ -19,6 +19,8 @@ from support.terminal_browser import (
     screen_text,
 )
 
+pytestmark = pytest.mark.slow
+
 CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
