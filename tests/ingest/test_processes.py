@@ -42,6 +42,21 @@ print(coverage.new_sessions, "new")
 """
 """What a person writes in a plain script: nothing tells its first run from one by a worker."""
 
+SPAWNING = """
+import runpy, signal, sys, time
+import retold.processes
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` starts the suite with it ignored
+retold.processes.can_fork = lambda: False
+process = retold.processes.start(runpy.run_path, sys.argv[1])
+time.sleep(600)
+"""
+BUSY = """
+import os, sys, time
+from pathlib import Path
+Path(sys.argv[1]).with_suffix(".started").write_text(str(os.getpid()))
+time.sleep(600)
+"""
+
 
 @pytest.fixture
 def person(tmp_path: Path) -> Person:
@@ -82,6 +97,18 @@ def test_workers_end_with_a_sync_that_alone_was_ended_and_the_next_does_not_wait
     assert done.code == 0
     assert "waiting" not in done.err
     assert len(person.rows()) == 8
+
+
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
+def test_a_process_that_was_not_forked_ends_with_its_parent(tmp_path: Path, end: signal.Signals) -> None:
+    script, started = tmp_path / "busy.py", tmp_path / "busy.started"
+    script.write_text(BUSY)
+    with subprocess.Popen([sys.executable, "-c", SPAWNING, str(script)], start_new_session=True) as parent:
+        wait_until(lambda: started.exists() and started.read_text())
+        child = int(started.read_text())
+        assert child != parent.pid
+        os.kill(parent.pid, end)
+    wait_until(lambda: not is_alive(child))
 
 
 def test_a_plain_script_may_sync_where_workers_are_not_forked(person: Person, tmp_path: Path) -> None:
