@@ -1,5 +1,6 @@
 """One bad file or one damaged original costs no other: the rest is archived, listed and found."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -9,9 +10,10 @@ import pytest
 
 from retold.agents.registry import AGENTS
 from retold.archive.record import Record
+from retold.archive.writer import Writer
 from retold.model.problem import problem
-from support.conversation_files import FORMS, turns
-from support.person import Person
+from support.conversation_files import FORMS, as_lines, thread, turns, uuid, write_file
+from support.person import Person, archive_contents, table_differences
 
 COUNT = 40
 POISONED, DAMAGED = 5, 6
@@ -48,7 +50,8 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             whole = getattr(agent, step)
 
             def failing(first: Any, *more: Any, whole: Any = whole, **others: Any) -> Any:
-                sources = [first] if step == "read" else [reading.source for reading in first]
+                readings = [first] if step in ("group", "log_folder") else first
+                sources = [first] if step == "read" else [reading.source for reading in readings]
                 if any(source.path in files for source in sources):
                     raise error("unhashable type: 'list'")
                 return whole(first, *more, **others)
@@ -263,3 +266,96 @@ def test_a_session_is_shown_beside_a_damaged_original(tmp_path: Path, command: t
     damage_original(person, file_holding(person, "damaged"))
     assert person.run(*command, FORMS["gemini-lines"].key(number)) == before
     assert person.run(*command, FORMS["gemini-lines"].key(number + 1)).code == 4
+
+
+# Logs of many conversations, sessions that cannot be written, and homes that cannot be looked through ---------------
+
+LOGS = {
+    ".gemini/tmp/almanac/logs.json": json.dumps(
+        [{"sessionId": uuid(0xDD000), "messageId": 0, "type": "user", "message": "lostword",
+          "timestamp": "2026-02-01T09:00:00.000Z"}]
+    ),
+    ".codex/history.jsonl": as_lines([{"session_id": thread(0xDD000), "ts": 1769936400, "text": "lostword"}]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", ["read", "group", "log_folder", "join"])
+@pytest.mark.parametrize("log", LOGS)
+def test_a_log_on_which_the_reader_fails_costs_no_other(
+    person: Person, poison: Callable[..., None], log: str, step: str
+) -> None:
+    file = write_file(person.folder / log, LOGS[log])
+    poison(file, step=step)
+    done = person.run("sync", "--json")
+    assert done.code == 0, done
+    assert (done.objects[0]["problems"], str(file) in done.err) == (1, True)
+    are_there(person, set())
+    assert person.rows().keys() == {key(number) for number in range(COUNT)}
+    assert kept_bytes(person, file) == file.read_bytes()
+    again = person.sync()
+    assert (again["read"], again["problems"]) == (0, 1)
+    (found,) = [one for one in person.run("doctor", "--json").objects if one["finding"] == "unread-file"]
+    assert str(file) in found["text"]
+
+
+@pytest.mark.parametrize("step", ["group", "log_folder", "join"])
+def test_what_was_kept_of_a_log_stays_when_the_reader_fails_on_it(
+    person: Person, poison: Callable[..., None], step: str
+) -> None:
+    files = [write_file(person.folder / log, text) for log, text in LOGS.items()]
+    person.sync()
+    lost = {row for row in person.rows() if row not in {key(number) for number in range(COUNT)}}
+    assert len(lost) == len(LOGS)
+    poison(*files, step=step)
+    done = person.run("sync", "--reindex", "--json")
+    assert (done.code, done.objects[0]["problems"]) == (0, len(LOGS)), done
+    assert lost <= person.rows().keys()
+    are_there(person, set())
+
+
+@pytest.mark.parametrize("number", [0, POISONED, COUNT - 1])
+def test_a_session_that_cannot_be_written_costs_no_other(
+    person: Person, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    person.age()
+    whole = Writer._values  # noqa: SLF001 - the step in which a value may be one that SQLite does not take
+
+    def values(writer: Any, rows: Any, name: str) -> Any:
+        told = whole(writer, rows, name)
+        return tuple(object() if one == key(number) else one for one in told)
+
+    monkeypatch.setattr(Writer, "_values", values)
+    file = file_of(person, number)
+    done = person.run("sync", "--json")
+    assert done.code == 0, done
+    assert (done.objects[0]["problems"], done.objects[0]["new_sessions"]) == (1, COUNT - 1)
+    assert ("reader-failed" in done.err, str(file) in done.err) == (True, True)
+    are_there(person, {number})
+    assert key(number) not in person.rows()
+    assert kept_bytes(person, file) == file.read_bytes()
+    again = person.sync()
+    assert (again["read"], again["problems"]) == (0, 1)
+    monkeypatch.undo()
+    assert person.run("sync", "--reindex").code == 0
+    other = Person(person.folder, person.folder / "undisturbed")
+    other.sync()
+    assert not table_differences(archive_contents(person.archive), archive_contents(other.archive))
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+@pytest.mark.parametrize("step", ["find", "clues", "limit"])
+def test_an_agent_that_fails_to_look_through_its_home_costs_no_other_agent(
+    person: Person, monkeypatch: pytest.MonkeyPatch, step: str, agent: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise TypeError("unhashable type: 'list'")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(AGENTS[agent], step, fail)
+        for _ in range(2):
+            done = person.run("sync", "--json")
+            assert (done.code, done.objects[0]["problems"]) == (0, 1), done
+            assert done.err == f"retold: {agent}: TypeError: unhashable type: 'list' [reader-failed]\n"
+            are_there(person, {number for number in range(COUNT) if key(number).startswith(agent)})
+    assert person.sync()["problems"] == 0
+    are_there(person, set())

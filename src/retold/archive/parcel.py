@@ -4,7 +4,9 @@ import msgspec
 
 from retold.archive.originals import Chunk
 from retold.archive.rows import Rows
-from retold.model.problem import Problem
+from retold.model.problem import Problem, problem
+from retold.model.wire import problem_json
+from retold.reading.files import printable
 
 
 class Fresh(msgspec.Struct):
@@ -62,3 +64,19 @@ class Parcel(msgspec.Struct):
 
     Where there is one, sessions of the cluster that are not in the parcel stay as they are.
     """
+
+
+def without_sessions(parcel: Parcel, error: Exception) -> Parcel:
+    """Return the files of a parcel whose sessions cannot be written because of an error, with a problem for each."""
+    own = {held.path: None for held in parcel.files if not held.is_beside}
+    paths = own or {path: None for rows in parcel.sessions for path in rows.sources}
+    told = [problem("reader-failed", f"{type(error).__name__}: {error}", printable(path)) for path in paths]
+    failures = {path: problem_json(one).decode() for path, one in zip(paths, told, strict=True)}
+    return Parcel(
+        parcel.agent,
+        parcel.cluster,
+        parcel.files,
+        [],
+        problems=[*parcel.problems, *told],
+        failures={**failures, **parcel.failures},
+    )

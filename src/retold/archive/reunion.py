@@ -17,6 +17,14 @@ class Reunion:
         self._leaders: dict[Cluster, str] = {}
         self._waiting: set[Cluster] = set()
 
+    def state(self) -> tuple[dict[Cluster, str], set[Cluster]]:
+        """Return what was found out so far."""
+        return dict(self._leaders), set(self._waiting)
+
+    def go_back(self, state: tuple[dict[Cluster, str], set[Cluster]]) -> None:
+        """Know no more than what `state` returned."""
+        self._leaders, self._waiting = dict(state[0]), set(state[1])
+
     def leader(self, agent: str, cluster: str | None) -> str | None:
         """Return the cluster that the files of one belong to by now."""
         while cluster is not None and (agent, cluster) in self._leaders:

@@ -4,14 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
+from retold.archive.database import MACHINE, Stopped
 from retold.archive.hand import move_hand
-from retold.archive.parcel import Fresh, Held, Parcel
+from retold.archive.parcel import Fresh, Held, Parcel, without_sessions
 from retold.archive.rates import cost_of
 from retold.archive.record import Record, as_stored, as_text, packed_summary
 from retold.archive.reunion import Reunion
 from retold.archive.rollup import TABLES as ROLLUPS
 from retold.archive.rollup import add_up
 from retold.archive.rows import Rows, time_or_none, usage_json, with_cost
+from retold.archive.sessions import ids
 from retold.model.project import root_hash
 from retold.model.request import LARGEST, stored_figure
 from retold.model.session import Kind, Session, is_spoken
@@ -62,6 +64,10 @@ class Writer:
         """The sessions that were not known before."""
         self._unnamed: set[int] = set()
         """Those of them that get their key when all of their files are read."""
+        self._uncommitted: list[Parcel] = []
+        """The parcels in the transaction."""
+        self._committed = 0, self.reunion.state()
+        """The number of new sessions and the united clusters at the last commit."""
 
     def begin(self) -> None:
         """Begin a transaction, if none is begun."""
@@ -72,9 +78,40 @@ class Writer:
         """Make what was written be seen."""
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
+        self._uncommitted.clear()
+        self._committed = self.new_sessions, self.reunion.state()
 
-    def put(self, parcel: Parcel) -> None:
-        """Write a parcel: its files, its sessions, and that others of its cluster are no more."""
+    def put(self, parcel: Parcel) -> Parcel:
+        """Write a parcel: its files, its sessions, and that others of its cluster are no more. Return what was written.
+
+        Where that fails, its files are written without its sessions, and with a problem. A transaction holds nothing but
+        parcels: it is repeated without the sessions. A savepoint for each parcel would cost more.
+        """
+        self.begin()
+        try:
+            self._put(parcel)
+        except Exception as error:
+            if isinstance(error, (Stopped, *MACHINE)):
+                raise
+            return self._put_without_sessions(parcel, error)
+        self._uncommitted.append(parcel)
+        return parcel
+
+    def _put_without_sessions(self, parcel: Parcel, error: Exception) -> Parcel:
+        self._connection.execute("ROLLBACK")
+        self.new_sessions, united = self._committed
+        self.reunion.go_back(united)
+        written = without_sessions(parcel, error)
+        self.begin()
+        for one in (*self._uncommitted, written):
+            self._put(one)
+        known = ids(self._record)
+        for numbers in (self.touched, self.fresh, self._born, self._unnamed):
+            numbers.intersection_update(known)
+        self.commit()
+        return written
+
+    def _put(self, parcel: Parcel) -> None:
         for held in parcel.files:
             self._put_file(parcel.agent, held)
         self._connection.executemany(

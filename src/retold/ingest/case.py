@@ -10,7 +10,7 @@ import msgspec
 
 from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.archive.database import Damaged, Stopped
-from retold.archive.parcel import Fresh, Held
+from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.record import Record, as_path
 from retold.archive.sources import FAILURES, known_at, known_in_cluster
 from retold.ingest.containment import LaterVersions
@@ -283,6 +283,11 @@ class Case:
         """Return why files that were found could not be opened or read, where nothing else tells it."""
         unopened = [one for path, one in self._refusals.items() if path not in self._disk.files]
         return [*unopened, *self.failures.values()]
+
+    def with_failures(self, parcel: Parcel) -> Parcel:
+        """Return a parcel with the problems of the files of this cluster."""
+        failures = {path: problem_json(one).decode() for path, one in self.failures.items()}
+        return msgspec.structs.replace(parcel, problems=self.unopened(), failures=failures)
 
     def files(self) -> Iterator[Held]:
         """Yield every file that was opened and is to be kept, or known again."""

@@ -60,15 +60,28 @@ class Scraps(msgspec.Struct, frozen=True):
         return (self.places[place] for place in places if place in self.places)
 
 
-def scraps(agent: Agent, readings: Iterable[Reading]) -> Scraps:
-    """Return what files of many conversations say of each."""
+def scraps(agent: Agent, readings: Iterable[Reading], fail: Fail | None = None) -> Scraps:
+    """Return what files of many conversations say of each.
+
+    What the agent fails on is given to `fail`, with the error, and left out.
+    """
     by_key: defaultdict[str, list[Reading]] = defaultdict(list)
     for reading in readings:
-        by_key[agent.group(reading) or reading.source.shown].append(reading)
+        try:
+            key = agent.group(reading) or reading.source.shown
+            list(places(agent, [reading]))  # whoever asks for them later must not fail
+        except Exception as error:
+            if fail is None:
+                raise
+            fail([reading], error)
+        else:
+            by_key[key].append(reading)
     keys: dict[str, str] = {}
     same_id: defaultdict[str | None, list[str]] = defaultdict(list)
     for key, said in sorted(by_key.items()):
-        copied = (other for other in same_id[said[0].native_id] if _share_prompt(agent, by_key[other], said))
+        copied = (
+            other for other in same_id[said[0].native_id] if _share_prompt(agent, by_key[other], said, fail)
+        )
         keys[key] = next(copied, key) if said[0].native_id is not None else key
         if keys[key] == key:
             same_id[said[0].native_id].append(key)
@@ -79,12 +92,20 @@ def scraps(agent: Agent, readings: Iterable[Reading]) -> Scraps:
     return Scraps(groups, keys, dict(placed))
 
 
-def _share_prompt(agent: Agent, one: Sequence[Reading], other: Sequence[Reading]) -> bool:
+def _share_prompt(agent: Agent, one: Sequence[Reading], other: Sequence[Reading], fail: Fail | None) -> bool:
     """Tell whether the same prompt was logged in both: then one log is a copy of the other."""
-    return not _prompts(agent.join(one)).isdisjoint(_prompts(agent.join(other)))
+    return not _prompts(agent, one, fail).isdisjoint(_prompts(agent, other, fail))
 
 
-def _prompts(session: Session) -> set[tuple[object, str]]:
+def _prompts(agent: Agent, readings: Sequence[Reading], fail: Fail | None) -> set[tuple[object, str]]:
+    """Return the prompts in some readings, each with its time; none where the agent cannot join them."""
+    try:
+        session = agent.join(readings)
+    except Exception as error:
+        if fail is None:
+            raise
+        fail(readings, error)
+        return set()
     said = (entry for entry in session.timeline if isinstance(entry, Message))
     return {(entry.at, entry.prompt) for entry in said if entry.prompt is not None}
 

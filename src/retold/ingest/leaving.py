@@ -57,17 +57,21 @@ class Leaver:
         for name, said in owned(self._record, self._agent, shared, self._kept).said.items():
             if name in self._kept:
                 continue
-            session = self._placed(said)
-            if name in left or self._is_left(name, session):
+            if name in left or self._is_left(name, said):
                 names.add(name)
-                ids |= {digest(session.native_id.encode("utf-8", "replace"))} if session.native_id else set()
+                native_ids = {reading.native_id for reading in said if reading.native_id}
+                ids |= {digest(native_id.encode("utf-8", "replace")) for native_id in native_ids}
         return Leaving(frozenset(names), frozenset(ids))
 
     def _placed(self, said: Sequence[Reading]) -> Session:
         session = self._agent.join(said)
         return msgspec.structs.replace(session, project=self._atlas.project(session))
 
-    def _is_left(self, name: int, session: Session) -> bool:
+    def _is_left(self, name: int, said: Sequence[Reading]) -> bool:
+        try:
+            session = self._placed(said)
+        except Exception:  # noqa: BLE001 - nobody knows its project, which may be excluded
+            return True
         # A log may not say where a conversation took place; the file of which nothing was kept did.
         cluster = self._agent.cluster_of(session.native_id) if session.native_id else None
         return cluster in self._unkept or not self._wanted.accepts(name, session)

@@ -112,7 +112,7 @@ class Reader:
         indexed = [index_entry(*one, is_long=is_long) for one in wanted]
         files, roots = list(case.files()), dict(self._atlas.proven)
         parcel = Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left)
-        return _with_failures(parcel, case), [*indexed, *_placeholders(spared)]
+        return case.with_failures(parcel), [*indexed, *_placeholders(spared)]
 
     def _failed(self, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:
         """Return a cluster that could not be read: its files are kept, and its sessions stay as they are."""
@@ -120,13 +120,8 @@ class Reader:
             files = list(case.files())
         except FileChangedError:  # the next sync keeps it
             files = []
-        parcel = _with_failures(Parcel(job.agent, job.cluster, files, []), case)
+        parcel = case.with_failures(Parcel(job.agent, job.cluster, files, []))
         return parcel, list(_placeholders(sessions_from(self._record, job.agent, case.failures)))
-
-
-def _with_failures(parcel: Parcel, case: Case) -> Parcel:
-    failures = {path: problem_json(one).decode() for path, one in case.failures.items()}
-    return msgspec.structs.replace(parcel, problems=case.unopened(), failures=failures)
 
 
 def _placeholders(sessions: Mapping[int, bytes]) -> Iterable[Indexed]:

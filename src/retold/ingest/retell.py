@@ -100,12 +100,16 @@ class _Shelf:
         own = frozenset[str]().union(*map(_files, summaries.values()))
         asked = (agent, *(file for file in files if file[4] is None))
         if asked != self._scraps[0]:
-            self._scraps = asked, scraps(reader, _readings(reader, loose, own))
+            self._scraps = asked, scraps(reader, _readings(reader, loose, own), _leave_out)
         told = _told(reader, _readings(reader, clustered, own), self._scraps[1], summaries, "full", own)
         found = {name: session for name, _, session in told}
         for row in rows:
             known, session = summaries[row[1]], found.get(row[1])
             yield row, known if session is None else _as_known(session, known)
+
+
+def _leave_out(readings: Sequence[Reading], error: Exception) -> None:
+    """Leave out what the agent fails on in files of many conversations: it may be of others."""
 
 
 def _files(session: Session) -> frozenset[str]:
@@ -118,7 +122,7 @@ def _read(
 ) -> tuple[Sequence[Reading], Session] | None:
     """Return what a session is read from, and the session; `own` are the paths of its files."""
     loose, clustered = _parted(sources)
-    shared = scraps(agent, _readings(agent, loose, own))
+    shared = scraps(agent, _readings(agent, loose, own), _leave_out)
     found = next(_told(agent, _readings(agent, clustered, own), shared, [name], view, own), None)
     return None if found is None else found[1:]
 

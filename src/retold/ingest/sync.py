@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from retold.agents.protocol import Limit, Reading
 from retold.agents.registry import AGENTS
 from retold.archive.answers import keep_answers
 from retold.archive.clues import all_clues, keep_clues, roots
-from retold.archive.database import Stopped
+from retold.archive.database import MACHINE, Stopped
 from retold.archive.limits import keep_limits
 from retold.archive.parcel import Parcel
 from retold.archive.rates import reprice
@@ -35,8 +37,9 @@ from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import LARGEST
 from retold.ingest.witness import Answer, AskedEnvironment, Witness
 from retold.ingest.worklist import Work, digest_of, work_of
-from retold.model.problem import Problem
+from retold.model.problem import Problem, problem
 from retold.model.project import Clue
+from retold.model.wire import problem_json
 
 Tell = Callable[[int, int], None]
 """Hears how many bytes of how many were read."""
@@ -48,6 +51,8 @@ _ROUNDS = 8
 """How often sessions are read again whose index entries were lost."""
 _PATIENCE = 1.0
 """Seconds after which what was written is made to be seen."""
+_MUCH = 64 << 20
+"""Bytes of files after which it is made to be seen, too: until then it is held in memory."""
 
 
 def sync(
@@ -109,18 +114,28 @@ class _Sync:
             if self._order.is_kept_only:
                 found.append(kept_only(self._record, AGENTS[name]))
                 continue
-            env, witness = AskedEnvironment(self._order.env), Witness()
-            has_choice = self._record.fact(f"excluded {name}") not in (None, excluded)
-            one, answers = look(
-                self._record, AGENTS[name], env, self._order.given, witness, has_choice=has_choice
-            )
-            found.append(one)
-            # Looked for like the files, so that a change of the settings is one that a sync sees.
-            self._limits[name] = [
-                (str(home.path), AGENTS[name].limit(home)) for home in AGENTS[name].homes(env, witness)
-            ]
-            self._answers[name] = [*answers, *env.answers(), *witness.answers(), *self._facts()]
+            try:
+                found.append(self._look_for(name, excluded))
+            except Exception as error:
+                if isinstance(error, (Stopped, *MACHINE)):
+                    raise
+                told = problem("reader-failed", f"{type(error).__name__}: {error}", name)
+                found.append(replace(kept_only(self._record, AGENTS[name]), problems=[told]))
         return found
+
+    def _look_for(self, name: str, excluded: str) -> Found:
+        """Look for the files of an agent."""
+        env, witness = AskedEnvironment(self._order.env), Witness()
+        has_choice = self._record.fact(f"excluded {name}") not in (None, excluded)
+        one, answers = look(
+            self._record, AGENTS[name], env, self._order.given, witness, has_choice=has_choice
+        )
+        # Looked for like the files, so that a change of the settings is one that a sync sees.
+        self._limits[name] = [
+            (str(home.path), AGENTS[name].limit(home)) for home in AGENTS[name].homes(env, witness)
+        ]
+        self._answers[name] = [*answers, *env.answers(), *witness.answers(), *self._facts()]
+        return one
 
     def _facts(self) -> Iterator[Answer]:
         """Yield what has to be as it is now for nothing to be new."""
@@ -224,18 +239,19 @@ class _Sync:
         return {job: found[job.agent, job.cluster] for job in jobs if (job.agent, job.cluster) in found}
 
     def _put(self, parcels: Iterable[Parcel], size: int = 0) -> None:
-        since, done = time.perf_counter(), 0
-        for parcel in parcels:
-            self._writer.begin()
-            self._writer.put(parcel)
+        since, done, waiting = time.perf_counter(), 0, 0
+        self._writer.commit()
+        for one in parcels:
+            parcel = self._writer.put(one)
             self._problems[parcel.agent] |= dict.fromkeys(parcel.problems)
             self._left.update(parcel.left)
-            done += sum(held.size for held in parcel.files)
+            read = sum(held.size for held in parcel.files)
+            done, waiting = done + read, waiting + read
             if size:
                 self._tell(done, size)
-            if time.perf_counter() - since > _PATIENCE:
+            if time.perf_counter() - since > _PATIENCE or waiting > _MUCH:
                 self._writer.commit()
-                since = time.perf_counter()
+                since, waiting = time.perf_counter(), 0
         self._writer.commit()
 
     def _lost(self, work: Work, reader: Reader, leaving: Leaving) -> Parcel:
@@ -247,7 +263,17 @@ class _Sync:
         lost = {name: said for name, said in named.items() if known.get(name) is None}
         digests = {name: digest_of(said) for name, said in named.items()}
         rows = list(self._lost_rows(lost, reader, work))
-        return Parcel(agent.NAME, None, [], rows, digests, former=dict(told.former))
+        failures = {path: one for case in work.loose for path, one in case.failures.items()}
+        return Parcel(
+            agent.NAME,
+            None,
+            [],
+            rows,
+            digests,
+            former=dict(told.former),
+            problems=list(failures.values()),
+            failures={path: problem_json(one).decode() for path, one in failures.items()},
+        )
 
     def _lost_rows(self, lost: Mapping[int, Sequence[Reading]], reader: Reader, work: Work) -> Iterator[Rows]:
         there = self._index.stamps()
@@ -256,10 +282,17 @@ class _Sync:
             stamp = stamp_of(said)
             if known.get(name) == there.get(name) == stamp:
                 continue
-            session = reader.placed(work.found.agent.join(said))
-            if reader.is_wanted(name, session):
-                home_of(name, self._index.shards).put(index_entry(session, name, stamp, ()))
-                yield rows_of(session, name, stamp, None, sorted({str(one.source.path) for one in said}))
+            try:
+                session = reader.placed(work.found.agent.join(said))
+                if not reader.is_wanted(name, session):
+                    continue
+                entry = index_entry(session, name, stamp, ())
+                rows = rows_of(session, name, stamp, None, sorted({str(one.source.path) for one in said}))
+            except Exception as error:  # noqa: BLE001 - one bad conversation costs no other
+                work.fail(said, error)
+                continue
+            home_of(name, self._index.shards).put(entry)
+            yield rows
 
     def _atlas_facts(self, found: Sequence[Found]) -> AtlasFacts:
         """Return what is known of where projects lie."""
@@ -306,9 +339,14 @@ class _Sync:
         self._record.set_fact(UNREAD, None)
         for one in () if self._order.is_kept_only else found:
             name, scope = one.agent.NAME, self._order.scope
-            keep_answers(self._record, f"{scope} {name}", self._answers[name])
-            unopened = sum(problem.code not in FAILURES for problem in self._problems[name])
+            unopened = sum(told.code not in FAILURES for told in self._problems[name])
             troubled = len(one.problems) + unopened + count_failures(self._record, name)
+            if name not in self._answers:  # the agent failed to look for files: the next sync tries again
+                keep_found(
+                    self._record, scope, name, sum(row.is_there for row in one.rows.values()), troubled
+                )
+                continue
+            keep_answers(self._record, f"{scope} {name}", self._answers[name])
             keep_found(self._record, scope, name, len(one.sources), troubled)
             self._record.set_fact(f"excluded {name}", repr(sorted(self._order.excluded)))
             told = [(home, kept.seconds, kept.counted_from, kept.spared) for home, kept in self._limits[name]]
@@ -316,6 +354,6 @@ class _Sync:
         if not self._order.is_kept_only:
             self._record.set_fact("synced_at", time.time())
         self._writer.commit()
-        problems = (problem for one in found for problem in (*one.problems, *self._problems[one.agent.NAME]))
+        problems = (told for one in found for told in (*one.problems, *self._problems[one.agent.NAME]))
         read = sum(len(one.changed) for one in found)
         return Outcome(Coverage(0, read, 0, self._writer.new_sessions, 0, 0.0), tuple(problems))

@@ -47,14 +47,19 @@ class Work(msgspec.Struct, frozen=True):
         """Yield files of many conversations as they are written; without what they hold, as long as they are bare."""
         for case in cases:
             files = [_bare(held) if is_bare else held for held in case.files()]
-            yield Parcel(self.found.agent.NAME, None, files, [], problems=case.unopened())
+            yield case.with_failures(Parcel(self.found.agent.NAME, None, files, []))
+
+    def fail(self, readings: Sequence[Reading], error: Exception) -> None:
+        """Take note that the agent failed on what files of many conversations say of one."""
+        _fail(self.loose, readings, error)
 
     def loose_without(self, record: Record, leaving: Leaving) -> Iterator[Case]:
         """Yield the files of many conversations, opened again, without what is left out; of some nothing is left."""
         agent = self.found.agent
         for path in self.found.loose:
             case = _case(record, self.found, path, forgotten_ids(record) | leaving.ids)
-            told = owned(record, agent, scraps(agent, case.readings()), clusters(record, agent.NAME))
+            shared = scraps(agent, case.readings(), case.fail_to_join)
+            told = owned(record, agent, shared, clusters(record, agent.NAME))
             if told.said.keys() <= leaving.names:
                 case.leave_all()
             yield case
@@ -100,7 +105,11 @@ def work_of(
     loose = [_case(record, found, path, forgotten) for path in found.loose] if is_needed else []
     # Other processes get them too, and the archive behind a disk stays in this one.
     readings = (reading for case in loose for reading in case.readings())
-    shared = scraps(agent, [replace(reading, source=reading.source.on(DISK)) for reading in readings])
+    shared = scraps(
+        agent,
+        [replace(reading, source=reading.source.on(DISK)) for reading in readings],
+        lambda told, error: _fail(loose, told, error),
+    )
     return Work(found, stale | _concerned(record, agent, shared, known), loose, shared)
 
 
@@ -122,6 +131,11 @@ def _told_otherwise(record: Record, found: Found) -> set[str]:
 def _bare(held: Held) -> Held:
     """Return a file without what it holds, and as one that nobody knows again: until that is written, it counts as changed."""
     return replace(held, fresh=None, dropped=(), tail=b"")
+
+
+def _fail(loose: Iterable[Case], readings: Sequence[Reading], error: Exception) -> None:
+    for case in loose:
+        case.fail_to_join(readings, error)
 
 
 def _case(record: Record, found: Found, path: str, forgotten: frozenset[bytes]) -> Case:
