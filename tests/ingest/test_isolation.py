@@ -46,13 +46,14 @@ def poison(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let a step of every reader fail on some files, as a bug of the reader would make it."""
 
     def fail_on(*files: Path, step: str = "read", error: type[BaseException] = TypeError) -> None:
+        names = {file.name for file in files}
         for agent in AGENTS.values():
             whole = getattr(agent, step)
 
             def failing(first: Any, *more: Any, whole: Any = whole, **others: Any) -> Any:
                 readings = [first] if step in ("group", "log_folder") else first
-                sources = [first] if step == "read" else [reading.source for reading in readings]
-                if any(source.path in files for source in sources):
+                sources = [first] if step == "read" else [getattr(one, "source", one) for one in readings]
+                if any(source.path.name in names for source in sources):  # an import moves files
                     raise error("unhashable type: 'list'")
                 return whole(first, *more, **others)
 
@@ -359,3 +360,41 @@ def test_an_agent_that_fails_to_look_through_its_home_costs_no_other_agent(
             are_there(person, {number for number in range(COUNT) if key(number).startswith(agent)})
     assert person.sync()["problems"] == 0
     are_there(person, set())
+
+
+# Other readers of sessions ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["read", "join"])
+@pytest.mark.parametrize("number", range(len(FORMS)))
+def test_an_import_takes_every_file_on_which_the_reader_does_not_fail(
+    tmp_path: Path, poison: Callable[..., None], number: int, step: str
+) -> None:
+    ann, ben = Person(tmp_path / "ann"), Person(tmp_path / "ben")
+    for one in range(8):
+        write(ben, one, f"word{one}")
+    ann.sync()
+    ben.sync()
+    file = file_of(ben, number)
+    poison(file, step=step)
+    done = ann.run("import", str(ben.archive), "--json")
+    assert (done.code, done.objects[0]["new_sessions"]) == (0, 7), done
+    assert ("reader-failed" in done.err, file.name in done.err) == (True, True)
+    assert ann.rows().keys() == {key(one) for one in range(8)} - {key(number)}
+    assert all(ann.keys(f"word{one}") == [key(one)] for one in range(8) if one != number)
+
+
+@pytest.mark.parametrize("steps", [("meter", "read"), ("meter", "join")])
+def test_a_count_without_an_archive_leaves_out_a_file_on_which_the_reader_fails(
+    tmp_path: Path, poison: Callable[..., None], steps: tuple[str, ...]
+) -> None:
+    person, other = Person(tmp_path / "ann"), Person(tmp_path / "other")
+    for number in range(8):
+        write(person, number, f"word{number}")
+    for number in range(1, 8):
+        write(other, number, f"word{number}")
+    expected = other.run("stats", "--json", "--by", "agent")
+    for step in steps:
+        poison(file_of(person, 0), step=step)
+    assert person.run("stats", "--json", "--by", "agent") == expected
+    assert not person.archive.exists()

@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.agents.protocol import Agent, Home, Reading, Source
+from retold.archive.database import Stopped
 from retold.archive.foreign import Foreign
 from retold.archive.hand import forgotten_ids, forgotten_names
 from retold.archive.record import Record
@@ -149,7 +150,7 @@ class Selector:
                 readings.append(reading)
                 versions[id(reading)] = version
         found = []
-        for group, told, session in conversations(self._agent, readings, Scraps()):
+        for group, told, session in conversations(self._agent, readings, Scraps(), fail=self._fail):
             name = conversation_name(self._agent, group)
             placed = replace(session, project=self._atlas.project(session))
             self._places |= dict.fromkeys(places(self._agent, told), name)
@@ -168,12 +169,28 @@ class Selector:
         path = str(source.path)
         for version in self._offers[path].versions:
             self._disk.pin(path, version)
-            readings = self._agent.read(source)
+            readings = self._said(source)
             if isinstance(readings, Problem):
                 self.selection.problems.append(readings)
                 continue
             yield from ((version, reading) for reading in readings)
         self._disk.unpin()
+
+    def _said(self, source: Source) -> Sequence[Reading] | Problem:
+        """Return what a file says; a problem where our own reader fails on it, and then it is not taken."""
+        try:
+            return self._agent.read(source)
+        except Stopped:
+            raise
+        except Exception as error:  # noqa: BLE001 - one bad file costs no other
+            return _failure(source, error)
+
+    def _fail(self, readings: Sequence[Reading], error: Exception) -> None:
+        """Take note that the agent failed on what files say."""
+        if isinstance(error, Stopped):
+            raise error
+        problems = (_failure(reading.source, error) for reading in readings)
+        self.selection.problems.extend(dict.fromkeys(problems))
 
     def _is_forgotten(self, told: Sequence[Reading]) -> bool:
         """Tell whether a conversation is forgotten by the name that it had elsewhere."""
@@ -233,8 +250,11 @@ class Selector:
         self._disk.opened.clear()
         for version in offered:
             self._disk.pin(path, version)
-            readings = self._agent.read(source)
-            self._tell_scraps(() if isinstance(readings, Problem) else readings, wanted)
+            readings = self._said(source)
+            if isinstance(readings, Problem):
+                self.selection.problems.append(readings)
+            else:
+                self._tell_scraps(readings, wanted)
         self._disk.unpin()
         self._add(path, None, versions)
         self._take_beside(None)
@@ -246,11 +266,11 @@ class Selector:
         readings: list[Reading] = []
         for version in self._offers[path].versions:
             self._disk.pin(path, version)
-            found = self._agent.read(source)
+            found = self._said(source)
             readings += () if isinstance(found, Problem) else found
         self._disk.unpin()
         leaving = Leaver(self._record, self._agent, wanted, self._atlas).leaving(
-            scraps(self._agent, readings), self.selection.left
+            scraps(self._agent, readings, self._fail), self.selection.left
         )
         self.selection.left |= leaving.names
         return leaving.ids
@@ -260,11 +280,15 @@ class Selector:
         chosen = self.selection
         told = self._known.keys() | chosen.new | chosen.merged | chosen.unchanged
         for name, said in owned(
-            self._record, self._agent, scraps(self._agent, readings), self._known
+            self._record, self._agent, scraps(self._agent, readings, self._fail), self._known
         ).said.items():
             if name in told or any(self._places.get(place) in told for place in places(self._agent, said)):
                 continue
-            session = self._agent.join(said)
+            try:
+                session = self._agent.join(said)
+            except Exception as error:  # noqa: BLE001 - one bad conversation costs no other
+                self._fail(said, error)
+                continue
             is_kept = wanted.accepts(name, replace(session, project=self._atlas.project(session)))
             (chosen.new if is_kept else chosen.left).add(name)
             (chosen.left if is_kept else chosen.new).discard(name)
@@ -286,3 +310,7 @@ class Selector:
                 continue
             told = f"{self._agent.NAME} keeps no sessions there: left out"
             self.selection.problems.append(problem("not-a-session", told, printable(path)))
+
+
+def _failure(source: Source, error: Exception) -> Problem:
+    return problem("reader-failed", f"{type(error).__name__}: {error}", source.shown)

@@ -100,7 +100,10 @@ def _metered(clusters: Sequence[Cluster], atlas: Atlas, places: Iterable[int]) -
     """Yield what clusters took, as far as counting tells."""
     for place in places:
         agent = clusters[place].agent
-        found = AGENTS[agent].meter(clusters[place].sources)
+        try:
+            found = AGENTS[agent].meter(clusters[place].sources)
+        except Exception:  # noqa: BLE001 - one bad file costs no other: it is read as a whole
+            found = None
         yield Answer(place, None if found is None else [_counted(agent, one, atlas) for one in found])
 
 

@@ -33,7 +33,7 @@ class Wholes:
             cluster = self._clusters[place]
             agent = AGENTS[cluster.agent]
             readings = _readings(agent, cluster.sources)
-            told = conversations(agent, readings, self._shared[cluster.agent])
+            told = conversations(agent, readings, self._shared[cluster.agent], fail=_leave_out)
             found = [(group, session, self._atlas.project(session)) for group, _, session in told]
             counted = [_counted(*one) for one in found if self._is_wanted(one[2])]
             yield Answer(place, counted, dict(self._atlas.proven))
@@ -44,13 +44,20 @@ class Wholes:
         )
 
 
+def _leave_out(readings: Sequence[Reading], error: Exception) -> None:
+    """Leave out what an agent fails on: `retold sync` names it."""
+
+
 def _scraps(agent: Agent, sources: Sequence[Source]) -> Scraps:
-    return scraps(agent, _readings(agent, sources))
+    return scraps(agent, _readings(agent, sources), _leave_out)
 
 
 def _readings(agent: Agent, sources: Iterable[Source]) -> Iterator[Reading]:
     for source in sources:
-        found = agent.read(source)
+        try:
+            found = agent.read(source)
+        except Exception:  # noqa: BLE001, S112 - one bad file costs no other; `retold sync` names it
+            continue
         if not isinstance(found, Problem):
             yield from found
 
