@@ -12,6 +12,7 @@ from retold.ingest.containment import LaterVersions
 from retold.model.display import TextDisplay
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
+from retold.model.project import Project
 from retold.model.session import Session
 from retold.model.usage import Usage
 from support.full_session import agent, at, call, session, user
@@ -129,6 +130,9 @@ def test_an_entry_that_is_missing_is_a_loss(place: int) -> None:
         {"started_at": at(1)},
         {"ended_at": at(19)},
         {"native_id": "0000002b"},
+        {"kind": "fork"},
+        {"project": Project("/home/ann/dev/other", None, None, "recorded")},
+        {"project": Project(None, None, "9fb7", "none")},
     ],
 )
 def test_what_is_said_of_the_session_is_compared(fields: dict[str, Any]) -> None:

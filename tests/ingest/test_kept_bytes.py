@@ -11,8 +11,8 @@ import pytest
 from retold.agents.registry import AGENTS
 from retold.archive.cutting import cut_by_content
 from retold.archive.record import Record
-from support.conversation_files import FORMS, Turn, dice, gemini_json, gemini_key, turns
-from support.gemini_home import GeminiHome, gemini, user
+from support.conversation_files import FORMS, ROOT, Turn, dice, gemini_json, gemini_key, turns
+from support.gemini_home import GeminiHome, gemini, sha, user
 from support.person import Person, source_states
 
 
@@ -106,6 +106,63 @@ def test_a_change_of_permissions_costs_one_read_and_keeps_nothing_twice(tmp_path
     file.chmod(0o600 if file.stat().st_mode & 0o077 else 0o640)
     assert [person.sync()["read"] for _ in range(2)] == [1, 0]
     assert originals(person) == {file.read_bytes(): True}
+
+
+def damaged_line(data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    return b"".join([*lines[:3], b"{heron without a key}\n", *lines[3:]])
+
+
+def damaged_document(data: bytes) -> bytes:
+    return data.replace(b'"answered otter"', b'"answered otter" damage', 1)
+
+
+@pytest.mark.parametrize(
+    ("form", "damaged"),
+    [
+        ("claude", damaged_line),
+        ("codex", damaged_line),
+        ("gemini-lines", damaged_line),
+        ("gemini-json", damaged_document),
+    ],
+)
+def test_an_earlier_version_with_bytes_that_nobody_could_read_stays(
+    tmp_path: Path, form: str, damaged: Callable[[bytes], bytes]
+) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS[form].write(person.folder, 1, turns("heron", "otter"))
+    whole = file.read_bytes()
+    file.write_bytes(damaged(whole))
+    assert file.read_bytes() != whole
+    person.sync()
+    file.write_bytes(whole)
+    for arguments in ((), ("--reindex",)):
+        person.sync(*arguments)
+        assert originals(person) == {damaged(whole): False, whole: True}
+
+
+@pytest.mark.parametrize("form", ["gemini-json", "claude"])
+def test_a_file_that_was_read_while_it_was_written_anew_is_not_kept(tmp_path: Path, form: str) -> None:
+    person = Person(tmp_path / "ann")
+    file = FORMS[form].write(person.folder, 1, turns("heron", "otter"))
+    person.sync()
+    whole = FORMS[form].write(person.folder, 1, turns("heron", "otter", "plover")).read_bytes()
+    file.write_bytes(whole[: whole.rindex(b"answered plover")])
+    person.sync()
+    file.write_bytes(whole)
+    person.sync()
+    assert originals(person) == {whole: True}
+
+
+def test_a_file_that_names_another_project_takes_no_earlier_version_away(tmp_path: Path) -> None:
+    person = Person(tmp_path / "ann")
+    file = gemini_json(person.folder, 1, turns("heron"))
+    before = file.read_bytes()
+    person.sync()
+    after = before.replace(sha(ROOT).encode(), sha("/home/ann/dev/other").encode())
+    file.write_bytes(after)
+    person.sync()
+    assert originals(person) == {before: False, after: True}
 
 
 # Many versions of a file ---------------------------------------------------------------------------------------------

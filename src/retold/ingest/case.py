@@ -13,7 +13,7 @@ from retold.archive.database import Damaged, Stopped
 from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.record import Record, as_path
 from retold.archive.sources import FAILURES, known_at, known_in_cluster
-from retold.ingest.containment import LaterVersions
+from retold.ingest.containment import LaterVersions, hold_unread
 from retold.ingest.derive import Scraps, conversations
 from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
@@ -116,7 +116,11 @@ class Case:
             if earlier and path in self._live and (kept.is_latest or not is_compared):
                 self._later = self._later or LaterVersions(self._sessions(readings) or ())
                 sessions = self._sessions(earlier)
-                if sessions is not None and all(map(self._later.hold, sessions)):
+                if (
+                    sessions is not None
+                    and all(map(self._later.hold, sessions))
+                    and self._holds_unread(path, kept, sessions)
+                ):
                     self._dropped.setdefault(path, []).append(kept.name)
                     is_compared = False
                     continue
@@ -124,6 +128,17 @@ class Case:
             self._note(earlier, "earlier")
             found.extend(earlier)
         return found
+
+    def _holds_unread(self, path: str, kept: Kept, sessions: Iterable[Session]) -> bool:
+        """Tell whether a file holds what could not be read of an earlier version."""
+        shown = printable(path)
+        problems = [one for session in sessions for one in session.problems if one.path == shown]
+        if all(one.severity != "loss" for one in problems):
+            return True
+        still = self._disk.files.get(path)
+        if still is None or still.data is None or kept.size > LARGEST:
+            return False
+        return hold_unread(still.data, self._record.originals.data(kept.id), problems)
 
     def _sessions(self, readings: Sequence[Reading]) -> list[Session] | None:
         """Return the conversations in some files; None, and a failure, where the agent cannot join one."""

@@ -13,6 +13,7 @@ import msgspec
 
 from retold.model.entries import Entry, Message
 from retold.model.parts import Text, ToolCall
+from retold.model.problem import Problem
 from retold.model.session import Session
 from retold.model.usage import Usage
 
@@ -64,8 +65,29 @@ def _holds_facts(later: Session, earlier: Session) -> bool:
     are_times_kept = earlier.are_times_derived or (
         _is_in_order(later.started_at, earlier.started_at) and _is_in_order(earlier.ended_at, later.ended_at)
     )
-    return are_times_kept and all(
-        _holds(getattr(later, name), getattr(earlier, name)) for name in ("summary", "tags", "extra")
+    places = ((one.project.root, one.project.hash) for one in (later, earlier))
+    return (
+        are_times_kept
+        and all(map(_holds, *places))
+        and all(
+            _holds(getattr(later, name), getattr(earlier, name))
+            for name in ("kind", "summary", "tags", "extra")
+        )
+    )
+
+
+def hold_unread(later: bytes, earlier: bytes, problems: Iterable[Problem]) -> bool:
+    """Tell whether a file holds the bytes of an earlier version that its reader could not read."""
+    unread = [one for one in problems if one.severity == "loss" and one.code != "nul-bytes"]
+    if not unread:
+        return True
+    lines = earlier.splitlines(keepends=True)
+    return all(
+        one.line is not None
+        and 0 < one.line <= len(lines)
+        # Of a document that ends early, or is damaged in the middle, nothing behind this line was read.
+        and b"".join(lines[one.line - 1 : None if one.code == "truncated-tail" else one.line]) in later
+        for one in unread
     )
 
 
