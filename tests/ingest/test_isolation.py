@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -297,6 +298,28 @@ def test_a_log_on_which_the_reader_fails_costs_no_other(
     assert (again["read"], again["problems"]) == (0, 1)
     (found,) = [one for one in person.run("doctor", "--json").objects if one["finding"] == "unread-file"]
     assert str(file) in found["text"]
+
+
+@pytest.mark.parametrize("log", LOGS)
+def test_a_log_that_takes_too_long_is_put_off(
+    person: Person, monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    file = write_file(person.folder / log, LOGS[log])
+    monkeypatch.setattr("retold.ingest.worklist.time_budget", lambda _: 0.2)
+    for agent in AGENTS.values():
+
+        def read(source: Any, *more: Any, whole: Any = agent.read) -> Any:
+            ends = time.monotonic() + 30 * (source.path == file)
+            while time.monotonic() < ends:
+                pass
+            return whole(source, *more)
+
+        monkeypatch.setattr(agent, "read", read)
+    done = person.run("sync", "--json")
+    assert done.code == 0, done
+    assert (done.objects[0]["problems"], "reader-timeout" in done.err) == (1, True)
+    assert person.rows().keys() == {key(number) for number in range(COUNT)}
+    assert kept_bytes(person, file) == file.read_bytes()
 
 
 @pytest.mark.parametrize("step", ["group", "log_folder", "join"])

@@ -196,6 +196,11 @@ class Case:
         self.fail([path for path in own if path in self._live or path in self._known], error)
 
     @property
+    def live(self) -> list[str]:
+        """The files of the cluster that are there."""
+        return list(self._live)
+
+    @property
     def paths(self) -> list[str]:
         """The files of the cluster, those that are there and those that were."""
         return [*self._live, *(path for path in self._known if path not in self._live)]

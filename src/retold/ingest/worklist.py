@@ -16,11 +16,13 @@ from retold.archive.record import Record
 from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
 from retold.archive.sources import failed_clusters
 from retold.ingest.case import Case, Job
+from retold.ingest.crew import time_budget
 from retold.ingest.derive import Scraps, scraps
 from retold.ingest.found import Found
 from retold.ingest.leaving import Leaving
 from retold.ingest.owners import owned
 from retold.ingest.revision import REVISION
+from retold.ingest.watch import Watch
 from retold.reading.disk import DISK
 
 
@@ -104,7 +106,7 @@ def work_of(
     forgotten = forgotten_ids(record)
     loose = [_case(record, found, path, forgotten) for path in found.loose] if is_needed else []
     # Other processes get them too, and the archive behind a disk stays in this one.
-    readings = (reading for case in loose for reading in case.readings())
+    readings = list(_said(loose, found))
     shared = scraps(
         agent,
         [replace(reading, source=reading.source.on(DISK)) for reading in readings],
@@ -131,6 +133,17 @@ def _told_otherwise(record: Record, found: Found) -> set[str]:
 def _bare(held: Held) -> Held:
     """Return a file without what it holds, and as one that nobody knows again: until that is written, it counts as changed."""
     return replace(held, fresh=None, dropped=(), tail=b"")
+
+
+def _said(loose: Sequence[Case], found: Found) -> Iterator[Reading]:
+    """Yield what files of many conversations say; one that takes too long is put off."""
+    if not loose:
+        return
+    with Watch() as watch:
+        for case in loose:
+            with watch.limit(time_budget(sum(_size(found.sources[path].path) for path in case.live))):
+                readings = case.readings()
+            yield from readings
 
 
 def _fail(loose: Iterable[Case], readings: Sequence[Reading], error: Exception) -> None:
