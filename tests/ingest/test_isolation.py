@@ -13,7 +13,7 @@ from retold.agents.registry import AGENTS
 from retold.archive.record import Record
 from retold.archive.writer import Writer
 from retold.model.problem import problem
-from support.conversation_files import FORMS, as_lines, thread, turns, uuid, write_file
+from support.conversation_files import FORMS, as_lines, claude_records, thread, turns, uuid, write_file
 from support.person import Person, archive_contents, table_differences
 
 COUNT = 40
@@ -421,3 +421,53 @@ def test_a_count_without_an_archive_leaves_out_a_file_on_which_the_reader_fails(
         poison(file_of(person, 0), step=step)
     assert person.run("stats", "--json", "--by", "agent") == expected
     assert not person.archive.exists()
+
+
+@pytest.mark.parametrize("harm", ["damage", "read", "join"])
+@pytest.mark.parametrize("form", ["md", "jsonl"])
+def test_an_export_of_many_leaves_out_a_session_that_cannot_be_read(
+    tmp_path: Path, poison: Callable[..., None], harm: str, form: str
+) -> None:
+    person, folder = Person(tmp_path / "ann"), tmp_path / "exported"
+    for number in range(8):
+        write(person, number, f"word{number}")
+    person.sync()
+    output = folder / "all" if form == "md" else folder / "all.jsonl"
+    output.parent.mkdir()
+    expected = [person.run("export", key(number), "--format", form) for number in range(8) if number != 2]
+    file = file_of(person, 2)
+    if harm == "damage":
+        damage_original(person, file)
+    else:
+        poison(file, step=harm)
+    done = person.run(
+        "export", "--all", "--format", form, "-o", f"{output}/" if form == "md" else str(output)
+    )
+    assert done.code == (4 if harm == "damage" else 3), done
+    assert done.err.count(f"retold: {key(2)} is left out: ") == 1
+    texts = [one.read_text() for one in folder.rglob("*") if one.is_file()]
+    assert sorted("".join(texts).splitlines()) == sorted("".join(one.out for one in expected).splitlines())
+    assert not any("word2" in text for text in texts)
+    alone = person.run("export", key(2), "--format", form)
+    assert (alone.code, alone.out) == (done.code, "")
+
+
+def test_an_export_leaves_out_a_damaged_subagent_alone(tmp_path: Path) -> None:
+    person = Person(tmp_path / "ann")
+    main = FORMS["claude"].write(person.folder, 1, turns("heron"))
+    records = [
+        {**record, "isSidechain": True, "agentId": "a1b2c3"} for record in claude_records(1, turns("otter"))
+    ]
+    beside = write_file(main.with_suffix("") / "subagents/agent-a1b2c3.jsonl", as_lines(records))
+    person.sync()
+    damage_original(person, beside)
+    write(person, 3, "plover")
+    person.sync()
+    done = person.run("export", "--all", "--format", "jsonl", "-o", str(tmp_path / "all.jsonl"))
+    assert (done.code, done.err.count("is left out")) == (4, 1), done
+    text = (tmp_path / "all.jsonl").read_text()
+    assert ("answered heron" in text, "answered plover" in text, "answered otter" in text) == (
+        True,
+        True,
+        False,
+    )

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from retold.archive.database import Damaged, Stopped
 from retold.cli.output import STDOUT, to_stdout
 from retold.cli.removals import tell_removals
 from retold.cli.syncing import Progress
@@ -47,9 +48,11 @@ class Export:
             is_redacted=not options.no_redact,
             templates=None if options.templates is None else Path(options.templates),
         )
+        self._failures: dict[str, Exception] = {}
+        """The sessions that cannot be read, and why."""
 
     def run(self, keys: Sequence[str]) -> int:
-        """Write them; 2 if it is not clear where to."""
+        """Write them; 2 if it is not clear where to, 4 if one is damaged: the others are written."""
         path = self._options.output
         is_folder = path is not None and (path.endswith(("/", os.sep)) or os.path.isdir(path))
         if path in (None, STDOUT):
@@ -61,7 +64,16 @@ class Export:
         if code == 0:
             removals = None if self._redactor is None else self._redactor.report()
             tell_removals(removals, self._options.report, self._console)
-        return code
+        return code or self._failure_code()
+
+    def _failure_code(self) -> int:
+        """Return 4 if a session is damaged; raises an error of ours, now that all others are written."""
+        for error in self._failures.values():
+            if not isinstance(error, Damaged):
+                raise error
+        from retold.cli.main import EXIT_MACHINE
+
+        return EXIT_MACHINE if self._failures else 0
 
     def _to_stdout(self, keys: Sequence[str]) -> int:
         if len(keys) > 1 and not self._format.holds_many:
@@ -117,11 +129,23 @@ class Export:
         progress.end()
 
     def _gathered(self, keys: Sequence[str]) -> Iterator[Telling]:
+        fail = self._fail if len(keys) > 1 else None
         for key in keys:
-            telling = gathered(self._record, key, self._options.view)
+            if key in self._failures:
+                continue
+            telling = gathered(self._record, key, self._options.view, fail=fail)
             if telling is not None:
                 chosen = self._options.messages
                 yield telling if chosen is None else cut(telling, *chosen)
+
+    def _fail(self, key: str, error: Exception) -> None:
+        """Leave a session out because of an error, and tell it once; raises what concerns the machine."""
+        if isinstance(error, OSError | Stopped) and not isinstance(error, Damaged):
+            raise error
+        if key not in self._failures:
+            told = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
+            self._console.tell(f"retold: {key} is left out: {told}")
+            self._failures[key] = error
 
     def _learn(self, telling: Telling) -> None:
         if self._redactor is not None:

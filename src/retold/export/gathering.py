@@ -15,13 +15,28 @@ DEEPEST = 16
 """Subagents of subagents: no agent calls more, and a circle must end somewhere."""
 
 
-def gathered(record: Record, key: str, view: View, depth: int = 0) -> Telling | None:
-    """Return a conversation with all that belongs to it; None if there is none."""
-    session = retold(record, key, view)
+Fail = Callable[[str, Exception], None]
+"""Hears of the key of a session that cannot be read, and why."""
+
+
+def gathered(
+    record: Record, key: str, view: View, depth: int = 0, fail: Fail | None = None
+) -> Telling | None:
+    """Return a conversation with all that belongs to it; None if there is none.
+
+    A session that cannot be read is given to `fail` and left out.
+    """
+    try:
+        session = retold(record, key, view)
+    except Exception as error:
+        if fail is None:
+            raise
+        fail(key, error)
+        return None
     if session is None:
         return None
     below = session.children if depth < DEEPEST else ()
-    found = {child: gathered(record, child, view, depth + 1) for child in below}
+    found = {child: gathered(record, child, view, depth + 1, fail) for child in below}
     return Telling(session, {child: telling for child, telling in found.items() if telling is not None})
 
 
