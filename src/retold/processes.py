@@ -7,12 +7,13 @@ import sys
 
 TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from multiprocessing.process import BaseProcess
     from typing import Any
 
 _PR_SET_PDEATHSIG = 1
 """The option of prctl that names the signal which the kernel sends at the parent's death. Linux only."""
+_NAME = "retold-worker"
 PRIVATE: set[int] = set()
 """Descriptors that no child may hold: the sync lock, and this process's ends of pipes.
 
@@ -25,9 +26,16 @@ def can_fork() -> bool:
 
     A lock that another thread holds at that moment stays locked in the child for ever.
     """
-    threading = sys.modules.get("threading")
-    is_alone = threading is None or threading.active_count() == 1
-    return sys.platform == "linux" and (os.cpu_count() or 1) > 1 and is_alone
+    return sys.platform == "linux" and (os.cpu_count() or 1) > 1 and _thread_count() == 1
+
+
+def _thread_count() -> int:
+    """Return how many threads this process has; `threading` does not count those of C libraries."""
+    try:
+        return len(os.listdir("/proc/self/task"))
+    except OSError:
+        threading = sys.modules.get("threading")
+        return 1 if threading is None else threading.active_count()
 
 
 def fork(run: Callable[[], object]) -> int:
@@ -59,13 +67,11 @@ def start(target: Callable[..., object], *arguments: Any) -> BaseProcess:
     is_forked = can_fork()
     context = get_context("fork" if is_forked else "spawn")
     process = context.Process(  # type: ignore[attr-defined]
-        target=_run, args=(os.getpid(), is_forked, target, arguments), daemon=True
+        target=_run, name=_NAME, args=(os.getpid(), is_forked, target, arguments), daemon=True
     )
-    if is_forked:
-        process.start()
-    else:
-        with _without_main():
-            process.start()
+    if not is_forked:
+        _leave_out_main()
+    process.start()
     return process  # type: ignore[no-any-return]
 
 
@@ -107,18 +113,23 @@ def _watch_parent() -> None:
     Thread(target=wait, daemon=True).start()
 
 
-def _without_main() -> Any:
-    """Return a context in which `multiprocessing` finds no main module that a new process would run."""
-    from contextlib import contextmanager
-    from types import ModuleType
+def _leave_out_main() -> None:
+    """Let `multiprocessing` tell processes of this name of no main module: they would run the user's script again.
 
-    @contextmanager
-    def hidden() -> Iterator[None]:
-        main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        try:
-            yield
-        finally:
-            sys.modules["__main__"] = main
+    The main module itself stays where it is, because other threads may look things up in it at any moment.
+    """
+    from multiprocessing import spawn
 
-    return hidden()
+    prepare = spawn.get_preparation_data
+    if hasattr(prepare, "leaves_out_main"):
+        return
+
+    def prepare_without_main(name: str) -> dict[str, Any]:
+        data: dict[str, Any] = prepare(name)
+        if name == _NAME:
+            for entry in ("init_main_from_name", "init_main_from_path"):
+                data.pop(entry, None)
+        return data
+
+    prepare_without_main.leaves_out_main = True  # type: ignore[attr-defined]
+    spawn.get_preparation_data = prepare_without_main

@@ -41,6 +41,33 @@ coverage, problems = update(Task(sys.argv[1], {"HOME": sys.argv[2]}), lambda: pr
 print(coverage.new_sessions, "new")
 """
 """What a person writes in a plain script: nothing tells its first run from one by a worker."""
+SCRIPT_WITH_THREADS = """
+import pickle, sys, threading
+import retold, retold.ingest.sync
+retold.ingest.sync.crew_size = lambda size: 2
+class Own: pass
+main, errors, is_over = sys.modules["__main__"], set(), threading.Event()
+def look_up():
+    while not is_over.is_set():
+        try:
+            pickle.loads(pickle.dumps(Own()))
+        except Exception as error:
+            errors.add(str(error))
+threads = [threading.Thread(target=retold.sync, args=(folder,)) for folder in sys.argv[1:]]
+other = threading.Thread(target=look_up)
+other.start()
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+is_over.set()
+other.join()
+print(sys.modules["__main__"] is main, errors)
+for folder in sys.argv[1:]:
+    with retold.open(folder) as archive:
+        print(len(list(archive.sessions())))
+"""
+"""Two syncs at once, while another thread of the script needs the script's own classes."""
 
 SPAWNING = """
 import runpy, signal, sys, time
@@ -124,6 +151,22 @@ def test_a_plain_script_may_sync_where_workers_are_not_forked(person: Person, tm
     assert (done.returncode, done.stdout, done.stderr) == (0, "started\n8 new\n", "")
 
 
+def test_a_sync_in_a_thread_leaves_the_main_module_to_the_other_threads(
+    person: Person, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT_WITH_THREADS)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "a"), str(tmp_path / "b")],
+        env=person.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True set()\n8\n8\n", "")
+
+
 def test_a_forked_process_does_not_hold_the_lock(tmp_path: Path) -> None:
     ours, theirs = os.pipe()
 
@@ -140,12 +183,19 @@ def test_a_forked_process_does_not_hold_the_lock(tmp_path: Path) -> None:
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_a_process_with_another_thread_does_not_fork() -> None:
-    code = """
-import threading, time
+@pytest.mark.parametrize(
+    "thread",
+    [
+        "threading.Thread(target=time.sleep, args=(1,), daemon=True).start()",
+        "_thread.start_new_thread(time.sleep, (1,))",  # `threading` does not know it
+    ],
+)
+def test_a_process_with_another_thread_does_not_fork(thread: str) -> None:
+    code = f"""
+import _thread, threading, time
 from retold.processes import can_fork
 before = can_fork()
-threading.Thread(target=time.sleep, args=(1,), daemon=True).start()
+{thread}
 print(before, can_fork())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
