@@ -1,5 +1,6 @@
 """The steps of a reader grow with its file, however the records refer to each other."""
 
+import ast
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 
 import retold
+from retold.agents.gemini import home_in, remains
 from retold.agents.gemini.state import Version, add_version
+from retold.reading.disk import DISK
 from support.step_counter import assert_linear
 
 SIZE = 150
@@ -213,3 +216,68 @@ def test_a_new_version_of_a_message_copies_few_of_the_others() -> None:
         add_version(versions, {"id": "u", "content": str(number)}, (number, 0))
     assert len(versions) == 2_000
     assert versions.copied <= 64 * 2_000
+
+
+def test_outputs_are_compared_with_many_sessions_in_linear_time(tmp_path: Path) -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        project = tmp_path / str(size) / ".gemini" / "tmp" / "almanac"
+        for number in range(size):
+            outputs = project / "tool-outputs" / f"session-{number:08x}-0000-4000-8000-000000000000"
+            outputs.mkdir(parents=True, exist_ok=True)
+            (outputs / "one.txt").write_text("text")
+            chat = project / "chats" / f"session-2026-03-01T09-00-{number // 2:08x}.jsonl"
+            chat.parent.mkdir(exist_ok=True)
+            chat.touch()
+        home = home_in(tmp_path / str(size), DISK)
+        assert home is not None
+        return lambda: list(remains(home))
+
+    assert len(list(prepare(9)())) == 4
+    assert_linear(prepare, 40)
+
+
+SHORT_COPIES = {
+    ("agents/gemini/resumable.py", "parts"),  # a new list for each record
+    ("reading/decoding.py", "mended"),  # two at most
+}
+"""Copies in loops that do not grow with the loop, by module and variable."""
+
+
+def copies_in_loops(source: str) -> list[str]:
+    """Return the variables that a loop replaces by a copy of themselves with more in it."""
+    return [
+        target.id
+        for loop in ast.walk(ast.parse(source))
+        if isinstance(loop, ast.For | ast.While)
+        for statement in ast.walk(loop)
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.List | ast.Tuple)
+        for part in statement.value.elts
+        if isinstance(part, ast.Starred)
+        for target in statement.targets
+        if isinstance(target, ast.Name)
+        and target.id in {name.id for name in ast.walk(part.value) if isinstance(name, ast.Name)}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("loop", "names"),
+    [
+        ("for a in b:\n    c = [*c, a]", ["c"]),
+        ("while a:\n    c = (*(c or ()), a)", ["c"]),
+        ("for a in b:\n    c = [*d, a]", []),
+        ("c = [*c, a]", []),
+    ],
+)
+def test_a_copy_in_a_loop_is_found(loop: str, names: list[str]) -> None:
+    assert copies_in_loops(loop) == names
+
+
+def test_no_loop_copies_what_it_collects() -> None:
+    """Such copies are made by C code: no count of steps shows that their size grows with the square of the input."""
+    folder = Path(retold.__file__).parent
+    found = {
+        (file.relative_to(folder).as_posix(), name)
+        for file in folder.rglob("*.py")
+        for name in copies_in_loops(file.read_text(encoding="utf-8"))
+    }
+    assert found == SHORT_COPIES

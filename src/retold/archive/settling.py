@@ -23,9 +23,13 @@ _SHARED = """
 SELECT one.name, one.session, one.seq, messages.copied = 1 FROM {0} one
 JOIN messages ON messages.session = one.session AND messages.seq = one.seq
 WHERE one.name IN (SELECT name FROM {0} WHERE session IN (SELECT id FROM temp.touched) AND name IS NOT NULL)
-AND EXISTS (SELECT 1 FROM {0} other WHERE other.name = one.name AND other.session <> one.session)
+AND (
+    EXISTS (SELECT 1 FROM {0} other WHERE other.name = one.name AND other.session < one.session)
+    OR EXISTS (SELECT 1 FROM {0} other WHERE other.name = one.name AND other.session > one.session)
+)
 ORDER BY one.session, one.seq
 """
+"""Names that several sessions hold. The index of names finds other sessions without a look at each row of a session that has one name many times."""
 _HOLDERS = """
 INSERT OR IGNORE INTO temp.touched SELECT DISTINCT session FROM {0} WHERE name IN (
     SELECT name FROM {0} WHERE session IN (SELECT id FROM temp.touched) AND name IS NOT NULL

@@ -15,6 +15,8 @@ from retold.reading.folders import entries
 UNREAD = ("antigravity", "antigravity-cli")
 """Folders of Antigravity, which keeps conversations of its own in the same home."""
 _OWNED = "session-"
+_LONGEST_ENDING = 9
+"""A dash, and what a file's name has of the id of its session."""
 
 
 def remains(home: Home) -> Iterator[Remains]:
@@ -31,11 +33,12 @@ def _outputs(project: Path, disk: Disk) -> Iterator[Remains]:
     kept = [one for one in _found(project / "tool-outputs", disk) if one.name.startswith(_OWNED)]
     if not kept:
         return
-    names = [file.name for file in _found(project / "chats", disk)]
+    names = {file.name for file in _found(project / "chats", disk)}
+    stems = {name.partition(".json")[0] for name in names if ".json" in name}
+    endings = {stem[-length:] for stem in stems for length in range(1, _LONGEST_ENDING + 1)}
     for one in kept:
         native_id = one.name.removeprefix(_OWNED)
-        ending = f"-{short_id(native_id)}.json"
-        is_owned = any(ending in name or name == native_id for name in names)
+        is_owned = native_id in names or f"-{short_id(native_id)}" in endings
         if one.is_dir(follow_symlinks=False) and not is_owned:
             count = len(_found(Path(one.path), disk))
             if count:

@@ -67,7 +67,8 @@ def said_by_user(content: Any, notes: Notes) -> tuple[Part, ...]:
         elif block is None and text.strip() != FILES_OPEN:
             parts.extend(_text(text))
         else:
-            block = [*(block or ()), text]
+            block = [] if block is None else block
+            block.append(text)
             if place == last:
                 parts.extend(_files("".join(block)))
                 block = None
