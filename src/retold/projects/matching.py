@@ -65,7 +65,10 @@ _KNOWN_PATHS: dict[tuple[str, str], dict[str | None, str]] = {}
 
 
 def _paths(wanted: str) -> dict[str | None, str]:
-    """Return the folders that a filter names as a path, with their hashes: as typed, and with links resolved."""
+    """Return the folders that a filter names as a path, with their hashes: as typed, and with links resolved.
+
+    A path of Windows may be that of another machine, so it is also taken as it is, and in small letters.
+    """
     if not is_path(wanted):
         return {}
     try:
@@ -74,8 +77,18 @@ def _paths(wanted: str) -> dict[str | None, str]:
         return {}
     if asked not in _KNOWN_PATHS:
         path = os.path.abspath(os.path.expanduser(wanted))
-        _KNOWN_PATHS[asked] = {one: _hash(one) for one in (path, os.path.realpath(path))}
+        paths = (path, os.path.realpath(path), *_windows_paths(wanted))
+        _KNOWN_PATHS[asked] = {one: _hash(one) for one in paths}
     return _KNOWN_PATHS[asked]
+
+
+def _windows_paths(wanted: str) -> tuple[str, ...]:
+    if wanted[1:3] not in (":\\", ":/"):
+        return ()
+    from ntpath import normpath  # noqa: PLC0415 - seldom needed
+
+    path = normpath(wanted)
+    return path, path.lower()
 
 
 def _hash(root: str) -> str:
