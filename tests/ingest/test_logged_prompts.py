@@ -136,6 +136,30 @@ def test_a_file_that_comes_after_its_prompts_takes_them_over(made: GeminiHome) -
     assert_kept_by_hand(archive)
 
 
+@pytest.mark.parametrize("before", [None, ROOT.upper()])
+@pytest.mark.parametrize("has_file", [False, True])
+def test_a_marker_that_comes_after_the_prompts_adds_no_row(
+    made: GeminiHome, before: str | None, *, has_file: bool
+) -> None:
+    if before is not None:
+        made.mark("almanac", before)
+    made.logs("almanac", LOG)
+    lost = {one.native_id: one for one in sync(made).sessions()}[session_id(1)]
+    keep_by_hand(made, lost)
+    made.mark("almanac", ROOT)
+    if has_file:
+        made.json("almanac", 1, 1, TALK)
+    made.logs("almanac", [*LOG, (2, "And the new one?")])
+    archive = sync(made)
+    assert [(native_id, kind) for native_id, kind, _ in rows(archive)] == [
+        (session_id(1), "main" if has_file else "prompts-only"),
+        (session_id(2), "prompts-only"),
+    ]
+    assert_kept_by_hand(archive)
+    again = sync(made)
+    assert rows(again) == rows(archive)
+
+
 @pytest.mark.parametrize("first", [sha(ROOT), "almanac"])
 def test_a_copy_of_a_log_adds_no_row(made: GeminiHome, first: str) -> None:
     made.logs(first, LOG[:1])

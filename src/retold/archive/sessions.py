@@ -63,6 +63,16 @@ def recorded_with_id(record: Record, agent: str, native_id: str) -> list[tuple[i
     return list(record.rows(asked, (as_text(native_id), agent)))
 
 
+def logged_sessions(record: Record, agent: str) -> list[tuple[int, str, str | bytes]]:
+    """Return name, id and log of the sessions of which only logs of prompts tell."""
+    asked = (
+        "SELECT sessions.name, native_id, path FROM sessions JOIN session_sources ON session = sessions.id"
+        " JOIN sources ON sources.id = source WHERE sessions.agent = ? AND sessions.cluster IS NULL"
+        " AND native_id IS NOT NULL ORDER BY sessions.name"
+    )
+    return list(record.rows(asked, (agent,)))
+
+
 def scrap_digests(record: Record) -> dict[int, bytes]:
     """Return what files of many conversations said of each, as a digest."""
     return dict(record.rows("SELECT name, digest FROM scraps"))

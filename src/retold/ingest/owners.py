@@ -2,14 +2,14 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
 from retold.agents.protocol import Agent, Reading
 from retold.archive.record import Record, as_path
-from retold.archive.sessions import recorded_with_id
-from retold.ingest.derive import Scraps, conversation_name, places
+from retold.archive.sessions import logged_sessions, recorded_with_id
+from retold.ingest.derive import Place, Scraps, conversation_name, places
 
 
 class Owned(msgspec.Struct, frozen=True):
@@ -27,6 +27,7 @@ def owned(record: Record, agent: Agent, shared: Scraps, known: Mapping[int, str 
         keys[group].append(key)
     said: defaultdict[int, list[Reading]] = defaultdict(list)
     former: dict[int, int] = {}
+    owners: dict[Place, int] = {}
     for group, readings in shared.groups.items():
         names = [conversation_name(agent, key) for key in (group, *keys[group])]
         recorded = next((name for name in names if known.get(name) is not None), None)
@@ -34,7 +35,24 @@ def owned(record: Record, agent: Agent, shared: Scraps, known: Mapping[int, str 
         owner = names[0] if owner is None else owner
         said[owner] += readings
         former |= {name: owner for name in names if name != owner and known.get(name, "") is None}
+        owners |= dict.fromkeys(places(agent, readings), owner)
+    current = {conversation_name(agent, key) for key in shared.keys}
+    if any(cluster is None and name not in current for name, cluster in known.items()):
+        former |= _renamed(record, agent, current, owners)
     return Owned(said, former)
+
+
+def _renamed(
+    record: Record, agent: Agent, current: Collection[int], owners: Mapping[Place, int]
+) -> dict[int, int]:
+    """Return the names that the log of a folder gave its conversations before, as under an earlier marker of the project."""
+    return {
+        name: owner
+        for name, native_id, path in logged_sessions(record, agent.NAME)
+        if name not in current
+        and (owner := owners.get((os.path.dirname(as_path(path)), native_id))) is not None
+        and name != owner
+    }
 
 
 def _owner_by_folder(record: Record, agent: Agent, readings: Sequence[Reading]) -> int | None:
