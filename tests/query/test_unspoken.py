@@ -26,6 +26,11 @@ CONTEXT = {
 STARTED = {
     "only set up": [{**SET_UP, "kind": "main"}],
     "only context": [metadata(2, 2), {"$set": {"messages": [CONTEXT]}}],
+    "only what the agent tells the model": [
+        metadata(4, 4),
+        user("u1", 4, "This is the Gemini CLI. We are setting up the context for our chat.\nThe lighthouse."),
+        {"id": "g1", "timestamp": at(4), "type": "gemini", "content": "Got it. Thanks for the context!"},
+    ],
     "only a notice": [
         metadata(3, 3),
         {"id": "n1", "type": "info", "timestamp": at(3), "content": "lighthouse"},

@@ -15,7 +15,7 @@ from retold.model.files import touched
 from retold.model.parts import ToolCall
 from retold.model.report import FIGURES
 from retold.model.request import MOST, Request, micros, stored_figure
-from retold.model.session import Session
+from retold.model.session import Session, is_spoken
 from retold.model.usage import Totals, Usage, totals
 from retold.model.wire import encoded, summary_json, time_text
 
@@ -44,6 +44,8 @@ class Rows(msgspec.Struct):
     """Those that calls were at work on, and how many calls were to change them."""
     requests: list[tuple[Any, ...]]
     has_copied_requests: bool
+    is_spoken: bool
+    """Whether it is a conversation, as its timeline says."""
     named_cluster: str | None = None
     """The cluster of files that bear the names which the agent gives to those of this conversation."""
 
@@ -77,6 +79,7 @@ def rows_of(  # noqa: PLR0913 - all that is kept of a session
         sorted(_files(session).items()),
         [_request(seq, request) for seq, request in requests],
         any(request.copied for _, request in requests),
+        is_spoken(session),
         named_cluster,
     )
 

@@ -16,7 +16,7 @@ from retold.archive.rows import Rows, time_or_none, usage_json, with_cost
 from retold.archive.sessions import ids
 from retold.model.project import root_hash
 from retold.model.request import LARGEST, stored_figure
-from retold.model.session import Kind, Session, is_spoken
+from retold.model.session import Kind, Session
 
 if TYPE_CHECKING:
     from retold.archive.rates import Price
@@ -221,7 +221,7 @@ class Writer:
         if known is None:
             ask(_INSERT, values)
             number = self._connection.last_insert_rowid()
-            self.new_sessions += is_spoken(session)
+            self.new_sessions += rows.is_spoken
             self._born.add(number)
         else:
             number = known[0]
@@ -275,7 +275,7 @@ class Writer:
             session.kind, session.parent, session.parent, project.root, project.native_key, project.hash, project.evidence,
             session.title, session.title, time_or_none(session.started_at), time_or_none(session.ended_at), session.status,
             session.counts.messages, session.counts.tool_calls, stored_figure(usage.total, LARGEST), usage.estimated, session.are_times_derived,
-            usage_json(session), is_spoken(session),
+            usage_json(session), rows.is_spoken,
         )  # fmt: skip
         return tuple(as_text(value) if isinstance(value, str) else value for value in values)
 

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from retold.model.entries import Entry
+from retold.model.entries import Entry, Message
+from retold.model.parts import Context
 from retold.model.problem import Problem
 from retold.model.project import Project
 from retold.model.usage import Totals
@@ -89,7 +90,18 @@ class Session(msgspec.Struct, frozen=True, gc=False):
 def is_spoken(session: Session) -> bool:
     """Tell whether a session is a conversation.
 
-    An agent that was only started leaves a session without any message or prompt: it is archived, and neither listed
-    nor counted. One with a title, or with something that could not be read, may have been a conversation.
+    An agent that was only started leaves a session without messages, or with what the agent itself told the model: it is
+    archived, and neither listed nor counted. One with a title, or with something that could not be read, may have been a
+    conversation.
     """
-    return bool(session.counts.messages or session.title or session.problems)
+    return bool(session.title or session.problems or any(map(_is_conversation, session.timeline)))
+
+
+_SET_UP = frozenset(("acknowledgement", "command", "environment", "hook", "ide", "notification", "reminder"))
+"""What agents tell the model without being asked."""
+
+
+def _is_conversation(entry: Entry) -> bool:
+    return isinstance(entry, Message) and not (
+        entry.parts and all(isinstance(part, Context) and part.kind in _SET_UP for part in entry.parts)
+    )
