@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 import retold
+from retold.agents import claude
 from retold.agents.gemini import home_in, remains
 from retold.agents.gemini.state import Version, add_version
+from retold.agents.protocol import Source
+from retold.model.entries import Entry, Message
+from retold.model.parts import Part, ToolCall
+from retold.model.problem import Problem
+from retold.model.session import Session
+from retold.model.wire import as_builtins
 from retold.reading.disk import DISK
 from support.step_counter import assert_linear
 
@@ -90,6 +97,19 @@ def claude_use(number: int, key: str) -> Any:
     return claude_line(number, number - 1 if number else None, [use], "assistant")
 
 
+def claude_uses(number: int, size: int) -> Any:
+    uses = [
+        {"type": "tool_use", "id": f"t{place}", "name": "Bash", "input": {"command": "ls"}}
+        for place in range(size)
+    ]
+    return claude_line(number, 500_000, uses, "assistant")
+
+
+def claude_results(number: int, *ids: str) -> Any:
+    results = [{"type": "tool_result", "tool_use_id": name, "content": f"Done {number}."} for name in ids]
+    return claude_line(number, number - 1, results)
+
+
 CLAUDE: dict[str, Callable[[int], list[Any]]] = {
     "a chain": lambda size: [claude_line(number, number - 1 if number else None) for number in range(size)],
     "a chain from its end": lambda size: [
@@ -103,6 +123,21 @@ CLAUDE: dict[str, Callable[[int], list[Any]]] = {
     "one uuid": lambda size: [claude_line(1, None, f"Say {number}.") for number in range(size)],
     "one id of calls": lambda size: [claude_use(number, "t") for number in range(size)],
     "calls": lambda size: [claude_use(number, f"t{number}") for number in range(size)],
+    "many calls in a line": lambda size: [
+        claude_uses(0, size),
+        *(claude_results(number + 1, f"t{number}") for number in range(size)),
+    ],
+    "many calls and many results in a line": lambda size: [
+        claude_uses(0, size),
+        claude_results(1, *(f"t{number}" for number in range(size))),
+    ],
+    "results before their calls": lambda size: [
+        claude_results(1, *(f"t{number}" for number in range(size))),
+        claude_uses(2, size),
+    ],
+    "a line with many calls again": lambda size: [
+        {**claude_uses(0, size), "timestamp": at(number)} for number in range(2)
+    ],
     "a branch at each line": lambda size: [
         line
         for number in range(size)
@@ -135,6 +170,15 @@ def codex_count(number: int) -> Any:
     return codex_event(number, "token_count", info=info)
 
 
+def codex_call(number: int, name: str, call_id: str) -> Any:
+    call = {"type": "function_call", "name": name, "arguments": "{}", "call_id": call_id}
+    return codex_line(number, "response_item", call)
+
+
+def codex_end(number: int, call_id: str) -> Any:
+    return codex_event(number, "exec_command_end", call_id=call_id, command=["ls"], exit_code=0)
+
+
 CODEX_START = codex_line(
     0, "session_meta", {"id": uuid(5), "timestamp": at(0), "cwd": "/work/almanac", "cli_version": "0.50.0"}
 )
@@ -161,6 +205,11 @@ CODEX: dict[str, Callable[[int], list[Any]]] = {
             number, "response_item", {"type": "function_call_output", "call_id": "c", "output": "done"}
         )
         for number in range(size)
+    ],
+    "calls before a script": lambda size: [
+        *(codex_call(number, "shell", f"c{number}") for number in range(size)),
+        codex_call(size, "exec", "script"),
+        *(codex_end(number, f"other{number}") for number in range(size)),
     ],
     "events long after their words": lambda size: [
         *map(codex_user, range(size)),
@@ -281,3 +330,70 @@ def test_no_loop_copies_what_it_collects() -> None:
         for name in copies_in_loops(file.read_text(encoding="utf-8"))
     }
     assert found == SHORT_COPIES
+
+
+def test_subagents_of_one_file_with_one_id_are_joined_in_linear_time(tmp_path: Path) -> None:
+    """Their ids are the beginnings of those of their lines; all their readings have the same state."""
+
+    def prepare(size: int) -> Callable[[], object]:
+        file = tmp_path / str(size) / f"{uuid(999_999)}.jsonl"
+        lines = [{**claude_line(number, None), "isSidechain": True} for number in range(size)]
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+        readings = claude.read(Source(file))
+        assert not isinstance(readings, Problem)
+        assert len(readings) == size
+        return lambda: claude.join(readings)
+
+    assert_linear(prepare, SIZE)
+
+
+def test_a_claude_call_holds_some_results_and_its_line_the_rest(tmp_path: Path) -> None:
+    """Each further one would copy all that it holds."""
+    calls = [claude_use(0, "t"), *(claude_results(number, "t") for number in range(1, 400))]
+    calls += [claude_results(400, *["t"] * 3)]
+    (session,) = session_of(tmp_path / f"{uuid(999_999)}.jsonl", calls)
+    (call,) = [part for entry in session.timeline for part in parts_of(entry) if isinstance(part, ToolCall)]
+    assert len(call.other_results) == 199
+    assert_told(session, [f"Done {number}." for number in range(1, 401)])
+
+
+def test_a_codex_call_holds_some_results_and_events_and_the_timeline_the_rest(tmp_path: Path) -> None:
+    """Each further one would copy all that it holds."""
+    results = [
+        codex_line(
+            number,
+            "response_item",
+            {"type": "function_call_output", "call_id": "c", "output": f"Done {number}."},
+        )
+        for number in range(500)
+    ]
+    early = [
+        codex_event(
+            number, "exec_command_end", call_id="c", command=["ls"], exit_code=0, note=f"Seen {number}."
+        )
+        for number in range(500)
+    ]
+    lines = [CODEX_START, codex_call(0, "shell", "c"), *early, *results]
+    (session,) = session_of(tmp_path / f"rollout-2026-03-01T09-00-00-{uuid(5)}.jsonl", lines)
+    calls = [part for entry in session.timeline for part in parts_of(entry) if isinstance(part, ToolCall)]
+    assert len(calls[0].other_results) == 200
+    assert len(calls) == 301
+    assert_told(
+        session,
+        [*(f"Done {number}." for number in range(500)), *(f"Seen {number}." for number in range(200, 500))],
+    )
+
+
+def session_of(file: Path, records: list[Any]) -> list[Session]:
+    file.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return list(retold.read(file))
+
+
+def parts_of(entry: Entry) -> tuple[Part, ...]:
+    return entry.parts if isinstance(entry, Message) else ()
+
+
+def assert_told(session: Session, texts: list[str]) -> None:
+    told = json.dumps(as_builtins(session))
+    assert [text for text in texts if text not in told] == []

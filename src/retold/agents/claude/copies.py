@@ -19,7 +19,13 @@ def merged(readings: Sequence[Reading]) -> Recorded:
     A transcript only grows, so that one copy is nearly always the beginning of another. A line that says something else in
     another copy has two versions: the one in the file that was modified last stands, and the other is superseded.
     """
-    first, *others = sorted(readings, key=lambda one: (-len(one.state.state.nodes), one.state.state.path))
+    # Subagents in one file whose ids begin alike are several readings with one state.
+    distinct = dict[int, Reading]()
+    for reading in readings:
+        distinct.setdefault(id(reading.state.state), reading)
+    first, *others = sorted(
+        distinct.values(), key=lambda one: (-len(one.state.state.nodes), one.state.state.path)
+    )
     found: Recorded = first.state
     state = found.state.copied()
     is_more = [

@@ -4,6 +4,7 @@ Human words also hide in refusals of a call and in answers to the model's questi
 Evidence: `docs/formats/claude.md`, section 6.
 """
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -84,9 +85,9 @@ def _result(block: ToolResultBlock, twin: Any, state: State) -> Spoken:
     return Spoken(words, (_part(name, found, state),), ((name, found),))
 
 
-def _part(name: str, found: Result, state: State) -> Part:
+def _part(name: str, found: Result, state: State, before: int = 0) -> Part:
     """Return what stands for a result: its text, unless the call has it."""
-    if name in state.calls:
+    if name in state.calls and state.has_room(name, before):
         return Context("tool_result", None, name, found.is_error)
     return Context("tool_result", found.text, name, found.is_error, found.attachments)
 
@@ -95,7 +96,11 @@ def _results(line: SaidLine, blocks: list[ToolResultBlock], state: State, notes:
     """Return the results on a line; its one twin belongs to its one result."""
     twin = line.tool_use_result if len(blocks) == 1 else None
     results = tuple([(block.tool_use_id, result(block.content, block.is_error, twin)) for block in blocks])
-    parts = [_part(name, found, state) for name, found in results]
+    met = Counter[str]()
+    parts: list[Part] = []
+    for name, found in results:
+        parts.append(_part(name, found, state, met[name]))
+        met[name] += 1
     words = [rejection_words(found.text or "") for _, found in results]
     words.append(answers(twin))
     if len(line.message.content) > len(blocks):

@@ -12,6 +12,8 @@ from retold.model.problem import Problem
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 """What every line says about its session."""
+_MOST_RESULTS = 200
+"""Results that one call may hold: to hold them all would take quadratic time."""
 MAIN = -1
 """The chain of the conversation itself; subagents of 1.x stand in chains of their own, named by where they begin."""
 
@@ -60,7 +62,9 @@ class State(msgspec.Struct):
     billed: set[int] = set()
     """The chains that record tokens: nothing has to be guessed from what is said in them."""
     results: dict[str, tuple[int, ...]] = {}
-    """Where the results of each call stand."""
+    """Where the results of each call stand, as far as the call holds them."""
+    indexes: dict[int, dict[str, list[int]]] = {}
+    """Where the parts of each call stand in messages that have many, by the place of the message; made when it is asked for."""
     queue: dict[tuple[str, int], int] = {}
     """Where words stand that were typed while the agent was busy, and were not met again: by them and a number."""
     queued: dict[str, tuple[int, int]] = {}
@@ -126,6 +130,10 @@ class State(msgspec.Struct):
             return True
         self.seals[name] = seal
         return False
+
+    def has_room(self, call_id: str, before: int = 0) -> bool:
+        """Tell whether a call may hold one more result, where its line has some before it."""
+        return len(self.results.get(call_id, ())) + before < _MOST_RESULTS
 
     def chain_of(self, name: str | None, parent: str | None) -> int:
         """Return the chain of a subagent's line: its own, if it was met before, else that of the line it hangs on."""

@@ -17,6 +17,8 @@ from retold.model.entries import Message
 from retold.model.parts import Attachment, Context
 from retold.reading.times import elapsed_ms
 
+_MOST = 200
+"""Results and events that one call may have. Further ones stand for themselves: to join them all would take quadratic time."""
 _KNOWN = frozenset(
     ("type", "id", "call_id", "name", "namespace", "arguments", "input", "action", "status", "output", "tools",
      "revised_prompt", "result")
@@ -48,6 +50,8 @@ def wait_for(state: State, asked: Asked) -> None:
     state.meter.open.append(index)
     state.asked[asked.call_id] = index
     state.waiting[index] = asked
+    if asked.name in SCRIPTS:
+        state.scripts.append(index)
     if state.inner:
         _take_over(state, asked.call_id, index)
 
@@ -64,8 +68,8 @@ def ask_and_end(state: State, payload: Record, at: datetime | None) -> None:
     made = payload.get("result")
     attached = (Attachment(data=made),) if type(made) is str and made else ()
     state.put_back(index, message(state.waiting.pop(index), Result(None, status, attachments=attached), at))
-    if index in state.unnamed:
-        state.unnamed.remove(index)
+    if _is_unnamed(state, index):
+        state.unnamed.pop()
 
 
 def search_name(action: Any) -> str:
@@ -96,8 +100,7 @@ def put_answer(  # noqa: PLR0913 - one argument a field: most lines of a rollout
         is_error = found.status == "error"
         part = Context("tool_result", found.text, text_or_none(call_id), is_error, found.attachments)
     elif asked is None:
-        part = Context("tool_result", None, text_or_none(call_id))
-        _answer_again(state, index, found)
+        part = _answer_again(state, index, text_or_none(call_id), found)
     else:
         # Copied lines have the time at which they were copied.
         waited = None if state.is_copying else elapsed_ms(asked.at, at)
@@ -114,6 +117,8 @@ def end(state: State, call_id: str, ended: End) -> bool:
         return False
     asked, entry = state.waiting.get(index), state.entries[index]
     if asked is not None:
+        if len(asked.ends) >= _MOST:
+            return False
         state.waiting[index] = msgspec.structs.replace(asked, ends=(*asked.ends, ended))
     elif type(entry) is Message and (made := call_in(entry)) is not None:
         state.put_back(index, msgspec.structs.replace(entry, parts=(enriched(made, ended),)))
@@ -122,12 +127,16 @@ def end(state: State, call_id: str, ended: End) -> bool:
 
 def end_script(state: State, told: Record) -> bool:
     """Add what a script did to the call that runs it; tell whether one does."""
-    for index, asked in state.waiting.items():
-        if asked.name in SCRIPTS:
-            done = End(extra={DONE: [told]})
-            state.waiting[index] = msgspec.structs.replace(asked, ends=(*asked.ends, done))
-            return True
-    return False
+    while state.scripts and state.scripts[0] not in state.waiting:
+        state.scripts.pop(0)
+    if not state.scripts:
+        return False
+    asked = state.waiting[state.scripts[0]]
+    if len(asked.ends) >= _MOST:
+        return False
+    done = End(extra={DONE: [told]})
+    state.waiting[state.scripts[0]] = msgspec.structs.replace(asked, ends=(*asked.ends, done))
+    return True
 
 
 def put_inner(state: State, asked: Asked, ended: End, name: str) -> None:
@@ -142,6 +151,11 @@ def finish(state: State) -> None:
     for index, asked in state.waiting.items():
         state.put_back(index, message(asked, Result(None, "unknown"), None))
     state.waiting.clear()
+
+
+def _is_unnamed(state: State, index: int) -> bool:
+    """Tell whether the call that was asked last has no id."""
+    return bool(state.unnamed) and state.unnamed[-1] == index
 
 
 def _oldest_unnamed(state: State) -> int | None:
@@ -163,14 +177,17 @@ def _arguments(payload: Record, state: State) -> tuple[Record, Record | None]:
     return {}, {"arguments": given}
 
 
-def _answer_again(state: State, index: int, found: Result) -> None:
-    """Keep a second result of one call, if it says something else."""
-    entry = state.entries[index]
+def _answer_again(state: State, index: int, call_id: str | None, found: Result) -> Context:
+    """Keep a second result of one call, if it says something else; return what stands in its place."""
+    entry, mention = state.entries[index], Context("tool_result", None, call_id)
     made = call_in(entry)
     if type(entry) is not Message or made is None or found.text in (None, made.result, *made.other_results):
-        return
+        return mention
+    if len(made.other_results) >= _MOST:
+        return Context("tool_result", found.text, call_id, found.status == "error", found.attachments)
     made = msgspec.structs.replace(made, other_results=(*made.other_results, found.text))
     state.put_back(index, msgspec.structs.replace(entry, parts=(made,)))
+    return mention
 
 
 def _answers(text: str) -> str | None:
@@ -190,7 +207,7 @@ def _take_over(state: State, name: str, index: int) -> None:
     known = None if told is None else call_in(state.entries[told])
     if told is not None and known is not None:
         asked = state.waiting[index]
-        call_id = known.id if index in state.unnamed else asked.call_id
+        call_id = known.id if _is_unnamed(state, index) else asked.call_id
         ends = (*asked.ends, as_end(known))
         state.waiting[index] = msgspec.structs.replace(asked, call_id=call_id, ends=ends)
         state.entries[told] = None

@@ -120,6 +120,8 @@ class State(msgspec.Struct):
     waiting: dict[int, Asked] = msgspec.field(default_factory=dict)
     unnamed: list[int] = msgspec.field(default_factory=list)
     """Calls without an id that wait for a result."""
+    scripts: list[int] = msgspec.field(default_factory=list)
+    """Calls that run scripts; those in front may have their result."""
     inner: dict[str, int] = msgspec.field(default_factory=dict)
     """Calls that only events tell of."""
     said: list[Twin] = msgspec.field(default_factory=list)
