@@ -1,6 +1,7 @@
 """A session without its secrets: wherever they stand, however they are written, and nothing else is lost."""
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable
 from contextlib import suppress
@@ -298,6 +299,31 @@ def test_many_secrets_take_steps_that_grow_with_their_number() -> None:
         return lambda: Redactor().redacted(session)
 
     assert_linear(prepare, 300)
+
+
+def sealed_keys(count: int) -> dict[str, int]:
+    """Return an object whose keys are data of the same length, which one text stands in for."""
+    sealed = (hashlib.shake_256(str(number).encode()).digest(225) for number in range(count))
+    return {base64.b64encode(data).decode(): number for number, data in enumerate(sealed)}
+
+
+def test_keys_that_become_the_same_take_steps_that_grow_with_their_number() -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        session = session_of(call(sealed_keys(size)))
+        return lambda: Redactor().redacted(session)
+
+    assert_linear(prepare, 60)
+
+
+def test_keys_that_become_the_same_stay_apart() -> None:
+    taken = {"[left out: 300 characters of data]'2": "mine"}
+    (message,) = Redactor().redacted(session_of(call(taken | sealed_keys(4)))).timeline
+    assert isinstance(message, Message)
+    (part,) = message.parts
+    assert isinstance(part, ToolCall)
+    stand_in = "[left out: 300 characters of data]"
+    names = [f"{stand_in}'2", stand_in, *(f"{stand_in}'{mark}" for mark in ("", "3", "4"))]
+    assert part.arguments == dict(zip(names, ["mine", 0, 1, 2, 3], strict=True))
 
 
 def test_many_secrets_are_taken_out_as_few_are() -> None:

@@ -1,6 +1,7 @@
 """All texts of a session, with their places: each is shown to somebody who may put another in its place."""
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Container
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -88,6 +89,7 @@ class Walk:
     def _mapping(self, value: dict[Any, Any], depth: int) -> dict[Any, Any]:
         """Return an object with keys and values replaced; no two keys become one."""
         told: dict[Any, Any] = {}
+        numbers: Counter[Any] = Counter()
         is_same = True
         speaking = next((value[key] for key in _NAMES if type(value.get(key)) is str), None)
         for key, held in value.items():
@@ -95,8 +97,7 @@ class Walk:
             new_key = self.value(key, None, depth)
             new = self.value(held, speaking if speaking and key in _VALUES else str(key), depth)
             self._path.pop()
-            while new_key in told:
-                new_key = f"{new_key}'"
+            new_key = _free(new_key, told, numbers) if new_key in told else new_key
             is_same = is_same and new_key is key and new is held
             told[new_key] = new
         return value if is_same else told
@@ -110,3 +111,12 @@ class Walk:
             is_same = is_same and new is item
             told.append(new)
         return value if is_same else type(value)(told)
+
+
+def _free(key: str, taken: Container[str], numbers: Counter[str]) -> str:
+    """Return a key that is free; `numbers` says how often each was asked for, so that none is tried again."""
+    free = key
+    while free in taken:
+        numbers[key] += 1
+        free = f"{key}'" if numbers[key] == 1 else f"{key}'{numbers[key]}"
+    return free
