@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +42,48 @@ def test_what_was_mended_is_told_before_the_value() -> None:
     assert first.code == "replaced-bytes"
     assert isinstance(second, Line)
     assert (second.value, second.strict) == ("\ufffd", True)
+
+
+class SearchedBytes(bytes):
+    """Bytes that count how many of them `find` looks at."""
+
+    looked_at = 0
+
+    def find(self, mark: Any, start: Any = 0, end: Any = None) -> int:
+        stop = len(self) if end is None else end
+        place = super().find(mark, start, stop)
+        self.looked_at += (stop if place < 0 else place) - start
+        return place
+
+
+@pytest.mark.parametrize("line", [b"\r", b"1\r", b"1\r\n", b"1\r\r\n", b"1\n"])
+def test_each_byte_is_looked_at_a_few_times_for_line_ends(line: bytes) -> None:
+    data = SearchedBytes(line * 1000)
+    assert len(list(decode_lines(data, "file"))) == 1000 * line.count(b"1")
+    assert data.looked_at <= 3 * len(data)
+
+
+class CountedCuts(list[tuple[int, int]]):
+    """Cuts that count how often one is looked up."""
+
+    looked_up = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        self.looked_up += len(found) if isinstance(place, slice) else 1
+        return found
+
+    def __iter__(self) -> Any:
+        self.looked_up += len(self)
+        return super().__iter__()
+
+
+def test_a_broken_line_looks_up_its_own_cuts() -> None:
+    line = b"[1" + b"\0" * 4096 + b"\n"
+    cuts = CountedCuts((place * len(line) + 2, 1000) for place in range(200))
+    problems = [found for found in decode_lines(line * 200, "file", cuts=cuts) if isinstance(found, Problem)]
+    assert [one.message for one in problems if one.code == "nul-bytes"] == ["5096 NUL bytes"] * 200
+    assert cuts.looked_up <= 20 * 200
 
 
 @given(st.lists(st.text() | st.integers(-(2**80), 2**80) | st.lists(st.booleans()), max_size=8))

@@ -1,6 +1,8 @@
 """JSON lines: one value or one problem per line, in order, with its number."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any, Protocol
 
 import msgspec
@@ -30,6 +32,7 @@ class ReadText(Protocol):
 
 Cuts = Sequence[tuple[int, int]]
 """Where bytes of a file are left out of its data, and how many; as `join_lines` returns them."""
+_PLACE = itemgetter(0)
 
 
 def decode_lines(  # noqa: PLR0913 - a part of a file, and where it stands
@@ -41,19 +44,28 @@ def decode_lines(  # noqa: PLR0913 - a part of a file, and where it stands
     """
     view, size = memoryview(data), len(data) if end is None else end
     has_returns = b"\r" in data
+    feed = start, start
     while start < size:
         number += 1
-        stop, after = _line_end(data, start) if has_returns else _next(data, b"\n", start)
+        if start >= feed[1]:  # looked for once, however many lines end with CR before it
+            feed = _next(data, b"\n", start)
+        stop, after = _line_end(data, start, feed) if has_returns else feed
         try:
             yield Line(number, DECODER.decode(view[start:stop]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raw = data[start:stop]
-            left_out = sum(count for place, count in cuts if start <= place <= stop)
+            left_out = _left_out(cuts, start, stop)
             if left_out or b"\0" in raw:
                 yield from _around_nuls(raw, len(raw) + left_out, path, number, _mended, whole=after > stop)
             elif raw.strip():
                 yield from _mended(raw, error, path, number, whole=after > stop)
         start = after
+
+
+def _left_out(cuts: Cuts, start: int, stop: int) -> int:
+    """Return how many bytes are left out between two places; the cuts are in order."""
+    first, behind = bisect_left(cuts, start, key=_PLACE), bisect_right(cuts, stop, key=_PLACE)
+    return sum(count for _, count in cuts[first:behind])
 
 
 def decode_line(
@@ -133,8 +145,8 @@ def _next(data: bytes, mark: bytes, start: int) -> tuple[int, int]:
     return (len(data), len(data)) if end < 0 else (end, end + 1)
 
 
-def _line_end(data: bytes, start: int) -> tuple[int, int]:
-    end, after = _next(data, b"\n", start)
+def _line_end(data: bytes, start: int, feed: tuple[int, int]) -> tuple[int, int]:
+    end, after = feed
     early = data.find(b"\r", start, end)
     if early < 0:
         return end, after
