@@ -11,9 +11,13 @@ from typing import Any
 import pytest
 
 import retold
+from retold.agents.protocol import Source
+from retold.agents.registry import AGENTS
 from retold.export.transcript import Wanted, transcript
+from retold.model.problem import Problem
 from retold.model.wire import decode_session, session_json
 from retold.projects.paths import named_paths, recorded_folder
+from support.conversation_files import FORMS, turns
 from support.synced_archive import sync_conversations
 
 META = {
@@ -113,3 +117,29 @@ def test_deep_values_that_can_be_decoded_can_be_told(tmp_path: Path, depth: int)
     assert list(transcript(session, Wanted("full", thoughts=True, tokens=True, notices=True)))
     if depth <= 400:
         assert decode_session(session_json(session)) == session
+
+
+DEEP_LINES = {
+    "codex": [
+        '{"type": DEEP}', '{"timestamp": DEEP, "type": "event_msg", "payload": {"type": DEEP}}',
+        '{"type": "response_item", "payload": {"type": DEEP}}',
+        '{"type": "response_item", "payload": {"type": "message", "role": DEEP, "content": [DEEP]}}',
+        '{"type": "response_item", "payload": {"type": "function_call_output", "call_id": DEEP, "output": DEEP}}',
+    ],
+    "claude": ['{"type": DEEP}', '{"type": "user", "timestamp": DEEP, "message": {"role": "user", "content": DEEP}}'],
+    "gemini": ['{"id": "u", "type": DEEP}', '{"id": "u", "type": "user", "timestamp": DEEP, "content": [DEEP]}'],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", DEEP_LINES)
+def test_values_as_deep_as_can_be_decoded_are_read_wherever_they_stand(tmp_path: Path, agent: str) -> None:
+    file = FORMS["gemini-lines" if agent == "gemini" else agent].write(tmp_path, 1, turns("herons"))
+    before = file.read_bytes()
+    for depth in range(880, 970):
+        deep = ("[" * depth + "]" * depth) if depth % 2 else ('{"a":' * depth + "1" + "}" * depth)
+        lines = "".join(line.replace("DEEP", deep) + "\n" for line in DEEP_LINES[agent])
+        file.write_bytes(before + lines.encode())
+        found = AGENTS[agent].read(Source(file))
+        assert not isinstance(found, Problem)
+        session = AGENTS[agent].join(found)
+        assert session.first_prompt == "asked herons"

@@ -23,6 +23,7 @@ from retold.ingest.leaving import Leaving
 from retold.ingest.owners import owned
 from retold.ingest.revision import REVISION
 from retold.ingest.watch import Watch
+from retold.model.depth import whole_value
 from retold.reading.disk import DISK
 
 
@@ -171,7 +172,7 @@ def _concerned(record: Record, agent: Agent, shared: Scraps, known: Mapping[int,
 
 def digest_of(readings: Sequence[Reading]) -> bytes:
     """Return a digest of what files of many conversations say of one."""
-    told = "\n".join(sorted(f"{reading.format} {reading.state!r}" for reading in readings))
+    told = "\n".join(sorted(f"{reading.format} {whole_value(reading.state)}" for reading in readings))
     return blake2b(told.encode("utf-8", "surrogatepass"), digest_size=12).digest()
 
 

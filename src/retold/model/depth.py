@@ -37,3 +37,14 @@ _ROOM = _Room()
 def room_for_depth() -> _Room:
     """Raise the recursion limit for a while. Decoding stays outside, so that its own limit bounds every value."""
     return _ROOM
+
+
+def shown_value(value: object, most: int = 60) -> str:
+    """Return how a value begins, for a message; it may be nested as deep as can be decoded."""
+    return whole_value(value)[:most]
+
+
+def whole_value(value: object) -> str:
+    """Return what `repr` returns of a value, which may be nested as deep as can be decoded."""
+    with _ROOM:
+        return repr(value)

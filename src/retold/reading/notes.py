@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
+from retold.model.depth import shown_value
 from retold.model.problem import Problem, problem
 from retold.reading.times import parse_time
 
@@ -46,7 +47,7 @@ class Notes:
             return self._at
         at, code = parse_time(value)
         if code is not None:
-            self.add(code, f"{value!r:.60}")
+            self.add(code, shown_value(value))
         if type(value) is str:
             self._stamp, self._at = value, at
         return at

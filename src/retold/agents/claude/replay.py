@@ -29,6 +29,7 @@ from retold.agents.claude.spoken import Spoken, spoken
 from retold.agents.claude.spread import is_spread
 from retold.agents.claude.state import MAIN, Node, State
 from retold.agents.claude.tokens import SYNTHETIC, counted, request_of
+from retold.model.depth import shown_value, whole_value
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Context, Part, Text, ToolCall
 from retold.model.problem import Problem
@@ -278,10 +279,10 @@ def _line_name(value: Any) -> str | None:
     if type(value) is not dict:
         return None
     name = value.get("uuid")
-    return name if type(name) is str else f"{value.get('type')} {value.get('timestamp')}"
+    return name if type(name) is str else whole_value([value.get("type"), value.get("timestamp")])
 
 
 def _shape(record: Any) -> str:
     if type(record) is dict:
-        return f"type {record['type']!r:.40}" if "type" in record else "an object without a type"
+        return f"type {shown_value(record['type'], 40)}" if "type" in record else "an object without a type"
     return f"a {type(record).__name__} on a line of its own"

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from retold.agents.claude.raw import Record
+from retold.model.depth import shown_value
 from retold.reading.decoding import Decoded, decode
 from retold.reading.notes import Notes
 
@@ -95,7 +96,7 @@ class _Stream:
                 pass
             case _:
                 kind = event.get("type") if type(event) is dict else None
-                self._notes.kept("unknown-part", f"an event of type {kind!r:.60} in a stream")
+                self._notes.kept("unknown-part", f"an event of type {shown_value(kind)} in a stream")
 
     def _grow(self, place: int, delta: Record) -> None:
         kind = delta.get("type")
@@ -107,7 +108,7 @@ class _Stream:
         elif kind == "input_json_delta" and type(delta.get("partial_json")) is str:
             self._inputs.setdefault(place, []).append(delta["partial_json"])
         else:
-            self._notes.kept("unknown-part", f"a delta of type {kind!r:.60} in a stream")
+            self._notes.kept("unknown-part", f"a delta of type {shown_value(kind)} in a stream")
 
     def _count(self, usage: Any) -> None:
         """Take in the counts at the end of a response: they replace those at its start."""

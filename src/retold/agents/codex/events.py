@@ -16,6 +16,7 @@ from retold.agents.codex.tokens import count, figures, settle
 from retold.agents.codex.turns import begin_turn, meet_turn
 from retold.agents.codex.twins import taken, wait
 from retold.agents.codex.words import texts, without_editor
+from retold.model.depth import shown_value
 from retold.model.entries import Event, EventKind, Message
 from retold.model.parts import Context, Opaque, Part, Text, Thinking
 
@@ -83,7 +84,7 @@ def _notice(state: State, payload: Record, at: datetime | None) -> None:
 
 
 def _unknown(state: State, payload: Record, at: datetime | None) -> None:
-    state.notes.kept("unknown-record", f"an event of type {payload.get('type')!r:.60}")
+    state.notes.kept("unknown-record", f"an event of type {shown_value(payload.get('type'))}")
     state.put(Event(None, "notice", at, "live", "", Opaque(payload)))
 
 

@@ -15,6 +15,7 @@ from retold.agents.codex.tokens import settle
 from retold.agents.codex.turns import begin_turn
 from retold.agents.codex.twins import taken, wait
 from retold.agents.codex.words import as_task, instructed, is_shell_act, said, said_by_user, texts
+from retold.model.depth import shown_value
 from retold.model.entries import Event, Message
 from retold.model.parts import Context, ContextKind, Opaque, Part, Text, Thinking
 
@@ -28,7 +29,7 @@ def item(state: State, payload: Record, at: datetime | None) -> None:
     kind = payload.get("type")
     handler = _HANDLERS.get(kind) if type(kind) is str else None
     if handler is None:
-        state.notes.kept("unknown-record", f"an item of type {kind!r:.60}")
+        state.notes.kept("unknown-record", f"an item of type {shown_value(kind)}")
         state.put(Event(None, "notice", at, "live", "", Opaque(payload)))
         return
     handler(state, payload, at)
@@ -44,7 +45,7 @@ def _message(state: State, payload: Record, at: datetime | None) -> None:
         _user(state, payload, at)
     else:
         if role not in ("developer", "system"):
-            state.notes.kept("unknown-type", f"a message of role {role!r:.60}")
+            state.notes.kept("unknown-type", f"a message of role {shown_value(role)}")
         parts = instructed(payload.get("content"), state.notes)
         extra = rest(payload, _MESSAGE)
         state.put(Message(_id(payload), "system", at, "live", None, None, None, parts, extra=extra))

@@ -10,6 +10,7 @@ from retold.agents.codex.raw import Record, text_or_none
 from retold.agents.codex.shape import Form
 from retold.agents.protocol import Reading, Source, source_file
 from retold.model.assemble import Draft
+from retold.model.depth import shown_value
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Opaque, Text
 from retold.model.problem import Problem, problem
@@ -58,7 +59,7 @@ def _by_thread(
             if isinstance(line, Problem):
                 problems.append(line)
             elif (thread := _thread(line.value, key)) is None:
-                problems.append(problem("unknown-record", f"{line.value!r:.60}", source.shown, number))
+                problems.append(problem("unknown-record", shown_value(line.value), source.shown, number))
             else:
                 threads[thread].append((number, line.value))
     return threads, problems

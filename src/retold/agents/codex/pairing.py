@@ -13,6 +13,7 @@ from retold.agents.codex.raw import Record, rest, text_or_none
 from retold.agents.codex.results import Result, as_json, as_object, result
 from retold.agents.codex.state import Asked, End, State
 from retold.agents.codex.tools import ASKS, SCRIPTS, full_name
+from retold.model.depth import shown_value
 from retold.model.entries import Message
 from retold.model.parts import Attachment, Context
 from retold.reading.times import elapsed_ms
@@ -96,7 +97,7 @@ def put_answer(  # noqa: PLR0913 - one argument a field: most lines of a rollout
     asked = None if index is None else state.waiting.pop(index, None)
     words = None
     if index is None:
-        state.notes.add("orphan-tool-result", f"{call_id!r:.60}")
+        state.notes.add("orphan-tool-result", shown_value(call_id))
         is_error = found.status == "error"
         part = Context("tool_result", found.text, text_or_none(call_id), is_error, found.attachments)
     elif asked is None:

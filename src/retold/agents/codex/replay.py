@@ -18,6 +18,7 @@ from retold.agents.codex.raw import ITEM_TYPES, Record, text_or_none
 from retold.agents.codex.state import Handler, State
 from retold.agents.codex.tokens import name_thread, record
 from retold.agents.codex.turns import meet_turn
+from retold.model.depth import shown_value
 from retold.model.entries import Event
 from retold.model.parts import Opaque
 from retold.model.problem import Problem
@@ -154,7 +155,7 @@ def fold_bare(state: State, value: Record) -> None:
 
 def _unknown(state: State, value: Any, at: datetime | None) -> None:
     kind = value.get("type") if type(value) is dict else None
-    state.notes.kept("unknown-record", f"a line of type {kind!r:.60}")
+    state.notes.kept("unknown-record", f"a line of type {shown_value(kind)}")
     state.put(Event(None, "notice", at, "live", "", Opaque(value)))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from retold.agents.codex.raw import rest
+from retold.model.depth import shown_value
 from retold.model.parts import Attachment, Context, ContextKind, Opaque, Part, Text
 from retold.reading.notes import Notes
 
@@ -149,7 +150,7 @@ def other_part(item: Any, notes: Notes) -> Part:
             return attachment(item) or Attachment()
         if item.get("type") in ("encrypted_content", "skill", "mention"):
             return Opaque(item)
-    notes.kept("unknown-part", f"{item!r:.60}")
+    notes.kept("unknown-part", shown_value(item))
     return Opaque(item)
 
 
