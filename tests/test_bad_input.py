@@ -115,6 +115,9 @@ def file(tmp_path: Path) -> Path:
         pytest.param(b'{"id":"x","type":"user","content":"x","k":NaN}', "malformed-json", id="nan"),
         pytest.param(b'{"id":"x","type":"user","content":"x","k":1e400}', "number-out-of-range", id="1e400"),
         pytest.param(
+            b'{"id":"x","type":"user","content":"x","k":-1e400}', "number-out-of-range", id="minus-1e400"
+        ),
+        pytest.param(
             b'{"id":"x","type":"user","content":"x","k":' + b"9" * 5000 + b"}",
             "number-out-of-range",
             id="5000-digits",

@@ -20,6 +20,7 @@ NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
         (1_772_355_600_000, NINE, None),
         (1_772_355_600, NINE, None),
         (1_772_355_600.0, NINE, None),
+        (-1_000_000_000_000, datetime(1938, 4, 24, 22, 13, 20, tzinfo=UTC), None),
         (None, None, None),
         ("", None, "bad-timestamp"),
         ("yesterday", None, "bad-timestamp"),
