@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -119,6 +120,18 @@ def test_other_agents_get_their_files_back_byte_for_byte(made: Person, tmp_path:
             kept = original_place(made, key, file.relative_to(home), project_name(tmp_path))
             assert file.read_bytes() == (made.folder / f"kept{kept}").read_bytes()
         make_old(files)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes say nothing there")
+@pytest.mark.parametrize("agent", ["gemini", "claude", "codex"])
+def test_what_is_written_back_is_for_its_owner_alone(made: Person, tmp_path: Path, agent: str) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    done = made.run("restore", mains(made, agent)[0], "--home", str(home), "--project", str(tmp_path))
+    assert done.code == 0, done
+    written = sorted(home.rglob("*"))
+    assert any(path.is_file() for path in written)
+    assert not [path for path in written if path.stat().st_mode & 0o077]
 
 
 def project_name(root: Path) -> str:

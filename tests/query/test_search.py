@@ -258,6 +258,15 @@ def test_an_id_or_its_start_finds_its_session(reader: Person, query: str) -> Non
     assert reader.keys(query)[0] == claude_key(3)
 
 
+@pytest.mark.parametrize("field", ["tool:web_fetch", "is:error", "role:system"])
+def test_an_id_finds_no_session_in_which_no_message_has_the_field(tmp_path: Path, field: str) -> None:
+    person = Person(tmp_path / "ann")
+    claude(person.folder, 7, turns("kestrel"))
+    person.sync()
+    assert person.keys(uuid(7)) == [claude_key(7)]
+    assert person.keys(f"{uuid(7)} {field}") == []
+
+
 def test_a_session_in_which_its_own_id_is_said_is_found_once(tmp_path: Path) -> None:
     person, form = Person(tmp_path), FORMS["claude"]
     for number in (1, 2):

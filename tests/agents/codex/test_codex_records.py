@@ -1,4 +1,4 @@
-"""Codex 0.166 records each response by its id: a record that stands there twice is one response."""
+"""The tokens of Codex responses: a record that stands there twice, and a running total of which one figure falls."""
 
 import json
 from pathlib import Path
@@ -34,3 +34,14 @@ def test_a_response_that_is_recorded_twice_counts_once(
     assert session.usage.requests == requests
     assert session.usage.input == 100 + 700 * (requests - 1)
     assert session.counts.messages == 4 + requests - 1
+
+
+def test_a_total_of_which_one_figure_falls_is_another_threads(tmp_path: Path) -> None:
+    file = FORMS["codex"].write(tmp_path, 1, turns("herons", "otters"))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    (_, later) = [line["payload"]["info"] for line in lines if line["payload"].get("type") == "token_count"]
+    later["total_token_usage"] = {"input_tokens": 900, "output_tokens": 4, "total_tokens": 904}
+    later["last_token_usage"] = {"input_tokens": 70, "output_tokens": 3, "total_tokens": 73}
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (session,) = read(file)
+    assert (session.usage.input, session.usage.output) == (100 + 70, 10 + 3)
