@@ -114,6 +114,44 @@ def test_a_damaged_original_is_told_with_its_session_and_what_is_left(person: Pe
     assert person.run("search", word).code in (0, 4)
 
 
+LOST_ROWS = {
+    "the row of a session is missing": "DELETE FROM sessions WHERE key = ?",
+    "the rows of its files are missing": "DELETE FROM session_sources WHERE session = (SELECT id FROM sessions WHERE key = ?)",
+}
+
+
+@pytest.mark.parametrize("text", LOST_ROWS)
+def test_a_session_of_which_rows_are_missing_is_told(person: Person, text: str) -> None:
+    key, _ = form_of(5)
+    change(person, LOST_ROWS[text], key)
+    found = faults(person)
+    assert list(found) == [key]
+    assert text in found[key]
+
+
+def test_messages_that_are_missing_are_told_by_a_full_examination(person: Person) -> None:
+    key, _ = form_of(5)
+    change(
+        person,
+        "DELETE FROM messages WHERE seq = 1 AND session = (SELECT id FROM sessions WHERE key = ?)",
+        key,
+    )
+    assert faults(person) == {}
+    found = faults(person, "--full")
+    assert list(found) == [key]
+    assert "rows of its messages are missing" in found[key]
+
+
+def test_a_kept_file_whose_row_is_missing_is_told(person: Person) -> None:
+    change(
+        person,
+        "DELETE FROM originals WHERE id = (SELECT original FROM pieces WHERE chunk = ?)",
+        chunk_of(person, 5),
+    )
+    (text,) = faults(person).values()
+    assert "rows of kept files are missing: 1" in text
+
+
 def test_other_originals_of_the_session_are_counted(person: Person) -> None:
     key, _ = form_of(5)
     change(

@@ -39,6 +39,17 @@ _MISSIZED = """
 SELECT originals.id FROM originals LEFT JOIN pieces ON original = originals.id LEFT JOIN chunks ON chunks.id = chunk
 GROUP BY originals.id HAVING coalesce(sum(chunks.size), 0) <> originals.size OR count(place) <> coalesce(max(place) + 1, 0)
 """
+_ROWLESS = "SELECT packed FROM summaries WHERE NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.id = summaries.session)"
+_SOURCELESS = """
+SELECT CAST(key AS BLOB) FROM sessions WHERE NOT EXISTS (SELECT 1 FROM session_sources WHERE session = sessions.id)
+"""
+_ORPHANS = """
+SELECT count(DISTINCT original) FROM pieces WHERE NOT EXISTS (SELECT 1 FROM originals WHERE originals.id = original)
+"""
+_COUNTED = """
+SELECT CAST(key AS BLOB), packed, (SELECT count(*) FROM messages WHERE messages.session = sessions.id AND NOT is_event)
+FROM sessions JOIN summaries ON summaries.session = id
+"""
 _PATH = """
 SELECT path, home, is_there AND is_latest = 1, source FROM originals JOIN sources ON sources.id = source WHERE originals.id = ?
 """
@@ -75,6 +86,7 @@ def examine(record: Record, *, is_full: bool = False, day: int = 0, most: int = 
         _schema(record),
         _values(record, is_full=is_full),
         _summaries(record),
+        _relations(record, is_full=is_full),
         _pieces(record),
         _chunks(record, None if is_full else most, day),
     )
@@ -222,6 +234,22 @@ def _summaries(record: Record) -> Iterator[Fault]:
             yield Fault("the summary cannot be read", texts[0])
         elif [told.get(name) for name in _SAME] != texts:
             yield Fault("the row and the summary differ", texts[0])
+
+
+def _relations(record: Record, *, is_full: bool) -> Iterator[Fault]:
+    """Yield sessions and originals of which some rows are there and others are missing."""
+    for (packed,) in record.rows(_ROWLESS):
+        told = _summary(packed)
+        yield Fault("the row of a session is missing", None if told is None else told.get("key"))
+    for (key,) in record.rows(_SOURCELESS):
+        yield Fault("the rows of its files are missing", key.decode("utf-8", "replace"))
+    for (count,) in record.rows(_ORPHANS):
+        if count:
+            yield Fault(f"{record.path}: rows of kept files are missing: {count}")
+    for key, packed, count in record.rows(_COUNTED) if is_full else ():
+        counts = (_summary(packed) or {}).get("counts")
+        if isinstance(counts, dict) and counts.get("messages") != count:
+            yield Fault("rows of its messages are missing", key.decode("utf-8", "replace"))
 
 
 def _summary(packed: Any) -> dict[str, Any] | None:
