@@ -83,7 +83,8 @@ def test_the_table_fits_the_terminal(made: GeminiHome, columns: int) -> None:
         (["--since", "2026-03-01T09:12"], [2]),
         (["--until", "2026-02-28"], []),
         (["--until", "2026-03-01"], [2, 1]),
-        (["--agent", "nobody"], []),
+        (["--agent", "claude"], []),
+        (["--agent", "GEMINI"], [2, 1]),
         (["--tag", "x"], []),
         (["--limit", "1"], [2]),
     ],
@@ -95,7 +96,14 @@ def test_filters(made: GeminiHome, filters: list[str], numbers: list[int]) -> No
 
 
 @pytest.mark.parametrize(
-    "wrong", [["--limit", "0"], ["--limit", "-1"], ["--since", "nonsense"], ["--status", "odd"]]
+    "wrong",
+    [
+        ["--limit", "0"],
+        ["--limit", "-1"],
+        ["--since", "nonsense"],
+        ["--status", "odd"],
+        ["--agent", "nobody"],
+    ],
 )
 def test_a_filter_that_makes_no_sense_is_wrong_usage(made: GeminiHome, wrong: list[str]) -> None:
     assert retold(made.folder, "list", *wrong).returncode == 2

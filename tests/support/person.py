@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -86,7 +87,9 @@ class Person:
         """Return the conversations that a search finds; the command may print nothing else."""
         done = self.run("search", "--json", *arguments)
         assert done.code == (0 if done.out else 1), done
-        assert done.err == ("" if done.out else "retold: nothing found\n"), done
+        first, *others = done.err.splitlines() or [""]
+        assert first == ("" if done.out else "retold: nothing found"), done
+        assert all(re.match("retold: no (tool|model|tag|home) is called ", line) for line in others), done
         return done.objects
 
     def keys(self, *arguments: str) -> list[str]:

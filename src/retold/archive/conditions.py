@@ -9,7 +9,14 @@ if TYPE_CHECKING:
 
     import apsw
 
-_TOOL = "tool_calls.session = sessions.id AND ? IN (tool, canonical, server)"
+TOOL_KINDS = {
+    "shell": ("shell_exec",),
+    "edit": ("file_edit", "file_write"),
+    "read": ("file_read",),
+    "search": ("file_search",),
+    "web": ("web_access",),
+}
+"""Short names that people type for a kind of tools, whichever the agent, and the canonical names in it."""
 _HERE = "tool_calls.seq = messages.seq AND (docs.place IS NULL OR tool_calls.place = docs.place)"
 OF_SESSIONS = {
     "agent": "sessions.agent = ?",
@@ -17,13 +24,12 @@ OF_SESSIONS = {
     "status": "sessions.status = ?",
     "project": "is_meant(sessions.root, sessions.native_key, sessions.hash, ?)",
     "model": "EXISTS (SELECT 1 FROM models WHERE models.session = sessions.id AND instr(lower(model), lower(?)))",
-    "tool": f"EXISTS (SELECT 1 FROM tool_calls WHERE {_TOOL})",  # noqa: S608 - ours
     "role": "EXISTS (SELECT 1 FROM messages said WHERE said.session = sessions.id"
     " AND iif(said.is_event, 'system', said.role) = ?)",
     "file": "EXISTS (SELECT 1 FROM files WHERE files.session = sessions.id AND instr(path, ?))",
-    "tag": "EXISTS (SELECT 1 FROM tags WHERE tags.name = sessions.name AND tag = ?)",
+    "tag": "EXISTS (SELECT 1 FROM tags WHERE tags.name = sessions.name AND tag = ? COLLATE NOCASE)",
     "home": "EXISTS (SELECT 1 FROM session_sources JOIN sources ON sources.id = source"
-    " WHERE session_sources.session = sessions.id AND ? IN (label, home))",
+    " WHERE session_sources.session = sessions.id AND ? COLLATE NOCASE IN (label, home))",
     "after": "sessions.ended_at >= ?",
     "before": "sessions.started_at < ?",
 }
@@ -31,7 +37,6 @@ OF_SESSIONS = {
 OF_MESSAGES = {
     "role": "iif(is_event, 'system', role) = ?",
     "fate": "fate = ?",
-    "tool": f"EXISTS (SELECT 1 FROM tool_calls WHERE {_TOOL} AND {_HERE})",  # noqa: S608 - ours
 }
 """Conditions of the message that a document of the index is of."""
 FAILED = (
@@ -58,6 +63,23 @@ SPOKEN = "sessions.is_spoken"
 """That a session is a conversation: `is_spoken` of the model decides when it is written."""
 LISTED = Condition(f"sessions.kind IN ('main', 'fork', 'prompts-only', 'subagent') AND {SPOKEN}")
 """What a list shows unless it is asked for all; the table folds subagents under their parent."""
+
+
+def of_tool(name: str, *columns: str, canonical: str, is_exact: bool = False) -> Condition:
+    """Return the condition that one of the columns is a tool's name in any case, or that the tool is of a kind.
+
+    `Edit` is a tool and `edit` a kind; an exact name means the tool alone.
+    """
+    kind = TOOL_KINDS.get(name if is_exact else name.lower(), ())
+    named = f"? COLLATE NOCASE IN ({', '.join((*columns, canonical))})"
+    return Condition(f"{named} OR {canonical} IN ({_marks(kind)})" if kind else named, name, *kind)
+
+
+def with_call(name: str, *, in_message: bool) -> Condition:
+    """Return the condition that a tool was called: in a session, or in the message that a document is of."""
+    called = of_tool(name, "tool", "server", canonical="canonical")
+    where = f"tool_calls.session = sessions.id AND ({called.sql})" + (f" AND {_HERE}" if in_message else "")
+    return Condition(f"EXISTS (SELECT 1 FROM tool_calls WHERE {where})", *called.values)  # noqa: S608 - ours
 
 
 def below(folder: str) -> Condition:

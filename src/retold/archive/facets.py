@@ -33,6 +33,20 @@ _HAS_COPIES = Condition(
 """That a session shows calls which were copied from another: in the sums they count there only."""
 
 
+NAMED = {
+    "tool": "SELECT tool, canonical, server FROM tool_calls JOIN sessions ON sessions.id = tool_calls.session"
+    " WHERE {which} GROUP BY 1, 2, 3 ORDER BY count(*) DESC, 1",
+    "model": "SELECT model FROM models JOIN sessions ON sessions.id = models.session"
+    " WHERE {which} GROUP BY 1 ORDER BY count(*) DESC, 1",
+    "tag": "SELECT tag FROM tags JOIN sessions ON sessions.name = tags.name"
+    " WHERE {which} GROUP BY 1 ORDER BY count(*) DESC, 1",
+    "home": "SELECT label, home FROM sources JOIN session_sources ON source = sources.id"
+    " JOIN sessions ON sessions.id = session_sources.session"
+    " WHERE label IS NOT NULL AND {which} GROUP BY 1, 2 ORDER BY count(*) DESC, 1",
+}
+"""What people give names to, and the query for the names that sessions have: the most frequent first."""
+
+
 def own_rows(record: Record, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield agent, status and project, in three parts, with how many sessions have all of these."""
     which, values = clause(conditions)
@@ -56,6 +70,12 @@ def tool_rows(record: Record, conditions: Sequence[Condition]) -> Iterator[Row]:
         yield from joined_rows(record, "called", [among(copying)])
     others = [*conditions, among(copying).negated()] if copying else conditions
     yield from joined_rows(record, "used", others)
+
+
+def name_rows(record: Record, kind: str, conditions: Iterable[Condition]) -> Iterator[Row]:
+    """Yield all names of one kind that sessions have; a row holds the names of one thing."""
+    which, values = clause(conditions)
+    return record.rows(NAMED[kind].format(which=which), values)
 
 
 def model_rows(record: Record, conditions: Iterable[Condition]) -> Iterator[Row]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import Condition, clause
+from retold.archive.conditions import Condition, clause, of_tool
 from retold.archive.listing import NOT_BELOW_OTHERS
 from retold.archive.reports import QUARTER
 
@@ -66,5 +66,5 @@ def failure_rows(record: Record, span: Span, conditions: Iterable[Condition], li
 
 
 def called(tool: str) -> Condition:
-    """Return the condition that a call is of a tool, by the agent's name for it or ours."""
-    return Condition("? IN (tool_calls.tool, tool_calls.canonical)", tool)
+    """Return the condition that a call is of a tool, by its exact name or by its kind."""
+    return of_tool(tool, "tool_calls.tool", canonical="tool_calls.canonical", is_exact=True)

@@ -59,11 +59,6 @@ def of_model(table: str, model: str) -> Condition:
     return Condition(f"instr(lower({table}.model), lower(?))", model)
 
 
-def of_tool(tool: str) -> Condition:
-    """Return the condition that calls are of a tool, by the agent's name for it or ours."""
-    return Condition("? IN (used.tool, used.canonical)", tool)
-
-
 def at_work_in(span: Span) -> list[Condition]:
     """Return the conditions that sessions were at work in a time: for what is told of whole sessions only."""
     told = []

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from retold.query.wanted import FILTERS, moment
+from retold.agents import NAMES
+from retold.archive.conditions import TOOL_KINDS
+from retold.query.wanted import CHOICES, FILTERS, choice_of, moment
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
+    from retold.archive.record import Record
+    from retold.cli.console import Console
+    from retold.query.language import Field
     from retold.query.wanted import Wanted
 
 
 def filter_arguments(parser: ArgumentParser) -> None:
     """Add the filters."""
-    parser.add_argument("--agent", help="only this agent's")
+    parser.add_argument("--agent", type=_choice("agent"), help=f"only this agent's: {', '.join(NAMES)}")
     parser.add_argument(
         "--project", metavar="X", help="a path, a project hash or its first 8 characters, or part of its name"
     )
     parser.add_argument("--model", help="a part of the model's name")
-    parser.add_argument("--tool", help="used this tool, by the agent's name for it or ours")
+    parser.add_argument(
+        "--tool",
+        help=f"used this tool, by the agent's name for it or ours, in any case; or a kind: {', '.join(TOOL_KINDS)}",
+    )
     parser.add_argument("--file", help="a tool was at work on a file with this in its path")
-    parser.add_argument("--role", choices=("user", "assistant", "system"), help="said by")
-    parser.add_argument("--status", choices=("success", "failure", "interrupted"))
+    parser.add_argument("--role", type=str.lower, choices=CHOICES["role"], help="said by")
+    parser.add_argument("--status", type=str.lower, choices=CHOICES["status"])
     parser.add_argument("--tag", help="has this tag")
     parser.add_argument(
         "--home", metavar="LABEL", help="came from the home with this label, or in this folder"
@@ -43,6 +51,18 @@ def count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise ArgumentTypeError(f"{text!r} is no number of rows")
     return int(text)
+
+
+def _choice(name: str) -> Callable[[str], str]:
+    from argparse import ArgumentTypeError
+
+    def checked(text: str) -> str:
+        try:
+            return choice_of(name, text)
+        except ValueError as error:
+            raise ArgumentTypeError(str(error)) from error
+
+    return checked
 
 
 def _date(name: str) -> Callable[[str], str]:
@@ -67,3 +87,13 @@ def add_filters(
         if value is not None and name not in without:
             wanted.add(name, value, in_messages=in_messages)
     return wanted
+
+
+def tell_unknown(record: Record, options: Namespace, console: Console, fields: Iterable[Field] = ()) -> None:
+    """Tell which names in the options and fields no session has, and which names there are."""
+    from retold.query.unknown import unknown_names
+
+    asked = [(name, value) for name in FILTERS if (value := getattr(options, name, None)) is not None]
+    typed = [(field.name, field.value) for field in fields if not field.is_negated]
+    for message in unknown_names(record, [*asked, *typed]):
+        console.tell(f"retold: {message}")

@@ -29,7 +29,9 @@ def home_arguments(parser: ArgumentParser, home: str) -> None:
     from retold.agents import NAMES
 
     parser.add_argument("--home", action="append", metavar="[LABEL=]DIR", help=home)
-    parser.add_argument("--agent", action="append", choices=NAMES, help="only this agent's; repeatable")
+    parser.add_argument(
+        "--agent", action="append", type=str.lower, choices=NAMES, help="only this agent's; repeatable"
+    )
 
 
 def run_sync(

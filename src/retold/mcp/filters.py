@@ -11,6 +11,7 @@ from retold.archive.conditions import Condition
 from retold.mcp.cursor import Refused
 from retold.mcp.tool import Arguments, Asking
 from retold.query.facets import conditions_of
+from retold.query.wanted import UnknownChoice
 
 _NAMES = ("agent", "project", "since", "until")
 
@@ -45,6 +46,8 @@ def filtered(arguments: Filtered) -> list[Condition]:
     """Return what the filters ask for."""
     try:
         return conditions_of(arguments.filters)
+    except UnknownChoice as unknown:
+        raise Refused(str(unknown)) from unknown
     except ValueError as error:
         given = " or ".join(repr(value) for value in (arguments.since, arguments.until) if value)
         raise Refused(f"{given} is no date: write 2026-01-27, 7d, today or yesterday") from error

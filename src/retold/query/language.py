@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from retold.query.wanted import ALIASES
+from retold.query.wanted import ALIASES, CHOICES
 
 TYPE_CHECKING = False  # typing costs half a start of Python to import
 if TYPE_CHECKING:
@@ -32,13 +32,6 @@ FIELDS = (
     "is",
 )
 """What may stand before a colon; all else there is part of a word, as in `std::vector`."""
-_CHOICES = {
-    "is": (
-        "error", "live", "rewound", "compacted", "superseded", "subagent", "fork", "lost", "checkpoint", "capture",
-    ),
-    "role": ("user", "assistant", "system"),
-    "status": ("success", "failure", "interrupted"),
-}  # fmt: skip
 _QUOTES = '"“”„‟«»\uff02'
 _ITEM = re.compile(
     rf"""
@@ -234,10 +227,10 @@ def _field(item: re.Match[str]) -> Field:
         raise Unclear(
             f"the field at {place} has no value: write it without a space, as in {typed}:value", place
         )
-    if name in _CHOICES:
+    if name in CHOICES:
         value = value.lower()
-        if value not in _CHOICES[name]:
-            choices = ", ".join(_CHOICES[name])
+        if value not in CHOICES[name]:
+            choices = ", ".join(CHOICES[name])
             raise Unclear(f"{typed}: at {place} has none of its values: write one of {choices}", place)
     if name in ALIASES.values():
         _check_date(name, value, place)

@@ -14,7 +14,7 @@ from retold.archive.breakdowns import (
     project_rows,
     with_model,
 )
-from retold.archive.conditions import Condition, of_key
+from retold.archive.conditions import OF_SESSIONS, Condition, of_key
 from retold.archive.record import Record
 from retold.query.places import Place
 from retold.query.question import UNKNOWN, Question
@@ -50,6 +50,8 @@ class Narrowing(msgspec.Struct, frozen=True):
 class _Exact(Question):
     """A question in which a model is meant by its whole name, so that a figure and what it is made of are the same."""
 
+    is_exact = True
+
     def of_requests(self, table: str) -> list[Condition]:
         """Return what must hold of requests, or of sums of them."""
         if self._model is None:
@@ -72,7 +74,8 @@ def narrowed(record: Record, choice: Narrowing, known: Choices, span: Span) -> Q
     """Return the question that a choice makes."""
     wanted = Wanted()
     if choice.agent:
-        wanted.add("agent", choice.agent)
+        # The address of a page may name an agent that does not exist: no session is of it.
+        wanted.sessions.append(Condition(OF_SESSIONS["agent"], choice.agent))
     if choice.project:
         if choice.project in known.projects:
             wanted.sessions.append(of_project(known.projects[choice.project]))

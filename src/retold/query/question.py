@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import LISTED, teach
-from retold.archive.reports import QUARTER, TIMES, Span, of_model, of_tool
+from retold.archive.conditions import LISTED, of_tool, teach
+from retold.archive.reports import QUARTER, TIMES, Span, of_model
 from retold.projects.matching import is_meant
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -19,6 +19,9 @@ UNKNOWN = "unknown"
 
 class Question:
     """What is asked for: of which sessions, of what time, and of which models and tools in them."""
+
+    is_exact = False
+    """Whether a tool's name means that tool alone, although a kind of tools has the same name in lower case."""
 
     def __init__(
         self, record: Record, wanted: Wanted, span: Span, model: str | None = None, tool: str | None = None
@@ -44,7 +47,8 @@ class Question:
         """Return what must hold of calls of tools."""
         if self._tool is None:
             return self.of_requests("used")
-        return [*self.of_requests("used"), of_tool(self._tool)]
+        called = of_tool(self._tool, "used.tool", canonical="used.canonical", is_exact=self.is_exact)
+        return [*self.of_requests("used"), called]
 
 
 def span(since: str | None, until: str | None, *, is_utc: bool) -> Span:

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import FAILED, OF_MESSAGES, OF_SESSIONS, Condition, below, or_hashes
+from retold.agents import NAMES
+from retold.archive.conditions import (
+    FAILED,
+    OF_MESSAGES,
+    OF_SESSIONS,
+    Condition,
+    below,
+    or_hashes,
+    with_call,
+)
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -18,6 +27,15 @@ ALIASES = {"since": "after", "until": "before"}
 """What options of the command line are called, and the fields of a query that mean the same."""
 FILTERS = ("agent", "project", "model", "tool", "file", "role", "status", "tag", "home", "since", "until")
 """What lists and searches can be narrowed by."""
+CHOICES = {
+    "agent": NAMES,
+    "is": (
+        "error", "live", "rewound", "compacted", "superseded", "subagent", "fork", "lost", "checkpoint", "capture",
+    ),
+    "role": ("user", "assistant", "system"),
+    "status": ("success", "failure", "interrupted"),
+}  # fmt: skip
+"""All values of some filters and fields; people may write them in any case."""
 _KINDS = {
     "lost": "prompts-only", "subagent": "subagent", "fork": "fork", "checkpoint": "checkpoint", "capture": "capture",
 }  # fmt: skip
@@ -47,8 +65,9 @@ class Wanted:
     def add(self, name: str, value: str, *, is_negated: bool = False, in_messages: bool = True) -> None:
         """Add a condition; a list, which has no messages, asks of a whole session what a search asks of a message."""
         name = ALIASES.get(name, name)
+        value = choice_of(name, value)
         of_message = self._of_message(name, value) if in_messages else None
-        found = of_message or Condition(OF_SESSIONS[_name(name)], self._value(name, value))
+        found = of_message or self._of_session(name, value)
         if name == "project" and self._find_project is not None and (hashes := self._find_project(value)):
             found = or_hashes(found, hashes)
         conditions = self.sessions if of_message is None else self.messages
@@ -74,12 +93,33 @@ class Wanted:
             if value in _KINDS:
                 return None
             return Condition(FAILED) if value == "error" else Condition(OF_MESSAGES["fate"], value)
+        if name == "tool":
+            return with_call(value, in_message=True)
         return Condition(OF_MESSAGES[name], value) if name in OF_MESSAGES else None
+
+    def _of_session(self, name: str, value: str) -> Condition:
+        if name == "tool":
+            return with_call(value, in_message=False)
+        return Condition(OF_SESSIONS[_name(name)], self._value(name, value))
 
     def _value(self, name: str, value: str) -> str:
         if name in _DATES:
             return moment(name, value, is_local=self._is_local)
         return _KINDS[value] if name == "is" else value
+
+
+class UnknownChoice(ValueError):  # noqa: N818 - it says what the value is
+    """A value that a filter does not have."""
+
+
+def choice_of(name: str, value: str) -> str:
+    """Return the value of a filter in its right case; raises UnknownChoice for a value that it does not have."""
+    choices = CHOICES.get(name)
+    if choices is None:
+        return value
+    if value.lower() not in choices:
+        raise UnknownChoice(f"no {name} is called {value}: write one of {', '.join(choices)}")
+    return value.lower()
 
 
 def _name(name: str) -> str:

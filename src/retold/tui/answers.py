@@ -31,6 +31,7 @@ from retold.query.question import Question, span
 from retold.query.scope import Scope
 from retold.query.search import Search
 from retold.query.stats import overview
+from retold.query.unknown import unknown_names
 from retold.query.wanted import Wanted
 
 Pieces = Sequence[tuple[str, str]]
@@ -75,6 +76,13 @@ def found(archive: Archive, scope: Scope, typed: str) -> list[Conversation]:
     with archive.opened() as record:
         wanted = archive.wanted(scope, query.fields, in_messages=True)
         return list(Search(record, query, wanted).conversations(MOST_FOUND))
+
+
+def unknown(archive: Archive, typed: str) -> str:
+    """Return what the archive does not know of the names in a query; empty where it knows all of them."""
+    names = [(field.name, field.value) for field in parse(typed).fields if not field.is_negated]
+    with archive.opened() as record:
+        return "; ".join(unknown_names(record, names)) if names else ""
 
 
 def is_plain(typed: str) -> bool:

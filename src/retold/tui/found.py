@@ -8,7 +8,7 @@ from retold.query.cards import Card, Match, Named, by_name, joined
 from retold.query.hits import Conversation
 from retold.query.language import Unclear
 from retold.query.scope import Scope, scopes
-from retold.tui.answers import Archive, found, is_plain, listed
+from retold.tui.answers import Archive, found, is_plain, listed, unknown
 from retold.tui.threads import answer
 
 FIRST = 100
@@ -72,6 +72,8 @@ class Finder:
             said, self.note = [], "the text index is damaged: `retold sync --reindex` makes it anew"
         except (Stopped, OSError, ValueError) as error:
             said, self.note = [], str(error)
+        if not said and not self.note:
+            self.note = await answer(lambda: unknown(self.archive, typed))
         if (typed, scope) == (self.typed, self.scope):
             self._said, self.is_searching = said, False
 

@@ -65,6 +65,7 @@ def chosen_in(asked: Asked, record: Record, usual: str = "7d") -> Chosen:
     today = date.today()  # noqa: DTZ011 - the day here, as everything is told in the time of this machine
     told = {name: asked.get(name) for name in Narrowing.__struct_fields__}
     period = chosen(asked.get("period", usual), asked.get("since"), asked.get("until"), today)
+    told["agent"] = told["agent"].lower()
     return Chosen(Narrowing(**told), period, choices(record), today)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from retold.projects.matching import last_name
 from retold.query.facets import DATES, conditions_of
 from retold.query.shelf import usual_spans
-from retold.query.wanted import FILTERS
+from retold.query.wanted import FILTERS, UnknownChoice, choice_of
 from retold.web.answer import Asked
 from retold.web.looks import address
 
@@ -95,6 +95,11 @@ def session_address(key: str, seq: int = -1) -> str:
     return address("/session", key=key) if seq < 0 else f"{address('/session', key=key, at=seq)}#e{seq}"
 
 
+def as_sentence(message: str) -> str:
+    """Return a message as a sentence of the page."""
+    return f"{message[:1].upper()}{message[1:]}."
+
+
 def looking_of(asked: Asked) -> Looking:
     """Return what an address asks for; what makes no sense in it is left out, and noted."""
     filters: dict[str, str] = {}
@@ -105,7 +110,9 @@ def looking_of(asked: Asked) -> Looking:
             continue
         try:
             conditions_of({name: value})
-            filters[name] = value
+            filters[name] = choice_of(name, value)
+        except UnknownChoice as unknown:
+            notes.append(as_sentence(str(unknown)))
         except ValueError:
             notes.append(f"“{value}” is no date: try 2026-01-27, 7d or yesterday.")
     mode, order = asked.get("mode"), asked.get("order")

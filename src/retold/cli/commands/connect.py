@@ -25,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
         "Set an agent up so that it can search and read earlier conversations, with tools that only read, and so that"
         " what is said in it is archived when a session ends. Every change is shown first, and made when you agree."
     )
-    parser.add_argument("agent", metavar="AGENT", choices=NAMES, help=", ".join(NAMES))
+    parser.add_argument("agent", metavar="AGENT", type=str.lower, choices=NAMES, help=", ".join(NAMES))
     parser.add_argument(
         "--remove", action="store_true", help="the same the other way round: no trace is left"
     )

@@ -6,7 +6,7 @@ import os
 
 from retold.cli.archive import no_such_session, opened
 from retold.cli.datasets import DATASETS
-from retold.cli.filters import add_filters, filter_arguments
+from retold.cli.filters import add_filters, filter_arguments, tell_unknown
 from retold.export.formats import FORMATS
 from retold.query.wanted import FILTERS
 
@@ -91,6 +91,7 @@ def _dataset(options: Namespace, console: Console) -> int:
             return keys
         if not keys:
             console.tell("retold: no sessions found")
+            tell_unknown(record, options, console)
         if not keys and not is_dataset(options.output):
             return 1
         # Of what was there and is chosen no more, nothing may be left: it may have been forgotten.
@@ -117,6 +118,7 @@ def _chosen(
         keys = [key for key, _ in titled(record, wanted)] if every_kind else listed_keys(record, wanted)
     if not keys and not every_kind:
         console.tell("retold: no sessions found")
+        tell_unknown(record, options, console)
         return 1
     return list(dict.fromkeys(keys))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.cli.filters import add_filters, count, filter_arguments
+from retold.cli.filters import add_filters, count, filter_arguments, tell_unknown
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -35,13 +35,17 @@ def run(options: Namespace, console: Console) -> int:
     with opened(console) as record:
         wanted = add_filters(Wanted(find_project=project_finder(record, console)), options)
         if not options.json:
-            return print_list(record, console, wanted, options.limit, every_kind=options.all)
+            code = print_list(record, console, wanted, options.limit, every_kind=options.all)
+            if code:
+                tell_unknown(record, options, console)
+            return code
         code = 1
         for summary in summaries(record, wanted, options.limit, every_kind=options.all):
             console.record(summary.encode())
             code = 0
-    if code:
-        console.tell("retold: no sessions found")
+        if code:
+            console.tell("retold: no sessions found")
+            tell_unknown(record, options, console)
     return code
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from retold.cli.filters import add_filters, count, filter_arguments
+from retold.cli.filters import add_filters, count, filter_arguments, tell_unknown
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from retold.archive.record import Record
     from retold.cli.console import Console
     from retold.query.hits import Conversation
+    from retold.query.language import Field
     from retold.query.wanted import FindProject
 
 SHOWN = 10
@@ -67,8 +68,6 @@ def run(options: Namespace, console: Console) -> int:
             f"retold: {' '.join(options.query).strip()}\n        {' ' * unclear.place}^ {unclear.message}"
         )
         return 2
-    if code:
-        console.tell("retold: nothing found")
     return code
 
 
@@ -80,7 +79,22 @@ def _found(options: Namespace, console: Console) -> Iterator[Conversation]:
     search = _scan if options.substring or options.regex else _recall if options.any else _search
     with opened(console) as record:
         find = project_finder(record, console)
-        yield from searched(lambda: search(record, " ".join(options.query).strip(), options, find), console)
+        text = " ".join(options.query).strip()
+        found = searched(lambda: search(record, text, options, find), console)
+        yield from found
+        if not found:
+            console.tell("retold: nothing found")
+            tell_unknown(record, options, console, _fields(text, options))
+
+
+def _fields(text: str, options: Namespace) -> Iterable[Field]:
+    """Return the fields in a query; letters and patterns have none."""
+    if options.substring or options.regex:
+        return ()
+    from retold.query.language import parse
+    from retold.query.plain import parse_plain
+
+    return (parse_plain if options.any else parse)(text).fields
 
 
 def _scan(record: Record, text: str, options: Namespace, find: FindProject) -> Iterator[Conversation]:

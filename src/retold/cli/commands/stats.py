@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.cli.filters import add_filters, filter_arguments
+from retold.cli.filters import add_filters, filter_arguments, tell_unknown
 from retold.query.question import BY
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -48,7 +48,10 @@ def run(options: Namespace, console: Console) -> int:
     asked = span(options.since, options.until, is_utc=bool(options.utc))
     with counted(console, options.by) as record:
         wanted = add_filters(Wanted(find_project=project_finder(record, console)), options, without=TIMES)
-        return _told(Question(record, wanted, asked, options.model, options.tool), options, console)
+        code = _told(Question(record, wanted, asked, options.model, options.tool), options, console)
+        if code == 1:
+            tell_unknown(record, options, console)
+        return code
 
 
 def _told(question: Question, options: Namespace, console: Console) -> int:

@@ -22,6 +22,7 @@ from retold.query.language import Query, Unclear
 from retold.query.scanned import Job
 from retold.query.search import Search
 from retold.query.shelf import held_rows
+from retold.query.unknown import unknown_names
 from retold.query.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
-    skipped = 0
+    skipped, is_found = 0, False
     for holding in _holdings(asking, arguments):
         if holding is None:
             skipped += 1
@@ -59,7 +60,17 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
         for row in held_rows(asking.record, [holding]):
             lines = "\n".join(place_lines(asking, row.card.key, holding))
             yield Passage(cited(row.card), lines, numbers=skipped + 1)
-            skipped = 0
+            skipped, is_found = 0, True
+    if not is_found and asking.first == 0 and arguments.mode == "words":
+        _refuse_unknown(asking, arguments)
+
+
+def _refuse_unknown(asking: Asking, arguments: Arguments) -> None:
+    """Raise Refused for a name that no session within reach has; the message lists the names there are."""
+    fields = [(field.name, field.value) for field in _query(arguments).fields if not field.is_negated]
+    unknown = unknown_names(asking.record, fields, asking.reach.conditions())
+    if unknown:
+        raise Refused(asking.clean("; ".join(unknown)))
 
 
 def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:

@@ -8,11 +8,12 @@ from retold.archive.record import Record
 from retold.export.hits import FATES, marked, speaker
 from retold.export.table import project_name, short_number
 from retold.query.finding import Sought
-from retold.query.language import Unclear
+from retold.query.language import Unclear, parse
 from retold.query.scanned import BOUND, Job, Scanned
 from retold.query.shelf import Cut, Shelf, found_shelf, listed_shelf, scanned_shelf
+from retold.query.unknown import unknown_names
 from retold.web.answer import Answer, Asked, Page, Shown
-from retold.web.looking import MODES, ORDERS, Looking, looking_of, session_address
+from retold.web.looking import MODES, ORDERS, Looking, as_sentence, looking_of, session_address
 
 LISTED, FOUND = 50, 8
 """Rows of a page: to show where something was said takes a millisecond each."""
@@ -79,29 +80,35 @@ def _cut(asked: Asked, looking: Looking) -> Cut:
 def _shelf(record: Record, looking: Looking, cut: Cut, scanned: Scanned | None) -> tuple[Shelf, list[str]]:
     """Return what is shown, and what has to be said about it."""
     if not looking.text:
-        return listed_shelf(record, looking.filters, cut), []
+        shelf = listed_shelf(record, looking.filters, cut)
+        return shelf, [] if shelf.rows or cut.first else [*map(as_sentence, _unknown(record, looking))]
     if scanned is not None:
         notes = [_ENDS[scanned.end]] if scanned.end in _ENDS else []
         if scanned.end == "unclear":
-            notes = [_sentence(scanned.message.partition(";")[0])]
+            notes = [as_sentence(scanned.message.partition(";")[0])]
         is_exact = scanned.end == "done" and len(scanned.holdings) < _limit(cut)
         return scanned_shelf(record, scanned.holdings, cut, is_exact=is_exact), notes
     sought = Sought(looking.text, looking.filters, is_newest=looking.order == "newest")
     try:
         shelf = found_shelf(record, sought, cut)
     except Unclear as unclear:
-        return _EMPTY, [_sentence(unclear.message)]
+        return _EMPTY, [as_sentence(unclear.message)]
     except IndexDamaged:
         told = (
             "The text index is missing or damaged: `retold sync --reindex` makes it anew, from the archive."
         )
         return _EMPTY, [told]
+    if not shelf.rows and cut.first == 0:
+        return shelf, [*map(as_sentence, _unknown(record, looking))]
     begun = f"Nobody said “{shelf.begun}” as a word: these begin so."
     return shelf, [begun] if shelf.begun and shelf.rows else []
 
 
-def _sentence(message: str) -> str:
-    return f"{message[:1].upper()}{message[1:]}."
+def _unknown(record: Record, looking: Looking) -> list[str]:
+    """Return what the archive does not know of the names in the filters and in the query."""
+    fields = [] if looking.is_scan or not looking.text else parse(looking.text).fields
+    typed = [(field.name, field.value) for field in fields if not field.is_negated]
+    return unknown_names(record, [*looking.filters.items(), *typed])
 
 
 PAGES = (Page("/", sessions, scan=scan),)
