@@ -327,13 +327,43 @@ def test_a_home_is_the_same_however_it_was_named(
     assert [len(row["sources"]) for row in rows] == [1]
 
 
-@pytest.mark.parametrize(("place", "told"), [("nowhere", "no such folder"), ("empty", "no agent's home")])
-def test_a_folder_that_is_no_home_is_told(made: GeminiHome, tmp_path: Path, place: str, told: str) -> None:
+@pytest.mark.parametrize(
+    ("place", "told", "code"), [("nowhere", "no such folder", 1), ("empty", "no agent's home", 0)]
+)
+@pytest.mark.parametrize("label", ["x=", ""])
+def test_a_folder_that_is_no_home_is_told(  # noqa: PLR0913 - what is given, and what comes out
+    made: GeminiHome, tmp_path: Path, place: str, told: str, code: int, label: str
+) -> None:
     (tmp_path / "empty").mkdir()
-    finished = retold(made.folder, "sync", "--home", f"x={tmp_path / place}")
-    assert finished.stderr.startswith(f"retold: {tmp_path / place}: {told}\n")
-    assert finished.returncode == 0
+    for form in ([], ["--json"]):
+        finished = retold(made.folder, "sync", "--home", f"{label}{tmp_path / place}", *form)
+        assert finished.stderr.startswith(f"retold: {tmp_path / place}: {told}\n")
+        assert finished.returncode == code
+        assert len(finished.stdout.splitlines()) == len(form)
     assert len(objects(retold(made.folder, "list", "--json"))) == 2
+
+
+@pytest.mark.parametrize("command", [("sync",), (), ("doctor",)])
+def test_an_unknown_setting_is_told(made: GeminiHome, command: tuple[str, ...]) -> None:
+    assert retold(made.folder, "sync").returncode == 0
+    known = retold(made.folder, *command)
+    config = made.folder / "retold" / "config.toml"
+    config.write_text('excluded = ["a"]\nexclude = ["b"]\n[homes]\n[Homes]\nx = "/y"\n')
+    finished = retold(made.folder, *command)
+    said = [line for line in finished.stderr.splitlines() if "no setting" in line]
+    assert said == [
+        f"retold: {config}: no setting is called {name}: there are exclude and homes"
+        for name in ("excluded", "Homes")
+    ]
+    assert finished.returncode == known.returncode
+
+
+@pytest.mark.parametrize("port", ["99999999", "65536", "-1", "x", "8" * 5_000, "²"])
+def test_a_port_that_does_not_exist_is_wrong_usage(made: GeminiHome, port: str) -> None:
+    finished = retold(made.folder, "web", "--no-browser", f"--port={port}")
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert "is no port: write a number from 0 to 65535" in finished.stderr
+    assert "bug" not in finished.stderr
 
 
 def test_show_finds_a_session_by_the_start_of_its_id(made: GeminiHome) -> None:

@@ -8,7 +8,8 @@ import time
 
 from retold.cli.archive import tell_if_emptied
 from retold.cli.console import terminal_columns
-from retold.ingest.config import keep_home, read_config
+from retold.ingest.config import NAME as CONFIG
+from retold.ingest.config import SETTINGS, keep_home, read_config
 from retold.ingest.home import retold_home
 from retold.ingest.update import Task, update
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from retold.cli.console import Console
+    from retold.ingest.config import Config
     from retold.ingest.coverage import Coverage
 
 BAR = 24
@@ -62,10 +64,31 @@ def asked_task(
             console.tell(f"retold: {home}: no agent's home")
         if label is not None:
             keep_home(folder, label, home)
-    config = read_config(folder)
+    config = told_config(console, folder)
     labels = {label for label, _ in given}
     known = [(label, home) for label, home in config.homes.items() if label not in labels]
     return Task(folder, os.environ, [*given, *known], agents, config.excluded, reindex=reindex)
+
+
+def told_config(console: Console, folder: str) -> Config:
+    """Return what `config.toml` says; name the settings in it that do not exist."""
+    config = read_config(folder)
+    tell_unknown_settings(console, folder, config)
+    return config
+
+
+def tell_unknown_settings(console: Console, folder: str, config: Config) -> None:
+    """Name the settings in `config.toml` that do not exist, and those that do."""
+    for name in config.unknown:
+        there = " and ".join(SETTINGS)
+        console.tell(
+            f"retold: {os.path.join(folder, CONFIG)}: no setting is called {name}: there are {there}"
+        )
+
+
+def missing_homes(homes: Sequence[str]) -> list[str]:
+    """Return the given homes that do not exist."""
+    return [folder for _, folder in map(_labelled, homes) if not os.path.isdir(folder)]
 
 
 def _labelled(home: str) -> tuple[str | None, str]:

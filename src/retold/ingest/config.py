@@ -8,18 +8,22 @@ from retold.archive.database import Stopped
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 NAME = "config.toml"
+SETTINGS = ("exclude", "homes")
 
 
 class Config:
     """Homes of other machines by their labels, and projects of which nothing is kept."""
 
-    __slots__ = ("excluded", "homes")
+    __slots__ = ("excluded", "homes", "unknown")
 
-    def __init__(self, homes: dict[str, str], excluded: list[str]) -> None:
+    def __init__(self, homes: dict[str, str], excluded: list[str], unknown: Sequence[str] = ()) -> None:
         self.homes, self.excluded = homes, excluded
+        self.unknown = unknown
+        """Settings in the file that do not exist."""
 
 
 def read_config(folder: str) -> Config:
@@ -33,7 +37,7 @@ def read_config(folder: str) -> Config:
         raise Stopped(f'{os.path.join(folder, NAME)}: [homes] needs lines such as laptop = "/backup/laptop"')
     if not isinstance(excluded, list) or not all(isinstance(project, str) for project in excluded):
         raise Stopped(f'{os.path.join(folder, NAME)}: exclude needs a list such as ["secret-project"]')
-    return Config(homes, excluded)
+    return Config(homes, excluded, [name for name in told if name not in SETTINGS])
 
 
 def keep_home(folder: str, label: str, home: str) -> None:

@@ -30,8 +30,7 @@ def run(options: Namespace, console: Console) -> int:
     """Import, and tell what was taken; 1 if FILE is no archive, 2 if LABEL is none."""
     from retold.archive.foreign_file import NoArchive
     from retold.cli.archive import tell_if_emptied
-    from retold.cli.syncing import Progress
-    from retold.ingest.config import read_config
+    from retold.cli.syncing import Progress, told_config
     from retold.ingest.elsewhere import DEFAULT, is_label
     from retold.ingest.home import retold_home
     from retold.ingest.importing import Import, Tells, import_archive
@@ -43,7 +42,9 @@ def run(options: Namespace, console: Console) -> int:
     folder, progress = retold_home(os.environ), Progress(console)
     if not options.dry_run:
         tell_if_emptied(console, folder)
-    asked = Import(options.file, folder, label, read_config(folder).excluded, is_trial=options.dry_run)
+    asked = Import(
+        options.file, folder, label, told_config(console, folder).excluded, is_trial=options.dry_run
+    )
     try:
         found = import_archive(asked, Tells(progress.tell_wait, progress.show, progress.tell_damage))
     except NoArchive as error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.cli.syncing import coverage_line, home_arguments, run_sync
+from retold.cli.syncing import coverage_line, home_arguments, missing_homes, run_sync
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -21,12 +21,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Bring the archive up to date, and tell how much of what there is was read."""
+    """Bring the archive up to date, and tell how much of what there is was read; 1 if a home does not exist."""
+    code = 1 if missing_homes(options.home or ()) else 0
     coverage = run_sync(console, options.home or (), options.agent or (), reindex=bool(options.reindex))
     if not options.json:
         console.tell(coverage_line(coverage))
-        return 0
+        return code
     names = ("found", "read", "unchanged", "new_sessions", "problems")
     told = ", ".join(f'"{name}": {getattr(coverage, name)}' for name in names)
     console.record(f'{{{told}, "seconds": {coverage.seconds:.3f}}}'.encode())
-    return 0
+    return code

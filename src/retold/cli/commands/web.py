@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 TOKEN = "RETOLD_WEB_TOKEN"  # noqa: S105 - the name of a variable
 
+_MOST_PORT = 65_535
+
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `web` understands."""
@@ -27,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--host", default="127.0.0.1", help="an address of this machine; 127.0.0.1 if not told"
     )
-    parser.add_argument("--port", type=int, default=0, help="a port; any that is free if not told")
+    parser.add_argument("--port", type=_port, default=0, help="a port; any that is free if not told")
     parser.add_argument(
         "--token",
         metavar="TEXT",
@@ -38,6 +40,16 @@ def arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--no-browser", action="store_true", help="only tell the link")
     parser.add_argument("--no-watch", action="store_true", help="do not follow what agents write meanwhile")
+
+
+def _port(text: str) -> int:
+    from argparse import ArgumentTypeError
+
+    if not (
+        text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST_PORT)) and int(text) <= _MOST_PORT
+    ):
+        raise ArgumentTypeError(f"{text!r} is no port: write a number from 0 to {_MOST_PORT}")
+    return int(text)
 
 
 def run(options: Namespace, console: Console) -> int:
