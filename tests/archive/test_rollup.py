@@ -145,7 +145,7 @@ def test_what_another_session_holds_moves_with_its_owner(tmp_path: Path) -> None
     earlier = home.lines("den", 1, 1, shared, kind="main")
     person.sync()
     assert_equal(person)
-    person.run("forget", next(key for key in person.rows() if "00000001" in key))
+    person.run("forget", "-y", next(key for key in person.rows() if "00000001" in key))
     assert_equal(person)
     assert later.exists()
     assert earlier.exists()

@@ -502,7 +502,7 @@ def test_a_broken_config_and_a_home_that_is_away_are_told(ann: Patient, tmp_path
 def test_what_was_forgotten_is_not_mourned(ann: Patient) -> None:
     ann.gemini("aaaaaaa1", 60)
     ann.sync()
-    assert ann.run("forget", full_id("aaaaaaa1")).code == 0
+    assert ann.run("forget", "-y", full_id("aaaaaaa1")).code == 0
     assert ann.codes() == []
 
 

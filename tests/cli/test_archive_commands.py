@@ -74,7 +74,7 @@ def test_nothing_is_left_of_a_forgotten_session(person: Person, form: Form) -> N
     person.run("name", form.key(1), "about zeugmatic things")
     person.run("tag", form.key(1), "+qwertzuiop")
     before = person.show(form.key(2))
-    done = person.run("forget", form.key(1))
+    done = person.run("forget", "-y", form.key(1))
     assert done.code == 0
     assert form.key(1) in done.err
     assert {word: [*traces(person, word)] for word in rare} == {word: [] for word in rare}
@@ -89,7 +89,7 @@ def test_a_forgotten_session_stays_forgotten(person: Person, form: Form) -> None
     file = form.write(person.folder, 1, turns("xyloidal"))
     form.write(person.folder, 2, turns("otherwise"))
     person.sync()
-    person.run("forget", form.key(1))
+    person.run("forget", "-y", form.key(1))
     for words in (["xyloidal"], ["xyloidal", "growing"], ["xyloidal", "growing", "on"]):
         form.write(person.folder, 1, turns(*words))
         for arguments in ((), ("--reindex",)):
@@ -109,7 +109,7 @@ def test_a_rewritten_session_is_forgotten_with_what_it_held_before(person: Perso
     form.write(person.folder, 1, turns("zeugmatic"))
     person.sync()
     assert person.keys("xyloidal") == person.keys("zeugmatic") == [form.key(1)]
-    person.run("forget", form.key(1))
+    person.run("forget", "-y", form.key(1))
     assert [*traces(person, "xyloidal"), *traces(person, "zeugmatic")] == []
 
 
@@ -118,7 +118,7 @@ def test_a_session_whose_files_are_gone_is_forgotten(person: Person, form: Form)
     person.sync()
     file.unlink()
     person.sync()
-    person.run("forget", form.key(1))
+    person.run("forget", "-y", form.key(1))
     assert [*traces(person, "xyloidal")] == []
     person.sync()
     assert person.rows() == {}
@@ -139,7 +139,7 @@ def test_what_lists_of_many_sessions_say_of_it_is_struck_out(person: Person) -> 
     lost = f"gemini:lost-{session_id(2)}"
     assert lost in person.rows()
     for key in (f"gemini:session-2026-03-01T09-01-{session_id(1)[:8]}", lost, codex_key(1), codex_key(2)):
-        assert person.run("forget", key).code == 0
+        assert person.run("forget", "-y", key).code == 0
     for arguments in ((), ("--reindex",), ()):
         assert [*traces(person, "xyloidal"), *traces(person, "zeugmatic")] == []
         assert person.rows().keys() == {f"gemini:lost-{session_id(3)}", codex_key(3)}
@@ -167,7 +167,7 @@ def test_subagents_go_with_their_session(person: Person) -> None:
     write_file(file.with_suffix("") / "tool-results/toolu_1.txt", "xyloidal output")
     person.sync()
     assert f"{claude_key(1)}/a1" in person.rows()
-    assert "2 sessions" in person.run("forget", claude_key(1)).err
+    assert "2 sessions" in person.run("forget", "-y", claude_key(1)).err
     assert person.rows() == {}
     assert [*traces(person, "xyloidal")] == []
     person.sync()
@@ -181,7 +181,7 @@ def test_nothing_is_left_though_another_has_the_archive_open(person: Person) -> 
     person.sync()
     with retold.open(person.archive) as archive:
         assert len(list(archive.sessions())) == len(list(archive.search("asked"))) == 2
-        assert person.spawn("forget", claude_key(1)).code == 0
+        assert person.spawn("forget", "-y", claude_key(1)).code == 0
         assert [*traces(person, "xyloidal")] == []
         assert [found.key for found in archive.search("asked")] == [claude_key(2)]
 
@@ -192,7 +192,7 @@ def test_a_damaged_index_does_not_keep_a_session_from_being_forgotten(person: Pe
     person.sync()
     for path in (person.archive / "index").glob("*.db"):
         path.write_bytes(b"xyloidal garbage" * 300)
-    assert person.run("forget", claude_key(1)).code == 0
+    assert person.run("forget", "-y", claude_key(1)).code == 0
     assert [*traces(person, "xyloidal")] == []
     assert person.run("search", "otherwise").code == 0
     assert person.keys("otherwise") == [claude_key(2)]
@@ -205,7 +205,7 @@ def test_a_whole_project_is_forgotten(person: Person) -> None:
     made.mark("charts", "/home/ann/dev/charts")
     made.json("charts", 3, 1, [user("u1", 1, "otherwise")], root="/home/ann/dev/charts")
     person.sync()
-    done = person.run("forget", "--project", "almanac")
+    done = person.run("forget", "-y", "--project", "almanac")
     assert done.code == 0
     assert [row["project"]["root"] for row in person.rows().values()] == ["/home/ann/dev/charts"]
     assert [*traces(person, "xyloidal")] == []
@@ -231,12 +231,12 @@ def test_what_is_not_clear_is_not_forgotten(person: Person, arguments: list[str]
     claude(person.folder, 1, turns("tide"))
     claude(person.folder, 2, turns("tide"))
     person.sync()
-    assert person.run("forget", *arguments).code == code
+    assert person.run("forget", "-y", *arguments).code == code
     assert len(person.rows()) == 2
 
 
 def test_nothing_is_forgotten_where_there_is_no_archive(person: Person) -> None:
-    done = person.run("forget", "x")
+    done = person.run("forget", "-y", "x")
     assert done.code in (1, 4)
     assert done.err.startswith("retold: ")
     assert done.err.count("\n") == 1

@@ -36,7 +36,7 @@ def test_everything_is_kept_and_found(person: Person) -> None:
     assert person.run("stats").code == 0
     assert person.run("sql", "SELECT count(*) FROM sessions").out.split()[-1] == "2"
     assert person.run("name", FORM.key(1), "a title").code == 0
-    assert person.run("forget", FORM.key(1)).code == 0
+    assert person.run("forget", "-y", FORM.key(1)).code == 0
     assert set(person.rows()) == {FORM.key(2)}
     assert {path.name for path in person.files()} >= {"archive.db", "text-0.db", "text-1.db"}
     assert person.spawn("list").code == 0

@@ -58,7 +58,7 @@ def steps(made: Person, tmp_path_factory: pytest.TempPathFactory) -> list[int]:
     shutil.copytree(made.archive, folder / "retold")
     person = Person(made.folder, folder / "retold")
     env = {**person.env, "STATEMENTS": str(folder / "statements")}
-    assert person.spawn("forget", KEY, code=TRACED.format(at=-1) + SAVED, env=env).code == 0
+    assert person.spawn("forget", "-y", KEY, code=TRACED.format(at=-1) + SAVED, env=env).code == 0
     statements = (folder / "statements").read_text().split("\0")
     starts = (
         "BEGIN",
@@ -81,7 +81,7 @@ def copies(made: Person, folder: Path, places: list[int]) -> Iterator[Person]:
         archive = folder / f"retold {place}"
         shutil.copytree(made.archive, archive)
         person = Person(made.folder, archive)
-        assert person.spawn("forget", KEY, code=TRACED.format(at=place)).code == -9
+        assert person.spawn("forget", "-y", KEY, code=TRACED.format(at=place)).code == -9
         yield person
 
 
@@ -100,7 +100,7 @@ def test_the_next_sync_finishes_it(made: Person, steps: list[int], tmp_path: Pat
 
 def test_the_next_forget_finishes_it(made: Person, steps: list[int], tmp_path: Path) -> None:
     for person in copies(made, tmp_path, steps[::3]):
-        done = person.run("forget", KEY)
+        done = person.run("forget", "-y", KEY)
         assert done.code in (0, 1), done
         assert [*traces(person, WORD)] == [], person.archive
         assert person.keys(OTHER) == [OTHER_KEY]
@@ -114,7 +114,7 @@ def test_a_reader_may_keep_words_in_the_log_until_the_next_sync(made: Person, tm
     with retold.open(person.archive) as archive:
         archive._record.stand_still()  # noqa: SLF001 - a reader in the middle of its work
         impatient = "import retold.archive.database\nretold.archive.database.PATIENCE = 100\n"
-        done = person.spawn("forget", KEY, code=impatient)
+        done = person.spawn("forget", "-y", KEY, code=impatient)
         assert done.code == 0, done
         assert "the next sync removes them" in done.err
     person.sync()

@@ -128,7 +128,7 @@ def test_a_file_of_ours_goes_on_beside_one_of_the_same_path(tmp_path: Path) -> N
 def test_what_is_forgotten_here_stays_forgotten(ann: Person, ben: Person) -> None:
     ann.run("import", str(ben.archive))
     key = FORMS["claude"].key(12)
-    ann.run("forget", key)
+    ann.run("forget", "-y", key)
     told = ann.run("import", str(ben.archive), "--json").objects[0]
     assert (told["left"], told["new_sessions"], told["files"]) == (1, 0, 0)
     assert key not in keys(ann)
@@ -145,7 +145,7 @@ def test_prompts_of_forgotten_sessions_are_struck_out(tmp_path: Path) -> None:
     ben.sync()
     ann = Person(tmp_path / "ann")
     ann.run("import", str(ben.archive))
-    ann.run("forget", f"gemini:lost-{session_id(1)}")
+    ann.run("forget", "-y", f"gemini:lost-{session_id(1)}")
     made.logs("almanac", [(1, "the secret tide"), (2, "the open tide"), (3, "a third")])
     ben.sync()
     assert ann.run("import", str(ben.archive)).code == 0
@@ -158,7 +158,7 @@ def test_prompts_of_forgotten_sessions_are_struck_out(tmp_path: Path) -> None:
 def test_what_the_other_has_forgotten_is_not_forgotten_here(ann: Person, ben: Person) -> None:
     ann.run("import", str(ben.archive))
     before = keys(ann)
-    ben.run("forget", FORMS["claude"].key(12))
+    ben.run("forget", "-y", FORMS["claude"].key(12))
     ann.run("import", str(ben.archive))
     assert keys(ann) == before
 
@@ -194,7 +194,7 @@ def test_a_session_that_only_its_place_names_keeps_title_and_grave(tmp_path: Pat
     assert ann.run("import", str(ben.archive), "--json").objects[0]["titles"] == 1
     assert [one["title"] for one in ann.run("list", "--json").objects] == ["Of nights"]
     shutil.copytree(ben.archive, tmp_path / "backup")
-    ben.run("forget", "claude:night")
+    ben.run("forget", "-y", "claude:night")
     assert ben.run("import", str(tmp_path / "backup"), "--json").objects[0]["left"] == 1
     assert keys(ben) == set()
 
@@ -307,7 +307,7 @@ def test_a_log_that_cannot_be_struck_is_told_of(tmp_path: Path, monkeypatch: pyt
     FORMS["codex"].write(ann.folder, 5, turns("vole"))
     for person in (ben, ann):
         person.sync()
-    assert ann.run("forget", FORMS["codex"].key(5)).code == 0
+    assert ann.run("forget", "-y", FORMS["codex"].key(5)).code == 0
     monkeypatch.setattr("retold.ingest.selection.LARGEST", 10)
     done = import_into(ann.archive, ben.archive)
     assert (done.new_sessions, [one.code for one in done.problems]) == (0, ["unreadable-file"])

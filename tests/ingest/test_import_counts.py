@@ -39,7 +39,7 @@ def test_a_conversation_that_shares_its_file_with_a_forgotten_one_is_not_said_to
     ben.sync()
     assert counts(import_into(ann.archive, ben.archive)) == (2, 0, 0, 0)
     (side,) = [key for key, row in ann.rows().items() if row["kind"] == "subagent"]
-    ann.run("forget", side)
+    ann.run("forget", "-y", side)
     with_a_sidechain(ben, "heron", "vole")
     ben.sync()
     for _ in range(2):
@@ -56,7 +56,7 @@ def test_nothing_is_written_by_hand_about_a_conversation_that_is_left_with_a_for
     with_a_sidechain(ben, "heron")
     ben.sync()
     import_into(ann.archive, ben.archive)
-    ann.run("forget", f"claude:{uuid(1)}")
+    ann.run("forget", "-y", f"claude:{uuid(1)}")
     ben.run("name", f"claude:{uuid(1)}", "Of herons")
     with Record(str(ann.archive), can_write=True) as record:
         asked = "DELETE FROM forgotten WHERE name = (SELECT max(name) FROM forgotten)"
@@ -116,7 +116,7 @@ def test_prompts_that_are_forgotten_count_as_left(tmp_path: Path) -> None:
     ben, ann = Person(tmp_path / "ben"), Person(tmp_path / "ann")
     with_prompts(ben)
     assert counts(import_into(ann.archive, ben.archive)) == (2, 0, 0, 0)
-    ann.run("forget", f"gemini:lost-{uuid(1)}")
+    ann.run("forget", "-y", f"gemini:lost-{uuid(1)}")
     for _ in range(2):
         assert counts(import_into(ann.archive, ben.archive)) == (0, 0, 1, 1)
 

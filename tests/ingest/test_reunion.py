@@ -136,7 +136,7 @@ def test_what_is_forgotten_before_they_are_one_leaves_nothing_behind(
     with monkeypatch.context() as patched:
         patched.setattr(syncing._Sync, "_reunite", _stopped)  # noqa: SLF001 - the moment between
         assert ann.run("sync").code == 130
-    assert ann.run("forget", key).code == 0
+    assert ann.run("forget", "-y", key).code == 0
     ann.sync()
     with Record(str(ann.archive)) as record:
         assert list(record.rows("SELECT count(*) FROM originals")) == [(0,)]
@@ -230,7 +230,7 @@ def test_it_is_forgotten_as_one(ann: Person, form: str) -> None:
     FORMS[form].write(ann.folder, NUMBER, turns("heron", "otter"))
     ann.sync()
     (key,) = ann.rows()
-    assert ann.run("forget", key).code == 0
+    assert ann.run("forget", "-y", key).code == 0
     ann.sync()
     assert ann.rows() == {}
     held = b"".join(path.read_bytes() for path in ann.archive.rglob("*") if path.is_file())

@@ -253,7 +253,7 @@ def test_a_reader_does_not_take_what_is_new_for_what_it_has_seen(tmp_path: Path)
     person.sync()
     with retold.open(person.archive) as archive:
         assert archive.session(gemini_key(1)).first_prompt == "asked secret"
-        person.spawn("forget", gemini_key(1))
+        person.spawn("forget", "-y", gemini_key(1))
         file.unlink()
         gemini_json(person.folder, 2, turns("harmless"))
         person.spawn("sync")
@@ -354,7 +354,7 @@ def test_everything_is_its_owners_alone_whatever_the_umask(person: Person, umask
     assert process.returncode == 0
     person.run("name", claude_key(2), "a title of mine")
     person.run("sync", "--home", f"other={person.folder}")
-    person.run("forget", claude_key(2))
+    person.run("forget", "-y", claude_key(2))
     names = {name for name, _, _ in while_open}
     assert {"archive.db", "archive.db-wal", "archive.db-shm"} <= names
     assert {"text-0.db-wal", "text-1.db-wal"} & names

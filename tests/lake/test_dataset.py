@@ -183,7 +183,7 @@ def test_what_is_forgotten_goes_also_where_nothing_else_was_chosen(ann: Person, 
     export_dataset(ann, tmp_path / "lake", *chosen)
     count = len(table_objects(tmp_path / "lake", "sessions"))
     assert count
-    assert ann.run("forget", "--project", "almanac").code == 0
+    assert ann.run("forget", "-y", "--project", "almanac").code == 0
     again = ann.run("export", "--format", "parquet", "-o", str(tmp_path / "lake"), *chosen)
     assert again.code == 1, "it may have been a slip"
     assert "retold: no sessions found\n" in again.err

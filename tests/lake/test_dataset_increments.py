@@ -68,7 +68,7 @@ def named(ann: Person, step: int, random: Random) -> None:
 
 
 def forgotten(ann: Person, _step: int, random: Random) -> None:
-    assert ann.run("forget", random.choice(sorted(ann.rows()))).code == 0
+    assert ann.run("forget", "-y", random.choice(sorted(ann.rows()))).code == 0
 
 
 def gone(ann: Person, _step: int, random: Random) -> None:
@@ -176,7 +176,7 @@ def test_a_session_keeps_its_part_and_the_next_begins_when_it_is_full(
 def test_what_is_forgotten_goes_and_be_it_the_last(ann: Person, tmp_path: Path) -> None:
     export_dataset(ann, tmp_path / "lake", "--all", "--no-redact")
     for key in sorted(ann.rows(), reverse=True):
-        ann.run("forget", key)
+        ann.run("forget", "-y", key)
     told = ann.run("export", "--all", "--no-redact", "--format", "parquet", "-o", str(tmp_path / "lake"))
     assert (told.code, told.err.splitlines()) == (
         1,

@@ -157,5 +157,5 @@ def test_a_session_that_goes_with_its_secret_is_counted_as_gone(ann: Person, tmp
         for row in table_objects(tmp_path / "lake", "messages")
         if "[redacted" in str(row["text"])
     }
-    assert ann.run("forget", str(key)).code == 0
+    assert ann.run("forget", "-y", str(key)).code == 0
     assert ", 1 removed" in export_dataset(ann, tmp_path / "lake")

@@ -63,6 +63,13 @@ def titles(record: Record, conditions: Iterable[Condition]) -> list[tuple[str, s
     return [(key, title) for key, title in record.rows(asked, [*values, _ALL])]
 
 
+def heading_rows(record: Record, conditions: Iterable[Condition]) -> Iterator[tuple[Any, ...]]:
+    """Yield key, title, root, native key, hash and end of sessions, the newest first."""
+    which, values = clause(conditions)
+    asked = f"SELECT key, title, root, native_key, hash, ended_at FROM sessions WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
+    return record.rows(asked, [*values, _ALL])
+
+
 def summary_texts(record: Record, conditions: Iterable[Condition], limit: int | None) -> Iterator[str]:
     """Yield the JSON form of sessions, the newest first."""
     which, values = clause(conditions)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import LISTED, teach
-from retold.archive.listing import NOT_BELOW_OTHERS, rows_named, session_rows, summary_texts, titles
+from retold.archive.conditions import LISTED, of_key, teach
+from retold.archive.listing import (
+    NOT_BELOW_OTHERS,
+    heading_rows,
+    rows_named,
+    session_rows,
+    summary_texts,
+    titles,
+)
 from retold.projects.matching import is_meant
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -14,6 +21,29 @@ if TYPE_CHECKING:
     from retold.archive.listing import SessionRow
     from retold.archive.record import Record
     from retold.query.wanted import Wanted
+
+
+class Heading:
+    """A session as one line shows it."""
+
+    __slots__ = ("ended_at", "hash", "key", "native_key", "root", "title")
+
+    def __init__(  # noqa: PLR0913 - one for each column
+        self,
+        key: str,
+        title: str | None,
+        root: str | None,
+        native_key: str | None,
+        project_hash: str | None,
+        ended_at: str | None,
+    ) -> None:
+        self.key, self.title, self.root, self.native_key = key, title, root, native_key
+        self.hash, self.ended_at = project_hash, ended_at
+
+    @property
+    def project(self) -> str:
+        """What tells its project from all others; sessions without any project share an empty one."""
+        return self.hash or self.root or self.native_key or ""
 
 
 def listed(
@@ -37,6 +67,17 @@ def outlines(record: Record, wanted: Wanted, limit: int | None = None) -> Iterat
 def titled(record: Record, wanted: Wanted) -> list[tuple[str, str | None]]:
     """Return key and title of all meant sessions of whatever kind; subagents only where their parent is not there."""
     return titles(record, [*_meant(record, wanted, every_kind=True), NOT_BELOW_OTHERS])
+
+
+def headings(record: Record, wanted: Wanted) -> list[Heading]:
+    """Return the sessions of every kind that match; subagents only where their parent is not there."""
+    conditions = [*_meant(record, wanted, every_kind=True), NOT_BELOW_OTHERS]
+    return [Heading(*row) for row in heading_rows(record, conditions)]
+
+
+def headings_of(record: Record, keys: Iterable[str]) -> list[Heading]:
+    """Return the sessions with the given keys."""
+    return [Heading(*row) for key in keys for row in heading_rows(record, [of_key(key)])]
 
 
 def summaries(

@@ -70,6 +70,7 @@ def _done(work: Work, machine: Machine, options: Namespace, console: Console) ->
     """Show what is to be done, and do it if that is wanted."""
     from retold.care.changes import difference
     from retold.care.connect import carry_out_work
+    from retold.cli.confirm import is_confirmed
 
     if not work.changes:
         told = "not connected" if options.remove else "connected"
@@ -81,7 +82,7 @@ def _done(work: Work, machine: Machine, options: Namespace, console: Console) ->
     if options.dry_run:
         console.tell("retold: nothing was changed")
         return 0
-    if not (options.yes or _is_agreed(console)):
+    if not is_confirmed(console, "Make these changes?", yes=options.yes):
         return 1
     backups = dict(carry_out_work(work, machine))
     for change in work.changes:
@@ -89,19 +90,6 @@ def _done(work: Work, machine: Machine, options: Namespace, console: Console) ->
         kept = f"; as it was, it is kept in {backups[change.path]}" if change.path in backups else ""
         console.tell(f"retold: {what} {change.path}{kept}")
     return 0
-
-
-def _is_agreed(console: Console) -> bool:
-    """Ask; where nobody can be asked, nobody agrees."""
-    if not sys.stdin.isatty():
-        console.tell("retold: nothing was changed: nobody can be asked here; --yes says that you agree")
-        return False
-    console.err.write("Make these changes? [y/N] ")
-    console.err.flush()
-    if sys.stdin.readline().strip().lower() in ("y", "yes"):
-        return True
-    console.tell("retold: nothing was changed")
-    return False
 
 
 def _catch_up(console: Console) -> None:

@@ -1,4 +1,4 @@
-"""`retold forget`: gone from the archive for good."""
+"""`retold forget`: delete sessions from the archive for good."""
 
 from __future__ import annotations
 
@@ -9,23 +9,33 @@ from retold.cli.archive import no_such_session, session_argument
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
+    from collections.abc import Iterable, Sequence
 
     from retold.archive.record import Record
     from retold.cli.console import Console
+    from retold.query.listing import Heading
 
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `forget` understands."""
+    parser.description = (
+        "Delete sessions from the archive for good. The command lists them and asks before it deletes anything."
+        " The agents' own files stay as they are."
+    )
     session_argument(parser, nargs="?")
     parser.add_argument(
-        "--project", metavar="X", help="every session of a project: a path, a hash, or part of its name"
+        "--project",
+        metavar="X",
+        help="every session of one project: a path, a hash, or its name; part of a name, if it matches one project only",
     )
-    parser.add_argument("--dry-run", action="store_true", help="only tell what would be forgotten")
+    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="only list what would be forgotten")
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Forget; 1 if nothing is meant, 2 if it is not clear what."""
+    """Forget; 1 if nothing matches or nobody agrees, 2 if the command line is not clear."""
     from retold.archive.record import FORGETTING, Record
+    from retold.cli.confirm import is_confirmed
     from retold.ingest.forgetting import forget
     from retold.ingest.home import retold_home
 
@@ -34,41 +44,110 @@ def run(options: Namespace, console: Console) -> int:
         return 2
     folder = retold_home(os.environ)
     with Record(folder) as record:
-        keys = _meant(record, options, console)
+        found = _matches(record, options, console)
         is_unfinished = record.fact(FORGETTING) is not None
-    if isinstance(keys, int):
+        if not isinstance(found, int):
+            count = _list(record, found, console, "forgetting" if options.yes else "would forget")
+    if isinstance(found, int):
         if is_unfinished and not options.dry_run:  # this may be what an earlier one was to forget
             forget(folder, ())
             console.tell("retold: a forget that was stopped is finished now")
-        return keys
-    for key, title in keys:
-        console.tell(f"{'would forget' if options.dry_run else 'forgetting'} {key}  {title or ''}")
-    if not options.dry_run:
-        count, is_clean = forget(folder, [key for key, _ in keys])
-        console.tell(
-            f"retold: {count} session{'' if count == 1 else 's'} forgotten, subagents included: gone from record, originals"
-            " and index, and no sync brings them back. The agent's own files were not touched."
-        )
-        if not is_clean:
-            console.tell(
-                "retold: words may be left in logs beside the archive, because another retold reads it;"
-                " the next sync removes them"
-            )
+        return found
+    if options.dry_run:
+        console.tell("retold: nothing was changed")
+        return 0
+    question = f"Delete {'it' if count == 1 else f'these {count}'} from the archive for good?"
+    if not is_confirmed(console, question, yes=options.yes):
+        return 1
+    count, is_clean = forget(folder, [one.key for one in found])
+    _tell_done(count, console, is_clean=is_clean)
     return 0
 
 
-def _meant(record: Record, options: Namespace, console: Console) -> list[tuple[str, str | None]] | int:
+def _matches(record: Record, options: Namespace, console: Console) -> list[Heading] | int:
+    """Return the sessions to forget, or the exit code where none match or the name is not clear."""
+    from retold.query.listing import headings_of, named
+
+    if options.project is not None:
+        return _of_project(record, options.project, console)
+    found = named(record, options.session)
+    if len(found) != 1:
+        return no_such_session(console, options.session, found)
+    return headings_of(record, [key for key, _ in found])
+
+
+def _of_project(record: Record, text: str, console: Console) -> list[Heading] | int:
+    """Return the sessions of the one project that a text names; an exact name wins over a part of a name."""
     from retold.cli.project_names import project_finder
-    from retold.query.listing import named, titled
+    from retold.query.listing import headings
     from retold.query.wanted import Wanted
 
-    if options.session is not None:
-        found = named(record, options.session)
-        return found if len(found) == 1 else no_such_session(console, options.session, found)
     wanted = Wanted(find_project=project_finder(record, console))
-    wanted.add("project", options.project)
-    rows = titled(record, wanted)
+    wanted.add("project", text)
+    rows = headings(record, wanted)
     if not rows:
-        console.tell(f"retold: no session of a project {options.project}")
+        console.tell(f"retold: no session of a project {text}")
         return 1
-    return rows
+    projects: dict[str, list[Heading]] = {}
+    for one in rows:
+        projects.setdefault(one.project, []).append(one)
+    exact = [found for found in projects.values() if _is_exact(found, text)]
+    chosen = exact or list(projects.values())
+    if len(chosen) == 1:
+        return chosen[0]
+    console.tell(f"retold: {text} may mean any of {len(chosen)} projects; name one by its path or hash:")
+    for found in sorted(chosen, key=_place):
+        console.tell(f"  {_place(found)}  ({_sessions(len(found))})")
+    return 2
+
+
+def _is_exact(found: Iterable[Heading], text: str) -> bool:
+    """Return whether a text is the path, the hash or the whole name of a project, in any case."""
+    from retold.projects.matching import is_path, last_name
+
+    name = text.rstrip("/\\").casefold()
+    return is_path(text) or any(
+        name in (last_name(one.root or "").casefold(), (one.native_key or "").casefold())
+        or text in (one.root, one.hash, (one.hash or "")[:8])
+        for one in found
+    )
+
+
+def _place(found: Sequence[Heading]) -> str:
+    """Return what names a project best: its folder, else its hash, else the agent's own name for it."""
+    roots = (one.root or one.hash or one.native_key for one in found)
+    return next((place for place in roots if place), "(no project)")
+
+
+def _list(record: Record, found: Sequence[Heading], console: Console, verb: str) -> int:
+    """List what goes, with subagents counted; return how many sessions that is."""
+    from retold.archive.sessions import family
+    from retold.export.table import project_name
+    from retold.query.dates import moment_of
+
+    count = len({number for one in found for number in family(record, one.key)})
+    for one in found:
+        ended_at = moment_of(one.ended_at)
+        day = f"{ended_at.astimezone():%Y-%m-%d}" if ended_at else "-"
+        project = project_name(one.root, one.hash, one.native_key)
+        console.tell(f"{verb} {one.key}  {day}  {project}  {one.title or '(no title)'}")
+    subagents = count - len(found)
+    more = f", {subagents} of them subagent{'' if subagents == 1 else 's'}" if subagents else ""
+    console.tell(f"retold: {_sessions(count)} in all{more}")
+    return count
+
+
+def _sessions(count: int) -> str:
+    return f"{count} session{'' if count == 1 else 's'}"
+
+
+def _tell_done(count: int, console: Console, *, is_clean: bool) -> None:
+    console.tell(
+        f"retold: {_sessions(count)} forgotten, subagents included: gone from record, originals"
+        " and index, and no sync brings them back. The agent's own files were not touched."
+    )
+    if not is_clean:
+        console.tell(
+            "retold: words may be left in logs beside the archive, because another retold reads it;"
+            " the next sync removes them"
+        )
