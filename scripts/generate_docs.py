@@ -189,7 +189,9 @@ CLI_INTRODUCTION = """\
 The answer is printed on stdout; remarks and refusals go to stderr. With `--json`, every line of the answer is one JSON object
 in UTF-8 that fits its [schema](../schema/), and a file that is refused is told as a [problem](problems.md) in JSON, on stderr.
 Colour is used on a terminal only, and not where `NO_COLOR` is set. A control character in a transcript is printed as a
-picture of itself, so that it cannot steer the terminal.
+picture of itself, so that it cannot steer the terminal. So is a character that hides: one without width, a mark of direction, a tag.
+Joiners stay between emoji and between letters that need them. A flag made of tags, such as that of Scotland, is printed as a black
+flag and its region: 🏴[gbsct].
 
 | exit code | when |
 |---|---|

@@ -19,7 +19,7 @@ ROOT, OTHER = "/home/ann/dev/almanac", "/home/ann/dev/tide-clock"
 HOSTILE = (
     "[bold red]alarm[/bold red] [link=file:///etc/passwd]x[/link] [@click=app.quit]quit[/]",
     "\x1b[2J\x1b]0;owned\x07\x1b]52;c;aGk=\x07 clear the screen",
-    "abc \u202egnp.exe \u2066isolate\u2069 \x9b31m end",
+    "abc \u202egnp.exe \u2066isolate\u2069 \x9b31m hid\u200b\ufeff\u061c\u180e\U000e0041den end",
     "潮汐時計の文字盤が夜に読めない 🌊🌊👩‍👩‍👧 e\u0301",
     "very long " + "word " * 400,
 )

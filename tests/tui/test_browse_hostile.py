@@ -6,7 +6,8 @@ import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from retold.tui.answers import Archive
+from retold.tui.answers import Archive, Pieces
+from retold.tui.box import Report
 from retold.tui.words import plain, styled, wrapped
 from support.terminal_browser import (
     HOSTILE,
@@ -21,7 +22,9 @@ from support.terminal_browser import (
 
 pytestmark = pytest.mark.slow
 
-CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROLS = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]"
+)
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=str)
@@ -71,6 +74,18 @@ def test_what_is_typed_is_not_markup_either(hostile: Archive) -> None:
         await press(pilot, *'"[bold][/')
         assert '"[bold][/' in screen_lines(pilot)[0]
         assert "is not closed" in screen_text(pilot)
+
+    drive(hostile, play)
+
+
+def test_the_title_of_a_box_is_not_markup_and_hides_nothing(hostile: Archive) -> None:
+    async def nothing(_width: int) -> list[Pieces]:
+        return []
+
+    async def play(pilot: Pilot[str]) -> None:
+        pilot.app.push_screen(Report("Stats: [red]tide\u200b\U000e0041[/red]", nothing))
+        await press(pilot)
+        assert "Stats: [red]tide\ufffd\ufffd[/red]" in screen_text(pilot)
 
     drive(hostile, play)
 

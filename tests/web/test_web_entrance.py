@@ -14,6 +14,7 @@ import pytest
 from retold.serving.names import Names
 from retold.web import browser, peers
 from retold.web.entrance import LASTS, MOST, Entrance
+from retold.web.server import Place
 from support.one_session import QUESTION, person_with_one_session
 from support.person import Person, is_root
 from support.web_server import PATIENCE, Visit, run_web_server
@@ -132,6 +133,26 @@ def test_a_server_for_others_does_not_start_without_a_token(ann: Person) -> None
         done = ann.run("web", "--host", host, "--no-browser", "--no-watch")
         assert (done.code, done.out) == (2, ""), host
         assert "can be reached from other machines: give --token" in done.err
+
+
+class IdleServer:
+    """Stands in for the server and takes no port."""
+
+    def __init__(self, place: Place) -> None:
+        self.place = place
+
+    def run(self, _begun: object) -> None:
+        """Serve nobody."""
+
+
+@pytest.mark.parametrize(("token", "code"), [("x", 2), ("quokka-quokka-1", 2), ("quokka-quokka-12", 0)])
+def test_a_server_for_others_needs_a_token_of_16_characters(
+    ann: Person, monkeypatch: pytest.MonkeyPatch, token: str, code: int
+) -> None:
+    monkeypatch.setattr("retold.web.server.Web", IdleServer)
+    done = ann.run("web", "--host", "0.0.0.0", "--token", token, "--no-browser", "--no-watch")  # noqa: S104 - that is the test
+    assert done.code == code
+    assert ("the token is too short" in done.err and "at least 16 characters" in done.err) == bool(code)
 
 
 def test_others_come_in_with_the_token(ann: Person) -> None:

@@ -22,25 +22,25 @@ CODES = {
     "match": "1;33",
     "bar": "36",
 }
-# C0 but for tab and line end, DEL, C1, and the marks that turn the direction of what follows.
-_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_RAW_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xaa-\xae]|\xe2\x81[\xa6-\xa9]")
+_NOT_PLAIN = re.compile("[^\t\n\x20-\x7e]")
 
 
 def harmless(text: str) -> str:
-    """Return text in which every control character is a picture of itself: a transcript must not steer a terminal."""
-    if _CONTROLS.search(text) is None:
+    """Return text in which every hidden or steering character is a visible sign: a transcript must not steer a terminal."""
+    if _NOT_PLAIN.search(text) is None:
         return text
-    from retold.export.controls import pictured  # what most lines do without
+    from retold.export.controls import safe_for_terminal  # most lines do without it
 
-    return pictured(text, _CONTROLS)
+    return safe_for_terminal(text)
 
 
-def _escaped(line: bytes) -> bytes:
-    """Return JSON in which every control character is escaped: all of a kind at once, for there may be millions."""
-    while found := _RAW_CONTROLS.search(line):
-        line = line.replace(found[0], b"\\u%04x" % ord(found[0].decode()))
-    return line
+def _escaped(line: str) -> str:
+    """Return JSON in which every hidden or steering character is escaped."""
+    if _NOT_PLAIN.search(line) is None:
+        return line
+    from retold.export.controls import escaped_json
+
+    return escaped_json(line)
 
 
 def terminal_columns(env: Mapping[str, str], out: TextIO) -> int:
@@ -95,7 +95,7 @@ class Console:
     def record_of(self, pieces: Iterable[bytes]) -> None:
         """Write one JSON object piece by piece; what JSON lets through and a terminal would obey is escaped."""
         for piece in pieces:
-            self.out.write(_escaped(piece).decode())
+            self.out.write(_escaped(piece.decode()))
         self.out.write("\n")
 
     def tell(self, text: str) -> None:

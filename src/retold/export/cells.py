@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import re
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""What makes a spreadsheet calculate instead of show; the wide ones do in East Asian settings."""
+_FORMULA = re.compile(
+    # Blanks, control characters and characters without width, which some spreadsheets skip; then what begins a formula,
+    # with its wide and small forms, which do so in East Asian settings.
+    "[\\s\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]*+"
+    "[=+\\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b]"
+    "|[\t\r\n]"
+)
+"""What makes a spreadsheet calculate instead of show."""
 _QUOTED = '",\r\n'
 PIECE = 1 << 16
 """How much of a long text is told at once."""
@@ -15,7 +24,7 @@ PIECE = 1 << 16
 
 def harmless(text: str) -> str:
     """Return text that a spreadsheet does not take for a formula."""
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+    return f"'{text}" if _FORMULA.match(text) else text
 
 
 def cell(value: object) -> str:

@@ -1,17 +1,69 @@
-"""Characters that would steer whoever shows them, as pictures of themselves."""
+"""Characters that steer a terminal or hide in its text, as visible signs of themselves."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
-if TYPE_CHECKING:
-    import re
+import re
 
 _PICTURES, _FIRST_LETTER, _DELETE = 0x2400, 0x20, 0x7F
 _DELETED, _OTHER = 0x2421, 0xFFFD
+_LAST_OF_ONE_UNIT = 0xFFFF
+# C0 but for tab and line end, DEL and C1; marks of direction; line and paragraph separators; characters without width;
+# half surrogates; tags.
+_HIDDEN = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
+)
+_NEVER = re.compile(f"[{_HIDDEN}]")
+_SUSPECT = re.compile(f"[{_HIDDEN}\u200c\u200d\U000e0100-\U000e01ef]")
+# Joiners belong between letters of some scripts and between emoji; selectors of variants behind Chinese characters.
+_MISPLACED = re.compile(
+    "(?<![^\x00-\x7f])[\u200c\u200d]"
+    "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
+)
+_FLAG = re.compile("\U0001f3f4([\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6})\U000e007f")
+"""The flag of a region, such as Scotland: a black flag, the letters of the region as tags, and the tag that ends them."""
+_TAGS = 0xE0000
+
+
+def safe_for_terminal(text: str) -> str:
+    """Return text that no terminal obeys and that hides nothing; tabs and line ends stay.
+
+    Each hidden character becomes a visible sign. The flag of a region, which consists of tags, becomes a black flag with the
+    region in brackets.
+    """
+    if _SUSPECT.search(text) is None:
+        return text
+    if "\U0001f3f4" in text:
+        text = _FLAG.sub(_region, text)
+    return pictured(_MISPLACED.sub("\ufffd", text), _NEVER)
+
+
+def _region(flag: re.Match[str]) -> str:
+    return f"\U0001f3f4[{''.join(chr(ord(tag) - _TAGS) for tag in flag[1])}]"
+
+
+def escaped_json(line: str) -> str:
+    """Return JSON with every hidden character as an escape; the data stay the same."""
+    return line if _NEVER.search(line) is None else line.translate(_Escapes())
+
+
+class _Escapes(dict[int, str]):
+    """The JSON escape of each hidden character: computed once for each kind, however many there are."""
+
+    def __missing__(self, code: int) -> str:
+        self[code] = chr(code) if _NEVER.match(chr(code)) is None else _escape(code)
+        return self[code]
+
+
+def _escape(code: int) -> str:
+    if code <= _LAST_OF_ONE_UNIT:
+        return f"\\u{code:04x}"
+    units = chr(code).encode("utf-16-be")
+    return f"\\u{units[:2].hex()}\\u{units[2:].hex()}"
 
 
 def pictured(text: str, controls: re.Pattern[str]) -> str:
-    """Return text in which each of some characters is a picture of itself; which ones steer, each sink knows."""
+    """Return text in which each character that a pattern matches is a picture of itself."""
     return text if controls.search(text) is None else text.translate(_Shown(controls))
 
 

@@ -17,8 +17,6 @@ LARGEST = 1 << 20
 """Bytes of a request."""
 SESSIONS = 128
 """Clients that have not said goodbye, at the same time; each is forgotten when it says nothing for half an hour."""
-SHORTEST = 16
-"""Characters of a token that somebody chose."""
 
 
 class Http:

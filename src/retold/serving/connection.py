@@ -8,7 +8,7 @@ from typing import Any
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 PATIENCE = 10.0
-"""Seconds within which something must have been asked."""
+"""Seconds within which a whole request must arrive: the first one, and each later one on a connection that is kept."""
 MOST = 128
 """Connections at the same time: beyond that, whoever has waited longest without asking goes."""
 
@@ -24,7 +24,7 @@ class Connection(H11Protocol):
         """Begin to wait for a request."""
         super().connection_made(transport)
         self.since = self.loop.time()
-        self._waiting = self.loop.call_later(PATIENCE, self._end_if_idle)
+        self._wait_for_request()
         if len(self.connections) > MOST:
             idle = [one for one in self.connections if isinstance(one, Connection) and one.is_idle]
             min(idle, key=lambda one: one.since, default=self).transport.abort()
@@ -35,12 +35,23 @@ class Connection(H11Protocol):
             self._waiting.cancel()
         super().connection_lost(exc)
 
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request: uvicorn stops its own clock as soon as one byte of it arrives."""
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._wait_for_request()
+
+    def _wait_for_request(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+        self._waiting = self.loop.call_later(PATIENCE, self._end_if_late)
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing was asked, or all of it answered."""
         cycle: Any = self.cycle
         return cycle is None or bool(cycle.response_complete)
 
-    def _end_if_idle(self) -> None:
-        if self.cycle is None:
+    def _end_if_late(self) -> None:
+        if self.is_idle:
             self.transport.abort()

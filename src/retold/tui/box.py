@@ -36,7 +36,7 @@ class Box(ModalScreen[str]):
     def compose(self) -> ComposeResult:
         """Make the box."""
         with Vertical(id="box", classes="large" if self.IS_LARGE else None) as box:
-            box.border_title = self.heading
+            box.border_title = styled([("plain", self.heading)])  # a str would be read as markup
             yield from self.inside()
             yield Static(Text(self.KEYS, style="dim"), id="box-keys")
 

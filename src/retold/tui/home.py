@@ -22,6 +22,7 @@ from retold.tui.rows import Rows
 from retold.tui.status import keys_line, status_line, warning
 from retold.tui.threads import answer
 from retold.tui.transcript import Transcript
+from retold.tui.words import styled
 
 NARROW = 100
 """Columns below which the preview stands under the list."""
@@ -141,7 +142,7 @@ class Home(Deeds[None]):
     def _draw_frame(self) -> None:
         width = self.rows.width or self.size.width
         self.query_one("#columns", Static).update(card.heading(width))
-        self.query_one("#scope", Static).update(Text(self.finder.scope.name, style="bold"))
+        self.query_one("#scope", Static).update(styled([("title", self.finder.scope.name)]))
         told = status_line(self.finder, self.rows.things, self._said)
         self.query_one("#status", Static).update(told)
         in_line = self.query_one(Line).has_focus

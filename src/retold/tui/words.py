@@ -3,14 +3,13 @@
 Whatever is shown goes through `plain` or `styled`, and is never read as markup.
 """
 
-import re
 from collections.abc import Iterable, Iterator
 
 from rich.cells import cell_len, get_character_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from retold.export.controls import pictured
+from retold.export.controls import safe_for_terminal
 
 STYLES = {
     "title": Style(bold=True),
@@ -25,15 +24,15 @@ STYLES = {
 }
 """The styles of `retold show` and of reports; none of them carries a meaning that the words do not."""
 _TAB = "    "
-# C0, DEL, C1, and what turns the direction of what follows, joins lines or has no width to be seen by.
-_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_ALSO = {ord("\n"): "\u240a", 0x200C: "\ufffd", 0x200D: "\ufffd"}
+"""What the guard for terminals lets pass and a screen cannot show: line ends, and joiners, which change how wide a row is."""
 
 
 def plain(text: str) -> str:
-    """Return text on one line in which every control character is a picture of itself."""
+    """Return text on one line in which every hidden or steering character is a visible sign."""
     if text.isascii() and text.isprintable():
         return text
-    return pictured(text.replace("\t", _TAB), _CONTROLS)
+    return safe_for_terminal(text.replace("\t", _TAB)).translate(_ALSO)
 
 
 def styled(pieces: Iterable[tuple[str, str]]) -> Text:

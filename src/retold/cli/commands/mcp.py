@@ -104,7 +104,8 @@ def _served(desk: Desk, options: Namespace, console: Console) -> int:
 def _over_http(server: Server[Any], options: Namespace, console: Console) -> int:
     from secrets import token_urlsafe
 
-    from retold.mcp.http import SHORTEST, Http
+    from retold.mcp.http import Http
+    from retold.serving.token import SHORTEST
 
     chosen = os.environ.get(TOKEN)
     if chosen and len(chosen) < SHORTEST:

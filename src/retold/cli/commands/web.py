@@ -33,7 +33,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--token",
         metavar="TEXT",
-        help=f"what visitors from other machines must type; better in {TOKEN}, where others do not see it",
+        help=f"what visitors from other machines must type, at least 16 characters; better in {TOKEN}, where others do not see it",
     )
     parser.add_argument(
         "--name", action="append", default=[], metavar="HOST", help="a further name of this machine"
@@ -56,6 +56,7 @@ def run(options: Namespace, console: Console) -> int:
     """Serve until Ctrl-C; 2 if others could come in without a token."""
     from contextlib import nullcontext
 
+    from retold.serving.token import SHORTEST
     from retold.web.server import Place, Web
     from retold.web.watcher import watching
 
@@ -64,6 +65,11 @@ def run(options: Namespace, console: Console) -> int:
     if place.is_open and not token:
         console.tell(
             f"retold: {options.host} can be reached from other machines: give --token, or {TOKEN}, as well"
+        )
+        return 2
+    if place.is_open and token and len(token) < SHORTEST:
+        console.tell(
+            f"retold: the token is too short for a page that other machines can reach: at least {SHORTEST} characters"
         )
         return 2
     opened(console).connection.close()

@@ -1,0 +1,119 @@
+"""No terminal gets characters that steer it or hide in its text, whichever way text reaches it."""
+
+import io
+import json
+import re
+
+import pytest
+
+from retold.cli.console import Console
+from retold.export.cells import harmless as harmless_cell
+from retold.export.controls import safe_for_terminal
+from retold.tui.words import plain, styled
+
+HIDDEN = {
+    "zero width space": "\u200b",
+    "byte order mark": "\ufeff",
+    "Arabic letter mark": "\u061c",
+    "Mongolian vowel separator": "\u180e",
+    "tag": "\U000e0041",
+    "language tag": "\U000e0001",
+    "cancel tag": "\U000e007f",
+    "direction": "\u202e",
+    "isolate": "\u2066",
+    "left-to-right mark": "\u200e",
+    "line separator": "\u2028",
+    "word joiner": "\u2060",
+    "filler": "\u3164",
+    "annotation": "\ufff9",
+    "escape": "\x1b",
+    "C1": "\x9b",
+    "delete": "\x7f",
+}
+SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
+FAMILY = "\U0001f469\u200d\U0001f469\u200d\U0001f467"
+
+
+def console() -> tuple[Console, io.StringIO, io.StringIO]:
+    out, err = io.StringIO(), io.StringIO()
+    return Console({}, out, err), out, err
+
+
+@pytest.mark.parametrize("character", HIDDEN.values(), ids=HIDDEN)
+def test_it_is_shown_as_a_sign_by_every_writer(character: str) -> None:
+    text = f"a{character}b"
+    said, out, err = console()
+    said.line(text)
+    said.line(text, "title")
+    said.lines([text, text])
+    said.line_of([text])
+    said.pieces([("plain", text)])
+    said.tell(text)
+    written = out.getvalue() + err.getvalue() + plain(text) + styled([("plain", text)]).plain
+    assert character not in written
+    assert len(re.findall("a[\ufffd\u2400-\u2421]b", written)) == 9
+
+
+@pytest.mark.parametrize("character", HIDDEN.values(), ids=HIDDEN)
+def test_json_has_it_as_an_escape_and_says_the_same(character: str) -> None:
+    said, out, _ = console()
+    said.record(json.dumps({"text": f"a{character}b"}, ensure_ascii=False).encode())
+    assert character not in out.getvalue()
+    assert json.loads(out.getvalue()) == {"text": f"a{character}b"}
+
+
+def test_a_flag_of_a_region_is_named_and_hides_nothing() -> None:
+    assert safe_for_terminal(f"in {SCOTLAND}!") == "in \U0001f3f4[gbsct]!"
+    assert plain(SCOTLAND) == "\U0001f3f4[gbsct]"
+    no_flag = SCOTLAND[:-1]
+    assert safe_for_terminal(no_flag) == "\U0001f3f4" + "\ufffd" * 5
+
+
+def test_emoji_and_scripts_keep_their_joiners() -> None:
+    assert safe_for_terminal(FAMILY) == FAMILY
+    persian = "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645"
+    assert safe_for_terminal(persian) == persian
+    assert safe_for_terminal("rm\u200d -rf") == "rm\ufffd -rf"
+
+
+def test_selectors_of_variants_stand_behind_chinese_characters_only() -> None:
+    assert safe_for_terminal("\u845b\U000e0100") == "\u845b\U000e0100"
+    assert safe_for_terminal("x\U000e0100\U000e0101") == "x\ufffd\ufffd"
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\ufe66"])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        " ",
+        "   ",
+        "\u00a0",
+        "\u3000",
+        "\u200b",
+        "\ufeff",
+        "\u2060",
+        "\u061c",
+        "\u180e",
+        "\U000e0020",
+        " \u200b\t ",
+        "\x01",
+    ],
+    ids=lambda text: text.encode("unicode_escape").decode() or "nothing",
+)
+def test_no_cell_of_csv_becomes_a_formula(before: str, sign: str) -> None:
+    text = f"{before}{sign}cmd|' /C calc'!A0"
+    assert harmless_cell(text) == f"'{text}"
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\u200b", "x", " x", "1-1", "a=b", "'=1", "\u200bx", "\u7d50\u679c"]
+)
+def test_other_cells_stay_as_they_are(text: str) -> None:
+    assert harmless_cell(text) == text
+
+
+def test_a_long_run_of_blanks_is_looked_through_once() -> None:
+    blanks = " \u200b" * 1_000_000
+    assert harmless_cell(blanks + "x") == blanks + "x"
+    assert harmless_cell(blanks + "=x") == f"'{blanks}=x"
