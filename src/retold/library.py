@@ -81,7 +81,10 @@ class Archive:
         self._record.connection.close()
 
     def sessions(self, *, every_kind: bool = False, **filters: str) -> Iterator[Session]:
-        """Yield sessions without their timelines, the newest first; filters are those of `retold list`."""
+        """Yield conversations without their timelines, the newest first; filters are those of `retold list`.
+
+        With `every_kind` also subagents, checkpoints, captures, and sessions in which nobody spoke.
+        """
         wanted = _wanted(Wanted(), filters, in_messages=False)
         return map(decode_summary, summaries(self._record, wanted, every_kind=every_kind))
 

@@ -62,7 +62,14 @@ class Condition:
 SPOKEN = "sessions.is_spoken"
 """That a session is a conversation: `is_spoken` of the model decides when it is written."""
 LISTED = Condition(f"sessions.kind IN ('main', 'fork', 'prompts-only', 'subagent') AND {SPOKEN}")
-"""What a list shows unless it is asked for all; the table folds subagents under their parent."""
+"""Conversations with their subagents: what reports add up."""
+NOT_BELOW_OTHERS = Condition(
+    "sessions.kind <> 'subagent' OR sessions.parent IS NULL"
+    " OR NOT EXISTS (SELECT 1 FROM sessions above WHERE above.key = sessions.parent)"
+)
+"""No subagents, which belong to their parent; unless the archive does not have that."""
+CONVERSATIONS = (LISTED, NOT_BELOW_OTHERS)
+"""The one definition of what every list shows and every count counts; `docs/conversations.md` describes it."""
 
 
 def of_tool(name: str, *columns: str, canonical: str, is_exact: bool = False) -> Condition:

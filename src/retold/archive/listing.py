@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import SPOKEN, Condition, clause
+from retold.archive.conditions import CONVERSATIONS, SPOKEN, Condition, clause
 from retold.archive.record import summary_of
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -34,11 +34,6 @@ _AGENTS = (
 )
 _ORDER = "ORDER BY ended_at DESC, key DESC LIMIT ?"
 _ALL = -1
-NOT_BELOW_OTHERS = Condition(
-    "sessions.kind <> 'subagent' OR sessions.parent IS NULL"
-    " OR NOT EXISTS (SELECT 1 FROM sessions above WHERE above.key = sessions.parent)"
-)
-"""No subagents, which are counted in their parent's row; unless that is lost."""
 _TYPED = "WITH typed (text) AS (SELECT ?1 UNION SELECT DISTINCT agent || ':' || ?1 FROM sessions)"
 _SELECT = "SELECT id, key, title, kind FROM"
 _NAMED = "key = text", "native_id = ?1"
@@ -99,18 +94,25 @@ def begun(text: str) -> Condition:
 
 
 def project_rows(record: Record) -> Iterator[tuple[Any, ...]]:
-    """Yield the project of every session that is no subagent's, with when it ended as far as that was recorded."""
+    """Yield the project of every session that is no subagent's, its end if recorded, and whether it is a conversation."""
+    counted, values = clause(CONVERSATIONS)
     asked = (
-        "SELECT root, native_key, hash, evidence, iif(are_times_derived, NULL, ended_at) FROM sessions"  # noqa: S608 - ours
-        f" WHERE kind <> 'subagent' AND {SPOKEN} ORDER BY id"
+        f"SELECT root, native_key, hash, evidence, iif(are_times_derived, NULL, ended_at), {counted} AS counted"  # noqa: S608 - ours
+        f" FROM sessions WHERE {SPOKEN} AND (kind <> 'subagent' OR counted) ORDER BY id"
     )
-    return record.rows(asked)
+    return record.rows(asked, values)
 
 
 def count_sessions(record: Record) -> int:
-    """Return how many conversations there are, subagents not counted."""
-    asked = f"SELECT count(*) FROM sessions WHERE kind <> 'subagent' AND {SPOKEN}"  # noqa: S608 - ours
-    return int(next(record.rows(asked))[0])
+    """Return how many conversations there are."""
+    return len(conversation_ids(record))
+
+
+def conversation_ids(record: Record) -> list[int]:
+    """Return the ids of all conversations."""
+    which, values = clause(CONVERSATIONS)
+    asked = f"SELECT id FROM sessions WHERE {which}"  # noqa: S608 - values are bound
+    return [number for (number,) in record.rows(asked, values)]
 
 
 def is_among(record: Record, key: str, conditions: Iterable[Condition]) -> bool:

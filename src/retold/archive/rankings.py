@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import Condition, clause, of_tool
-from retold.archive.listing import NOT_BELOW_OTHERS
+from retold.archive.conditions import NOT_BELOW_OTHERS, Condition, clause, of_tool
 from retold.archive.reports import QUARTER
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import

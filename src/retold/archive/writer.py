@@ -58,16 +58,15 @@ class Writer:
         """The sessions to be told anew what they are to others."""
         self.fresh: set[int] = set()
         """Those of them that were just written and copied no request: their rows are right if they share nothing."""
-        self.new_sessions = 0
         self.reunion = Reunion(self._connection)
-        self._born: set[int] = set()
+        self.born: set[int] = set()
         """The sessions that were not known before."""
         self._unnamed: set[int] = set()
         """Those of them that get their key when all of their files are read."""
         self._uncommitted: list[Parcel] = []
         """The parcels in the transaction."""
-        self._committed = 0, self.reunion.state()
-        """The number of new sessions and the united clusters at the last commit."""
+        self._committed = self.reunion.state()
+        """The united clusters at the last commit."""
 
     def begin(self) -> None:
         """Begin a transaction, if none is begun."""
@@ -79,7 +78,7 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
         self._uncommitted.clear()
-        self._committed = self.new_sessions, self.reunion.state()
+        self._committed = self.reunion.state()
 
     def put(self, parcel: Parcel) -> Parcel:
         """Write a parcel: its files, its sessions, and that others of its cluster are no more. Return what was written.
@@ -99,14 +98,13 @@ class Writer:
 
     def _put_without_sessions(self, parcel: Parcel, error: Exception) -> Parcel:
         self._connection.execute("ROLLBACK")
-        self.new_sessions, united = self._committed
-        self.reunion.go_back(united)
+        self.reunion.go_back(self._committed)
         written = without_sessions(parcel, error)
         self.begin()
         for one in (*self._uncommitted, written):
             self._put(one)
         known = ids(self._record)
-        for numbers in (self.touched, self.fresh, self._born, self._unnamed):
+        for numbers in (self.touched, self.fresh, self.born, self._unnamed):
             numbers.intersection_update(known)
         self.commit()
         return written
@@ -221,8 +219,7 @@ class Writer:
         if known is None:
             ask(_INSERT, values)
             number = self._connection.last_insert_rowid()
-            self.new_sessions += rows.is_spoken
-            self._born.add(number)
+            self.born.add(number)
         else:
             number = known[0]
             self._touch_relatives(number)
@@ -255,7 +252,7 @@ class Writer:
             # Files that are yet to come bear the name that the agent gives them, and so go to its cluster.
             leader = self.reunion.leader(agent, rows.named_cluster) or str(known)
             self.reunion.unite(agent, leader, (str(known), str(told)))
-            self._unnamed |= {number} & self._born
+            self._unnamed |= {number} & self.born
         elif not self.reunion.is_waiting(agent, told):
             return False
         # Whoever forgets it meanwhile forgets these files as well.

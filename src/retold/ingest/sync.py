@@ -14,6 +14,7 @@ from retold.archive.answers import keep_answers
 from retold.archive.clues import all_clues, keep_clues, roots
 from retold.archive.database import MACHINE, Stopped
 from retold.archive.limits import keep_limits
+from retold.archive.listing import conversation_ids
 from retold.archive.parcel import Parcel
 from retold.archive.rates import reprice
 from retold.archive.record import UNREAD, Record
@@ -334,6 +335,10 @@ class _Sync:
             self._writer.commit()
         self._index.commit(generation)
 
+    def _new_conversations(self) -> int:
+        """Return how many conversations are new; only now it is known which subagents have a parent."""
+        return len(self._writer.born.intersection(conversation_ids(self._record))) if self._writer.born else 0
+
     def _outcome(self, found: Sequence[Found]) -> Outcome:
         self._writer.begin()
         self._record.set_fact(UNREAD, None)
@@ -356,4 +361,4 @@ class _Sync:
         self._writer.commit()
         problems = (told for one in found for told in (*one.problems, *self._problems[one.agent.NAME]))
         read = sum(len(one.changed) for one in found)
-        return Outcome(Coverage(0, read, 0, self._writer.new_sessions, 0, 0.0), tuple(problems))
+        return Outcome(Coverage(0, read, 0, self._new_conversations(), 0, 0.0), tuple(problems))

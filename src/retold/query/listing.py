@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import LISTED, of_key, teach
+from retold.archive.conditions import CONVERSATIONS, NOT_BELOW_OTHERS, of_key, teach
 from retold.archive.listing import (
-    NOT_BELOW_OTHERS,
     heading_rows,
     rows_named,
     session_rows,
@@ -49,19 +48,18 @@ class Heading:
 def listed(
     record: Record, wanted: Wanted, limit: int | None = None, *, every_kind: bool = False
 ) -> list[SessionRow]:
-    """Return the meant sessions, the newest first; subagents only where their parent is not there."""
-    return session_rows(record, [*_meant(record, wanted, every_kind=every_kind), NOT_BELOW_OTHERS], limit)
+    """Return the matching conversations, the newest first; with `every_kind` all sessions, subagents too."""
+    return session_rows(record, _meant(record, wanted, every_kind=every_kind), limit)
 
 
 def listed_keys(record: Record, wanted: Wanted) -> list[str]:
     """Return the keys of the sessions that a list shows, the newest first."""
-    chosen = [*_meant(record, wanted, every_kind=False), NOT_BELOW_OTHERS]
-    return [key for key, _ in titles(record, chosen)]
+    return [key for key, _ in titles(record, _meant(record, wanted, every_kind=False))]
 
 
 def outlines(record: Record, wanted: Wanted, limit: int | None = None) -> Iterator[str]:
     """Yield the JSON form of the sessions that a list shows, the newest first."""
-    return summary_texts(record, [*_meant(record, wanted, every_kind=False), NOT_BELOW_OTHERS], limit)
+    return summary_texts(record, _meant(record, wanted, every_kind=False), limit)
 
 
 def titled(record: Record, wanted: Wanted) -> list[tuple[str, str | None]]:
@@ -83,13 +81,13 @@ def headings_of(record: Record, keys: Iterable[str]) -> list[Heading]:
 def summaries(
     record: Record, wanted: Wanted, limit: int | None = None, *, every_kind: bool = False
 ) -> Iterator[str]:
-    """Yield the JSON form of the meant sessions, subagents too, the newest first."""
+    """Yield the JSON form of what `listed` returns, in its order."""
     return summary_texts(record, _meant(record, wanted, every_kind=every_kind), limit)
 
 
 def _meant(record: Record, wanted: Wanted, *, every_kind: bool) -> list[Condition]:
     teach(record.connection, is_meant)
-    return [*wanted.sessions, *([] if every_kind else [LISTED])]
+    return [*wanted.sessions, *([] if every_kind else CONVERSATIONS)]
 
 
 def named(record: Record, text: str) -> list[tuple[str, str | None]]:

@@ -50,7 +50,7 @@ class Place:
 
 
 def places(record: Record) -> list[Place]:
-    """Return every project that has a session of its own, the one used last first."""
+    """Return every project that has a session of its own, the one used last first; counts are of conversations."""
     projects: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for row in project_rows(record):
         root, native_key, project_hash, *_ = row
@@ -60,10 +60,15 @@ def places(record: Record) -> list[Place]:
 
 
 def _place(rows: Sequence[tuple[Any, ...]]) -> Place:
-    root, _, project_hash, evidence, _ = min(rows, key=lambda row: ORDER.index(row[3]))
+    root, _, project_hash, evidence, *_ = min(rows, key=lambda row: ORDER.index(row[3]))
     keys = sorted({row[1] for row in rows if row[1]})
     return Place(
-        root, keys, project_hash, evidence, len(rows), max((row[4] for row in rows if row[4]), default=None)
+        root,
+        keys,
+        project_hash,
+        evidence,
+        sum(row[5] for row in rows),
+        max((row[4] for row in rows if row[4]), default=None),
     )
 
 

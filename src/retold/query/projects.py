@@ -9,7 +9,7 @@ from datetime import date, datetime, time, timedelta
 import msgspec
 
 from retold.archive.breakdowns import project_agent_rows, project_week_rows
-from retold.archive.conditions import Condition
+from retold.archive.conditions import CONVERSATIONS
 from retold.archive.rankings import newest_rows
 from retold.archive.reports import QUARTER
 from retold.model.report import Line, Spend
@@ -20,8 +20,6 @@ from retold.query.question import UNKNOWN, Question
 from retold.query.stats import brief_lines
 
 WEEKS = 26
-_NO_SUBAGENT = Condition("sessions.kind <> 'subagent'")
-"""As `places` counts them."""
 
 
 class Portrait(msgspec.Struct, frozen=True):
@@ -63,7 +61,7 @@ def portraits(question: Question, found: Iterable[Place], today: date) -> list[P
     """Return projects in the order in which they come."""
     lines = {line.of: line for line in brief_lines(question, "project")}
     agents: dict[str | None, dict[str, int]] = defaultdict(dict)
-    for key, agent, sessions in project_agent_rows(question.record, [_NO_SUBAGENT]):
+    for key, agent, sessions in project_agent_rows(question.record, CONVERSATIONS):
         agents[key][agent] = sessions
     weeks = _weeks(question, today)
     nothing = (0,) * WEEKS

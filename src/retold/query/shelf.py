@@ -8,15 +8,14 @@ from datetime import datetime
 import msgspec
 
 from retold.archive.cards import among
-from retold.archive.conditions import LISTED
-from retold.archive.listing import NOT_BELOW_OTHERS
+from retold.archive.conditions import CONVERSATIONS
 from retold.archive.record import Record
 from retold.query.facets import Facet, Facets
 from retold.query.finding import Sought, everything_found, finding
 from retold.query.glances import Glance, glances, glances_of
 from retold.query.holding import Holding, Place
 
-BASE = (LISTED, NOT_BELOW_OTHERS)
+BASE = CONVERSATIONS
 """What a list shows unless it is asked for more."""
 
 

@@ -175,12 +175,13 @@ def findings(columns: int) -> list[Pieces]:
     try:
         told = list(checkup(seen))
         lines: list[Pieces] = list(finding_lines(told, seen.now, columns))
+        count = seen.conversations
     finally:
         if seen.record is not None:
             seen.record.connection.close()
     if any(finding.is_risk for finding in told):
         return lines
-    return [[("title", f"Nothing is at risk: {len(seen.sessions):,} sessions are archived.")], *lines]
+    return [[("title", f"Nothing is at risk: {count:,} sessions are archived.")], *lines]
 
 
 def now() -> datetime:

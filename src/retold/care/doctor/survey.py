@@ -15,6 +15,7 @@ from retold.archive.database import Stopped
 from retold.archive.examination import Fault, damage, examine
 from retold.archive.holdings import held_files, owned_files
 from retold.archive.limits import SOON
+from retold.archive.listing import count_sessions
 from retold.archive.record import Record, exists
 from retold.care.keep import CALLING, hooks
 from retold.care.timers.machine import Machine
@@ -98,6 +99,11 @@ class Survey(msgspec.Struct, frozen=True):
     sessions: Sequence[Archived] = ()
     faults: Sequence[Fault] = ()
     """What an examination of the archive found."""
+
+    @property
+    def conversations(self) -> int:
+        """How many conversations the archive has, as every list counts them."""
+        return 0 if self.record is None or self.stopped is not None else count_sessions(self.record)
 
     @property
     def soon(self) -> datetime:

@@ -55,6 +55,6 @@ def _well(seen: Survey) -> str:
     from retold.care.doctor.standing import room
 
     found = room(seen.folder)
-    count = len(seen.sessions)
+    count = seen.conversations
     sessions = f"{count:,} session{'' if count == 1 else 's'}"
     return f"Nothing is at risk: {sessions} archived, {found.size / 1e6:,.1f} MB; {found.free / 1e9:,.0f} GB are free."

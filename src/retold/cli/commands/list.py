@@ -17,7 +17,9 @@ def arguments(parser: ArgumentParser) -> None:
     """Add what `list` understands."""
     filter_arguments(parser)
     parser.add_argument(
-        "--all", action="store_true", help="also checkpoints, captures, and sessions in which nobody spoke"
+        "--all",
+        action="store_true",
+        help="also subagents, checkpoints, captures, and sessions in which nobody spoke",
     )
     parser.add_argument("-n", "--limit", type=count, metavar="N", help="at most this many")
     parser.add_argument(
