@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ from retold.archive import regions
 from retold.archive.originals import CHUNK
 from retold.archive.record import Record
 from retold.ingest import snapshot
-from retold.ingest.snapshot import Snapshot
-from retold.reading.disk import NOWHERE
-from support.conversation_files import FORMS, Turn, turns
+from retold.ingest.snapshot import FileChangedError, Snapshot
+from retold.reading.disk import DISK, NOWHERE, LocalDisk
+from support.conversation_files import FORMS, Turn, as_lines, thread, turns, write_file
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
@@ -178,3 +179,73 @@ def test_a_large_file_that_is_rewritten_in_place_is_no_mixture(
     monkeypatch.setattr(snapshot.Still, "part", whole)
     assert person.sync()["problems"] == 0
     assert {*originals(person)} == {file.read_bytes(), *others}
+
+
+class _Restless:
+    """The disk of this machine, on which something happens to a file each time it is opened."""
+
+    def __init__(self, change: Callable[[], object]) -> None:
+        self._change = change
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(DISK, name)
+
+    def open(self, path: str) -> Any:
+        file = DISK.open(path)
+        self._change()
+        return file
+
+
+def test_a_small_file_that_is_rewritten_at_each_attempt_is_no_mixture(tmp_path: Path) -> None:
+    path, contents = tmp_path / "session", [b"heron " * 100, b"otter " * 100]
+
+    def rewrite() -> None:
+        contents.reverse()
+        path.write_bytes(contents[0])
+
+    rewrite()
+    with pytest.raises(FileChangedError):
+        Snapshot(NOWHERE, here=_Restless(rewrite)).open(str(path))
+
+
+def test_a_small_file_that_grows_at_each_attempt_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(b"heron ")
+
+    def grow() -> None:
+        with path.open("ab") as file:
+            file.write(b"otter ")
+
+    found = Snapshot(NOWHERE, here=_Restless(grow)).open(str(path)).read(1000)
+    assert path.read_bytes().startswith(found)
+    assert found.startswith(b"heron ")
+
+
+@pytest.mark.parametrize("largest", [64, snapshot.LARGEST])
+def test_a_log_that_is_rewritten_while_it_is_read_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
+) -> None:
+    monkeypatch.setattr(snapshot, "LARGEST", largest)
+    person = Person(tmp_path / "ann")
+    file = person.folder / ".codex/history.jsonl"
+    text = as_lines([{"session_id": thread(9), "ts": 1769936400, "text": LONG}])
+    write_file(file, text)
+    numbers = count()
+    FORMS["claude"].write(person.folder, 2, turns("plover"))
+
+    def rewriting(whole: Callable[..., Any], *arguments: Any) -> Any:
+        found = whole(*arguments)
+        if file.exists() and str(file) in (getattr(arguments[0], "path", ""), *map(str, arguments[1:])):
+            file.write_text(text.replace("heron", f"{next(numbers):05}"))
+        return found
+
+    with monkeypatch.context() as patched:
+        part, opened = snapshot.Still.part, LocalDisk.open
+        patched.setattr(snapshot.Still, "part", lambda *arguments: rewriting(part, *arguments))
+        patched.setattr(LocalDisk, "open", lambda *arguments: rewriting(opened, *arguments))
+        done = person.run("sync", "--json")
+    assert (done.code, "changed-while-read" in done.err) == (0, True), done
+    assert person.keys("plover") == [FORMS["claude"].key(2)]
+    assert {*originals(person)} == {FORMS["claude"].write(tmp_path / "same", 2, turns("plover")).read_bytes()}
+    assert person.sync()["problems"] == 0
+    assert file.read_bytes() in originals(person)

@@ -18,7 +18,7 @@ from retold.ingest.derive import Scraps, conversations
 from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.ingest.revision import REVISION
-from retold.ingest.snapshot import LARGEST, Snapshot, Still
+from retold.ingest.snapshot import LARGEST, FileChangedError, Snapshot, Still
 from retold.ingest.watch import TooSlow
 from retold.model.problem import Problem, problem
 from retold.model.session import Session, SourceFile, SourceState
@@ -158,6 +158,11 @@ class Case:
     def _read(self, source: Source) -> Sequence[Reading]:
         try:
             readings: Sequence[Reading] | Problem | None = self._agent.read(source)
+        except FileChangedError as change:
+            if self._job.cluster is not None:  # the cluster is read again
+                raise
+            self.failures[str(source.path)] = change.problem
+            return ()
         except Exception as error:  # noqa: BLE001 - one bad file costs no other
             self.fail([str(source.path)], error)
             readings = None

@@ -68,7 +68,7 @@ class _SharedFile:
 
 
 class FileChangedError(Exception):
-    """A large file was rewritten in place while it was read."""
+    """A file was rewritten in place while it was read."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -192,8 +192,21 @@ def _stilled(path: str, here: Disk) -> Still:
             file.close()
         if is_settled:
             break
+    else:
+        _see_that_it_only_grew(still, here)
     still.end()
     return still
+
+
+def _see_that_it_only_grew(still: Still, here: Disk) -> None:
+    """Compare what was read of a file with what it holds now; raises FileChangedError where it does not begin so."""
+    file = here.open(still.path)
+    try:
+        is_beginning = _all(file).startswith(still.data or b"")
+    finally:
+        file.close()
+    if not is_beginning:
+        raise FileChangedError(still.path)
 
 
 def _all(file: OpenFile) -> bytes:

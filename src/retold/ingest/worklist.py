@@ -22,6 +22,7 @@ from retold.ingest.found import Found
 from retold.ingest.leaving import Leaving
 from retold.ingest.owners import owned
 from retold.ingest.revision import REVISION
+from retold.ingest.snapshot import FileChangedError
 from retold.ingest.watch import Watch
 from retold.model.depth import whole_value
 from retold.reading.disk import DISK
@@ -49,7 +50,11 @@ class Work(msgspec.Struct, frozen=True):
     def parcels(self, cases: Iterable[Case], *, is_bare: bool = False) -> Iterator[Parcel]:
         """Yield files of many conversations as they are written; without what they hold, as long as they are bare."""
         for case in cases:
-            files = [_bare(held) if is_bare else held for held in case.files()]
+            try:
+                files = [_bare(held) if is_bare else held for held in case.files()]
+            except FileChangedError as change:  # the next sync keeps it
+                yield Parcel(self.found.agent.NAME, None, [], [], problems=[change.problem])
+                continue
             yield case.with_failures(Parcel(self.found.agent.NAME, None, files, []))
 
     def fail(self, readings: Sequence[Reading], error: Exception) -> None:
