@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from retold import Message, Session, Text, Thinking, ToolCall
 from retold.agents.registry import read
 from retold.model.parts import Part
@@ -36,6 +38,13 @@ def stream(*events: Json) -> str:
 
 def spread(text: str) -> Json:
     return {str(place): character for place, character in enumerate(text)}
+
+
+def spread_units(text: str) -> Json:
+    """Spread a text as JavaScript does: by units of UTF-16, of which an emoji has two."""
+    data = text.encode("utf-16-le")
+    units = (data[place : place + 2] for place in range(0, len(data), 2))
+    return {str(place): unit.decode("utf-16-le", "surrogatepass") for place, unit in enumerate(units)}
 
 
 def line(kind: str, name: str, **more: Any) -> Json:
@@ -157,3 +166,28 @@ def test_the_session_of_a_request_is_a_known_field(tmp_path: Path) -> None:
     found = session_of(tmp_path, line("assistant", "a1", message=said, requestSessionId=SESSION))
     assert (found.problems, found.coverage.opaque) == ((), 0)
     assert found.timeline[-1].extra == {"requestSessionId": SESSION}
+
+
+def test_an_emoji_that_is_spread_over_two_keys_is_one_character(tmp_path: Path) -> None:
+    said = "\U0001f30a\U0001f30a at 9:00, \u6f22 \U0001f426."
+    delta = {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": said}}
+    message = spread_units(stream(START, TEXT[0], delta, TEXT[-1], *END))
+    found = session_of(tmp_path, line("assistant", "a1", message=message))
+    assert parts(found) == (Text(said),)
+    assert found.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("units", "told"),
+    [
+        ({"0": "a", "1": "\ud83c", "2": "\udf0a"}, "a\U0001f30a"),
+        ({"0": "\ud83c", "1": "\udf0a"}, "\U0001f30a"),
+        ({"0": "a", "1": "\ud83c", "2": "b"}, "a\ufffdb"),
+        ({"0": "a", "1": "\ud83c"}, "a\ufffd"),
+        ({"0": "a", "1": "\udf0a", "2": "\ud83c"}, "a\ufffd\ufffd"),
+    ],
+)
+def test_half_a_character_without_the_other_is_told_as_such(tmp_path: Path, units: Json, told: str) -> None:
+    found = session_of(tmp_path, line("assistant", "a1", message={**units, "role": "assistant"}))
+    assert [part.text for part in parts(found) if isinstance(part, Text)] == [told]
+    assert ("replaced-bytes" in {one.code for one in found.problems}) == ("\ufffd" in told)

@@ -26,7 +26,7 @@ from retold.agents.claude.raw import (
 )
 from retold.agents.claude.results import served
 from retold.agents.claude.spoken import Spoken, spoken
-from retold.agents.claude.spread import is_spread
+from retold.agents.claude.spread import is_spread, join_halves
 from retold.agents.claude.state import MAIN, Node, State
 from retold.agents.claude.tokens import SYNTHETIC, counted, request_of
 from retold.model.depth import shown_value, whole_value
@@ -97,7 +97,7 @@ class _Fold:
     def take_apart(self, number: int, raw: bytes | memoryview, *, is_whole: bool) -> None:
         """Fold a line in that is not usual, or not even whole."""
         seal = hash(raw)
-        for found in decode_line(raw, number, self.state.path, is_whole=is_whole):
+        for found in decode_line(join_halves(raw), number, self.state.path, is_whole=is_whole):
             if isinstance(found, Problem):
                 self.state.problems.append(found)
                 continue

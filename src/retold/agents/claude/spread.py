@@ -6,6 +6,7 @@ string is put together again; if it is a stream of server-sent events, it is the
 Evidence: `docs/formats/claude.md`, section 3.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, TypeGuard
 
@@ -19,6 +20,27 @@ FIRST = "0"
 _GROWN = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
 """The field of a block that grows, by the type of a delta; the deltas have it under the same name."""
 _SILENT = ("ping", "content_block_stop", "message_stop")
+
+
+_HALVES = re.compile(
+    rb'("(\d{1,9})": ?"\\u[dD][89abAB][0-9a-fA-F]{2})",( ?"(\d{1,9})": ?")(\\u[dD][c-fC-F][0-9a-fA-F]{2})"'
+)
+
+
+def join_halves(raw: bytes | memoryview) -> bytes | memoryview:
+    """Return a line in which both halves of a character stand under the first of their keys.
+
+    JavaScript spreads a string by units of UTF-16: an emoji is two of them, and neither is a character.
+    """
+    line = bytes(raw)
+    if b'"0":' not in line or b"\\u" not in line:
+        return raw
+    return _HALVES.sub(_joined, line)
+
+
+def _joined(found: re.Match[bytes]) -> bytes:
+    first, number, second_key, second_number, second = found.groups()
+    return first + second + b'",' + second_key + b'"' if int(second_number) == int(number) + 1 else found[0]
 
 
 def gather_message(record: Record, notes: Notes) -> Record:
@@ -49,7 +71,7 @@ def _gather(record: Record) -> tuple[str | None, Record]:
 
 
 def _is_character(value: Any) -> TypeGuard[str]:
-    return type(value) is str and len(value) == 1
+    return type(value) is str and len(value) <= 1
 
 
 def _message(text: str, rest: Record, notes: Notes) -> Record:
@@ -80,6 +102,8 @@ class _Stream:
         self._blocks: dict[Any, Record] = {}
         self._inputs: dict[Any, list[str]] = {}
         """Pieces of the JSON that is the input of a call, by the place of its block."""
+        self._texts: dict[tuple[Any, str], list[str]] = {}
+        """Pieces of what a field of a block says, by the place of the block and the field."""
 
     def take(self, event: Any) -> None:
         match event:
@@ -104,7 +128,8 @@ class _Stream:
         field = _GROWN.get(kind) if type(kind) is str else None
         if field is not None and type(delta.get(field)) is str:
             before = block.get(field)
-            block[field] = (before if type(before) is str else "") + delta[field]
+            pieces = self._texts.setdefault((place, field), [before] if type(before) is str else [])
+            pieces.append(delta[field])
         elif kind == "input_json_delta" and type(delta.get("partial_json")) is str:
             self._inputs.setdefault(place, []).append(delta["partial_json"])
         else:
@@ -119,6 +144,8 @@ class _Stream:
 
     def blocks(self) -> Iterator[Record]:
         """Yield the blocks in their order, calls with their input."""
+        for (place, field), pieces in self._texts.items():
+            self._blocks[place][field] = "".join(pieces)
         for place, block in sorted(self._blocks.items()):
             given = "".join(self._inputs.get(place, ()))
             found = decode(given.encode("utf-8", "replace")) if given else None
