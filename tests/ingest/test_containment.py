@@ -18,6 +18,8 @@ from retold.model.usage import Usage
 from support.full_session import agent, at, call, session, user
 
 IGNORED = {"fate", "own", "child"}
+GROWING = {".text", ".prompt", ".subject", ".result", ".error", ".full_result"}
+"""What an agent may append to; anything else that is longer is something else."""
 PICTURE = Attachment("tide.png", "image/png", "aGVyb24=")
 
 
@@ -53,6 +55,8 @@ def variants(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"{step}{path}", put(other)) for path, other in variants(item))
         if not isinstance(item, msgspec.Struct | dict | tuple | list) and item not in (None, ""):
             yield f"{step} is another", put(changed(item))
+        if isinstance(item, str) and item and step not in GROWING:
+            yield f"{step} is longer", put(f"{item} and more")
 
 
 def places(value: Any) -> Iterator[tuple[str, Any, Callable[[Any], Any]]]:
