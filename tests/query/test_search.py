@@ -258,6 +258,18 @@ def test_an_id_or_its_start_finds_its_session(reader: Person, query: str) -> Non
     assert reader.keys(query)[0] == claude_key(3)
 
 
+def test_a_phrase_in_an_output_is_found_only_where_its_words_stand_together(tmp_path: Path) -> None:
+    person = Person(tmp_path / "ann")
+    for number, output in enumerate(
+        ("kestrel over marsh", "kestrel and owl over marsh", "marsh over kestrel"), 1
+    ):
+        claude(person.folder, number, [Turn("look", output, "done")])
+    person.sync()
+    assert person.keys('"kestrel over marsh"') == [claude_key(1)]
+    assert set(person.keys('"over marsh"')) == {claude_key(1), claude_key(2)}
+    assert len(person.keys("kestrel marsh over")) == 3
+
+
 @pytest.mark.parametrize("field", ["tool:web_fetch", "is:error", "role:system"])
 def test_an_id_finds_no_session_in_which_no_message_has_the_field(tmp_path: Path, field: str) -> None:
     person = Person(tmp_path / "ann")
