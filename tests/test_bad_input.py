@@ -188,6 +188,14 @@ def test_a_time_outside_the_calendar_is_told(file: Path, kind: str, stamp: objec
     assert events.stderr == ""
 
 
+def test_a_line_that_only_retold_can_read_is_not_what_the_agent_loads(file: Path) -> None:
+    line = json.dumps(user("between")).replace("between", "bet\x01ween").encode()
+    file.write_bytes(lines(user("one"), line, user("two")))
+    (full,), (active,) = read(file), read(file, "active")
+    assert (prompts(full), prompts(active)) == (["one", "bet\x01ween", "two"], ["one", "two"])
+    assert [entry.fate for entry in full.timeline] == ["live", "superseded", "live"]
+
+
 def test_duplicate_keys_last_wins(file: Path) -> None:
     line = b'{"id":"u1","type":"user","content":"first","content":"last"}'
     assert prompts(read_back(file, lines(line))) == ["last"]
