@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.archive.words import ACCENTS, Names, cuts, fold, leveled, part_spans, sought, spread, tokens
+from retold.archive.words import (
+    ACCENTS,
+    Names,
+    cuts,
+    fold,
+    leveled,
+    normal,
+    part_spans,
+    sought,
+    spread,
+    tokens,
+)
 
 TABLE = 'CREATE VIRTUAL TABLE page USING fts5(text, content="", tokenize="unicode61 remove_diacritics 2")'
 NASTY = st.sampled_from(
@@ -80,7 +91,10 @@ def test_only_letters_younger_than_its_tables_fold_otherwise() -> None:
         ("das 日本語!", "das 日本 本語 語 !"),
         ("使用Python", "使用 用 Python"),
         ("plain words, snake_case and a/b.py", "plain words, snake_case and a/b.py"),
-        ("done\U0001f914now", "done now"),
+        ("done\U0001f914now", "done \U0005f914 now"),
+        ("ok\u2713 \U0001f389\U0001f389", "ok \U00042713   \U0005f389  \U0005f389 "),
+        ("\ufb01ne \uff38 Foo\u2122 \u2026", "fine X Foo TM  \u2026"),
+        ("\u304b\u3099", "\u304c"),
         ("", ""),
     ],
 )
@@ -165,6 +179,13 @@ def test_the_accents_are_those_that_fts5_takes_off() -> None:
     found = indexed(" ".join([f"a{mark}b" for mark in marks]))
     assert found.count("ab") == len(ACCENTS)
     assert tokens("".join([f"a{accent}" for accent in ACCENTS])) == ["a" * len(ACCENTS)]
+
+
+@given(TEXTS)
+def test_a_text_and_its_composed_and_decomposed_forms_have_the_same_words(text: str) -> None:
+    assert tokens(unicodedata.normalize("NFC", text)) == tokens(text)
+    assert tokens(unicodedata.normalize("NFD", text)) == tokens(text)
+    assert normal(normal(text)) == normal(text)
 
 
 def test_folding_twice_changes_nothing() -> None:

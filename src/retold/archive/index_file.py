@@ -6,7 +6,7 @@ import os
 
 import apsw
 
-from retold.archive.conditions import Condition, clause
+from retold.archive.conditions import clause
 from retold.archive.database import (
     MACHINE,
     PATIENCE,
@@ -26,6 +26,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from typing import Any
+
+    from retold.archive.conditions import Condition
 
 COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
 TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
@@ -67,10 +69,11 @@ _SESSIONS = """
 SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)
 FROM told JOIN archive.sessions ON sessions.name = told.name WHERE {which}
 """
-_WITHOUT = (
-    "told.id NOT IN (SELECT session FROM docs WHERE id IN"
-    " (SELECT rowid FROM said WHERE said MATCH ? UNION SELECT rowid FROM output WHERE output MATCH ?))"
-)
+_NAMED = "SELECT told.id FROM told JOIN archive.sessions ON sessions.name = told.name WHERE sessions.key = ?"
+_SESSIONS_WITH = """
+SELECT DISTINCT sessions.id FROM {table} JOIN docs ON docs.id = {table}.rowid
+JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name WHERE {table} MATCH ?
+"""
 _IS_OF_IT = (
     "SELECT (SELECT value FROM main.facts WHERE name = 'archive')"
     " IS (SELECT value FROM archive.facts WHERE name = 'id')"
@@ -209,15 +212,25 @@ class IndexFile:
 
     def within(self, table: str, match: str, key: str, wanted: Conditions, most: int) -> Iterator[Found]:
         """Yield the documents of one session that hold something, in its order."""
-        asked = "SELECT told.id FROM told JOIN archive.sessions ON sessions.name = told.name WHERE sessions.key = ?"
-        for (told_id,) in list(self.rows(asked, (key,))):
+        for (told_id,) in list(self.rows(_NAMED, (key,))):
             yield from self._found(_WITHIN[table], wanted, (match, told_id, told_id, told_id), (most,))
 
-    def beginnings(self, without: tuple[str, str] | None, wanted: Conditions, most: int) -> Iterator[Found]:
-        """Yield the first document of each session that is meant, the newest first; but of those that hold something."""
-        unwanted = [] if without is None else [Condition(_WITHOUT, *without)]
-        narrowed = Conditions([*wanted.sessions, *unwanted], wanted.messages)
-        return self._found(_ANY, narrowed, (), (most,))
+    def documents_of(self, key: str, wanted: Conditions) -> Iterator[Found]:
+        """Yield the documents of one session."""
+        for (told_id,) in list(self.rows(_NAMED, (key,))):
+            yield from self.documents(told_id, wanted)
+
+    def documents_with(self, table: str, match: str, told: int) -> Iterator[Found]:
+        """Yield the documents of a session that hold something."""
+        return self._found(_WITHIN[table], Conditions([], []), (match, told, told, told), (-1,))
+
+    def sessions_with(self, table: str, match: str) -> Iterator[int]:
+        """Yield the sessions, by their ids in the archive, that hold something."""
+        return (session for (session,) in self.rows(_SESSIONS_WITH.format(table=table), (match,)))
+
+    def beginnings(self, wanted: Conditions, most: int) -> Iterator[Found]:
+        """Yield the first document of each session that is meant, the newest first."""
+        return self._found(_ANY, wanted, (), (most,))
 
     def documents(self, told: int, wanted: Conditions) -> Iterator[Found]:
         """Yield the documents of a session, the last message first."""

@@ -12,6 +12,9 @@ FOLDER = "index"
 SHARDS = 2
 """One for each of two processes that write at the same time."""
 
+WORDS = 2
+"""Raised when texts are cut into other words: the next sync makes an index that has another number again."""
+
 
 def shard_path(folder: str, number: int) -> str:
     """Return where a file of the index lies, in retold's own folder."""
@@ -30,7 +33,7 @@ def remove_index(folder: str) -> None:
 
 def is_in_step(folder: str, archive: str, generation: object) -> bool:
     """Tell whether every file of the index is what the sync of a generation of an archive left."""
-    expected = {"archive": archive, "generation": generation}
+    expected = {"archive": archive, "generation": generation, "words": WORDS}
     return all(_facts(shard_path(folder, number)) == expected for number in range(SHARDS))
 
 

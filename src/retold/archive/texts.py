@@ -14,6 +14,7 @@ import apsw
 
 from retold.archive.database import MACHINE, Damaged, IndexDamaged, connected, index_trouble, is_log_emptied
 from retold.archive.record import as_text
+from retold.archive.shards import WORDS
 from retold.archive.stretches import STEP, put_timeline, remove_timeline
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -122,11 +123,13 @@ class Shard:
         self._last: int = self._one("SELECT coalesce(max(id), 0) FROM told")
 
     def _see_that_it_is_of(self, archive: str) -> None:
-        """Let a new file carry the id of its archive; raises IndexDamaged where it carries another."""
+        """Let a new file carry the id of its archive; raises IndexDamaged for another archive, or for words of another version."""
         if self._one("SELECT count(*) FROM facts") == 0:
-            self._ask("INSERT INTO facts VALUES ('archive', ?)", (archive,))
+            self._ask("INSERT INTO facts VALUES ('archive', ?), ('words', ?)", (archive, WORDS))
         elif self._one("SELECT value FROM facts WHERE name = 'archive'") != archive:
             raise IndexDamaged(f"{self.path} is of another archive")
+        elif self._one("SELECT value FROM facts WHERE name = 'words'") != WORDS:
+            raise IndexDamaged(f"{self.path} is of another version")
 
     def _ask(self, asked: str, values: Sequence[Any] = ()) -> list[Any]:
         try:

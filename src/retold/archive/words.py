@@ -2,6 +2,9 @@
 
 FTS5's tokenizer is `unicode61 remove_diacritics 2`. Its tables are of Unicode 6.1 and take whatever came later for
 a letter, a new emoji as well as a new script (SQLite 3.54.1, every code point tried); `spread` blanks out what is none.
+
+Texts and queries are cut in the form NFKC: `ﬁ` is `fi`, and a full-width letter is a letter. Each picture is a word, as an
+emoji or a tick: FTS5 is given a letter in its place. Raise `WORDS` in `shards` when a text is cut into other words.
 """
 
 from __future__ import annotations
@@ -32,7 +35,13 @@ _WITHOUT_ACCENTS = dict.fromkeys(map(ord, ACCENTS))
 # Letters of today that were signs in Unicode 6.1, of New Tai Lue and the Vedas: FTS5 cuts there.
 _UNKNOWN = "".join(map(chr, [*range(0x19B0, 0x19C1), 0x19C8, 0x19C9, 0x1CF2, 0x1CF3]))
 
-_LETTER, _DENSE_LETTER, _NEITHER = range(3)
+PICTURES = "\u231a-\u231b\u23e9-\u23fa\u2600-\u2775\u2794-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
+"""Emoji, dingbats and signs, each a word of its own, as a class of characters of a regular expression."""
+_PICTURE_RANGES = PICTURES.replace("-", "")
+_AS_LETTER = 0x40000
+"""What is added to the code point of a picture: FTS5 takes code points without a character for letters."""
+
+_LETTER, _DENSE_LETTER, _PICTURE, _NEITHER = range(4)
 
 _ASCII = bytes(range(128))
 _ASCII_WORD = re.compile(r"[a-zA-Z0-9]+")
@@ -60,6 +69,11 @@ _MOST_NAMES = 10_000
 def spread(text: str) -> str:
     """Return the text as it is handed to FTS5: with spaces in dense scripts, and where it would see none."""
     return text if text.isascii() else _spaced(text)
+
+
+def normal(text: str) -> str:
+    """Return a text in the form NFKC, but for signs; a sign that becomes letters, as `™`, stays apart from other words."""
+    return text if text.isascii() else _normal(text, _beyond_ascii(text))
 
 
 class Names:
@@ -94,11 +108,12 @@ def cuts(text: str) -> list[str]:
     """Return the words that FTS5 finds in a text, as they are written."""
     if text.isascii():
         return _ASCII_WORD.findall(text)
-    return [word for atom in atoms(text) for word in (_pairs(atom) if is_dense(atom[0]) else [atom])]
+    return [word for atom in atoms(text) for word in _cut(atom)]
 
 
 def atoms(text: str) -> list[str]:
-    """Return the words of a text, where runs of dense script are whole."""
+    """Return the words of a text in its normal form, where runs of dense script are whole."""
+    text = normal(text)
     return [atom for run in _UNSEPARATED.findall(text) for atom in ([run] if run.isascii() else _atoms(run))]
 
 
@@ -149,8 +164,24 @@ def is_letter(character: str) -> bool:
 
 def is_dense(character: str) -> bool:
     """Tell whether a character is of a script that writes without spaces."""
-    place = bisect_right(_DENSE, character)
-    return place % 2 == 1 or _DENSE[place - 1] == character
+    return _is_in(_DENSE, character)
+
+
+def _is_in(ranges: str, character: str) -> bool:
+    """Tell whether a character is within a range; each range is its first and its last character."""
+    place = bisect_right(ranges, character)
+    return place % 2 == 1 or (place > 0 and ranges[place - 1] == character)
+
+
+def is_picture(character: str) -> bool:
+    """Tell whether a character is a word by itself."""
+    return _KINDS[character] == _PICTURE
+
+
+def _cut(atom: str) -> list[str]:
+    if is_dense(atom[0]):
+        return _pairs(atom)
+    return [_lettered(atom)] if is_picture(atom[0]) else [atom]
 
 
 def _has_parts(name: bytes) -> bool:
@@ -169,9 +200,19 @@ def _with_and_without_number(name: str, start: int, end: int) -> Iterator[tuple[
 def _spaced(text: str) -> str:
     """Return a text with spaces where words end and FTS5 would not see it."""
     characters = _beyond_ascii(text)
+    if any(map(_is_changed, characters)):
+        text = _normal(text, characters)
+        characters = _beyond_ascii(text)
     if any(map(is_dense, characters)):
         text = _dense_run().sub(_paired, text)
-    return _replaced(text, dict.fromkeys(filter(_is_glue, characters), " "))
+    blanks = dict.fromkeys(filter(_is_glue, characters), " ")
+    return _replaced(text, blanks | {one: f" {_lettered(one)} " for one in filter(is_picture, characters)})
+
+
+def _normal(text: str, characters: set[str]) -> str:
+    """Return the normal form of a text that has these characters beyond ASCII."""
+    text = _replaced(text, {one: _PLAIN[one] for one in characters if _PLAIN[one] != one})
+    return unicodedata.normalize("NFC", text) if any(map(is_joined, characters)) else text
 
 
 def _beyond_ascii(text: str) -> set[str]:
@@ -209,12 +250,30 @@ def _pairs(run: str) -> list[str]:
     return [word for place in range(len(run)) for word in _WORD.findall(run[place : place + 2])]
 
 
+def _lettered(picture: str) -> str:
+    """Return the letter that FTS5 is given for a picture."""
+    return chr(ord(picture) + _AS_LETTER)
+
+
+@cache
+def _is_changed(character: str) -> bool:
+    """Tell whether the normal form of a text with this character may differ from the text."""
+    return _PLAIN[character] != character or is_joined(character)
+
+
+@cache
+def is_joined(character: str) -> bool:
+    """Tell whether a character may become one with the character before it: a mark, or a Hangul vowel or final."""
+    plain = unicodedata.normalize("NFKC", character)[0]
+    return unicodedata.category(plain)[0] == "M" or "\u1160" <= plain <= "\u11ff"
+
+
 @cache
 def _is_glue(character: str) -> bool:
     """Tell whether a character is none of a word, and FTS5 may think it is."""
     is_known = character < "\u0100" or "\u2010" <= character <= "\u2064" or "\u2190" <= character <= "\u23f3"
     is_known = is_known or "\u2500" <= character <= "\u26ff" or "\u3000" <= character <= "\u303f"
-    return not (is_known or character.isalnum() or character in ACCENTS)
+    return not (is_known or character.isalnum() or character in ACCENTS or is_picture(character))
 
 
 def _atoms(run: str) -> Iterator[str]:
@@ -222,7 +281,9 @@ def _atoms(run: str) -> Iterator[str]:
     for kind, characters in groupby(run, _KINDS.__getitem__):
         atom = "".join(characters)
         word = atom.lstrip(ACCENTS)  # which belong to nothing
-        if (kind == _LETTER and word) or (kind == _DENSE_LETTER and _WORD.search(atom)):
+        if kind == _PICTURE:
+            yield from atom
+        elif (kind == _LETTER and word) or (kind == _DENSE_LETTER and _WORD.search(atom)):
             yield word
 
 
@@ -237,6 +298,8 @@ class _Kinds(dict[str, int]):
     def _kind(character: str) -> int:
         if is_dense(character):
             return _DENSE_LETTER
+        if _is_in(_PICTURE_RANGES, character):
+            return _PICTURE
         is_word = character.isalnum() and character not in _UNKNOWN
         return _LETTER if is_word or character in ACCENTS else _NEITHER
 
@@ -254,5 +317,21 @@ class _Folds(dict[str, str]):
         return folded
 
 
+class _Plain(dict[str, str]):
+    """The form NFKC of one character; a blank on both sides where a sign becomes letters; other signs stay as they are."""
+
+    def __missing__(self, character: str) -> str:
+        self[character] = plain = self._plain(character)
+        return plain
+
+    @staticmethod
+    def _plain(character: str) -> str:
+        plain = unicodedata.normalize("NFKC", character)
+        if character.isalnum() or unicodedata.category(character)[0] == "M":
+            return plain
+        return f" {plain} " if any(map(str.isalnum, plain)) else character
+
+
+_PLAIN = _Plain()
 _KINDS = _Kinds()
 _FOLDS = _Folds()

@@ -12,7 +12,9 @@ from retold.projects.matching import is_meant
 from retold.query.facets import conditions_of
 from retold.query.holding import Holding, holding_of
 from retold.query.language import Query, Unclear, parse
+from retold.query.scanned import BOUND
 from retold.query.search import FAR, MOST, Search
+from retold.query.signs import is_of_signs
 from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -56,7 +58,13 @@ def finding(record: Record, sought: Sought, first: int, most: int) -> Finding:
     query = short_query(sought.text)
     found = _Finder(record, query, sought).finding(first, most)
     last = query.terms[-1] if query.terms else None
-    if found.sessions or last is None or last.kind != "word" or not sought.text.endswith(last.text):
+    if (
+        found.sessions
+        or last is None
+        or last.kind != "word"
+        or is_of_signs(query)
+        or not sought.text.endswith(last.text)
+    ):
         return found
     begun = _Finder(record, parse(f"{sought.text}*"), sought).finding(first, most)
     return msgspec.structs.replace(begun, begun=last.text)
@@ -94,7 +102,7 @@ class _Finder:
             tuple(map(holding_of, search.told(found[first : first + most]))),
             tuple(session for session, *_ in found),
             is_all=len(found) <= first + most,
-            is_exact=len(found) < limit,
+            is_exact=len(found) < limit and search.is_complete,
         )
 
     def found(self, limit: int, filters: Mapping[str, str]) -> tuple[Search, Ranked]:
@@ -102,4 +110,5 @@ class _Finder:
         wanted = Wanted(self._query.fields, is_local=True)
         wanted.sessions += conditions_of(filters)
         search = Search(self._record, self._query, wanted, self._index)
+        search.patience = BOUND
         return search, search.found(limit, FAR if self._sought.is_newest else MOST)

@@ -32,9 +32,9 @@ _USUAL = 0.5
 class Gathering:
     """A file of the index, and what was found in it."""
 
-    def __init__(self, file: IndexFile, scale: Scale, wanted: Conditions, without: dict[str, str]) -> None:
-        """Look for the words; documents with what must not occur are left out, where there is such a thing."""
-        self._file, self._scale, self._wanted, self._without = file, scale, wanted, without
+    def __init__(self, file: IndexFile, scale: Scale, wanted: Conditions) -> None:
+        """Look for the words."""
+        self._file, self._scale, self._wanted = file, scale, wanted
         self.conversed: dict[int, Conversed] = {}
         """By the session's id in the file."""
         self._places: dict[int, tuple[int, int]] = {}
@@ -62,9 +62,9 @@ class Gathering:
         is_rare = self._scale.count(self._file, table, form) <= MOST[table]
         return is_rare or not self._scale.count(self._file, "said", form)
 
-    def _match(self, table: str, *forms: Form) -> str:
-        wanted = " OR ".join([form.matches[table] for form in forms])
-        return f"({wanted}) NOT {self._without[table]}" if table in self._without else wanted
+    @staticmethod
+    def _match(table: str, *forms: Form) -> str:
+        return " OR ".join([form.matches[table] for form in forms])
 
     def _lead(self, table: str, form: Form) -> bool:
         """Take every document that holds a form, or the latest; tell whether there are any that are meant."""

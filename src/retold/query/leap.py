@@ -21,6 +21,7 @@ from retold.query.places import called, places
 from retold.query.ranking import followed, ranked
 from retold.query.search import Search
 from retold.query.shelf import BASE, Row, held_rows
+from retold.query.signs import is_of_signs
 from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 SAID, TITLED, PROJECTS, NEWEST = 6, 4, 3, 8
 SHORTEST = 2
 """Letters that say something."""
+PATIENCE = 1.0
+"""Seconds that a search for signs may take."""
 MOST = 30
 """Messages of a file of the index that are looked at."""
 
@@ -73,8 +76,11 @@ def _said(record: Record, text: str) -> list[Holding]:
     if not query.terms:
         return []
     by_id: Ranked = [(session, 1.0, []) for session in search.named()]
-    found = followed(by_id, ranked(search.said(most=MOST)))
-    if not found and not query.fields and text.endswith(query.terms[-1].text):
+    search.patience = PATIENCE
+    said = search.found(SAID) if is_of_signs(query) else ranked(search.said(most=MOST))
+    found = followed(by_id, said)
+    is_word = not query.fields and not is_of_signs(query) and all(not one.is_negated for one in query.clauses)
+    if not found and is_word and text.endswith(query.terms[-1].text):
         query = parse(f"{text}*")
         search = Search(record, query, Wanted(), index)
         found = ranked(_begun(index, query))

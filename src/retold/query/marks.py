@@ -5,7 +5,20 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from retold.archive.words import ACCENTS, LONGEST_NAME, atoms, fold, is_dense, is_letter, leveled, part_spans
+from retold.archive.words import (
+    ACCENTS,
+    LONGEST_NAME,
+    PICTURES,
+    atoms,
+    fold,
+    is_dense,
+    is_letter,
+    is_picture,
+    leveled,
+    normal,
+    part_spans,
+)
+from retold.query.normal_text import NormalText
 
 TYPE_CHECKING = False  # typing costs half a start of Python to import
 if TYPE_CHECKING:
@@ -20,17 +33,20 @@ _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _NAME = _CAPITALS + _CAPITALS.lower() + "0123456789"
 _SPACES = re.compile(r"\s+")
 _NEXT_WORD = re.compile(r"(\s*)(\S+)")
+_GAP = rf"(?:_|[^\w{PICTURES}])"
+"""What may stand between two words of a phrase."""
 _FAR = 8
 """How many times the width is looked back for words, where a text has mostly spaces."""
 
 
 class _Page:
-    """A text, and the same without case and accents in which it is searched."""
+    """A text in its normal form, and the same without case and accents in which it is searched."""
 
-    __slots__ = ("has_accents", "level", "text")
+    __slots__ = ("has_accents", "level", "text", "whole")
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.whole = NormalText(text)
+        text = self.text = self.whole.normal
         self.level = leveled(text)
         self.has_accents = not text.isascii() and any([accent in text for accent in ACCENTS])
 
@@ -38,7 +54,8 @@ class _Page:
 def marks(text: str, query: Query) -> list[tuple[int, int]]:
     """Return where the terms of a query stand in a text, from first to last; of each term at most 1,000."""
     page = _Page(text)
-    return _merged(sorted([place for term in _meant(query) for place in _places(term, page)]))
+    found = [page.whole.place(*place) for term in _meant(query) for place in _places(term, page)]
+    return _merged(sorted(found))
 
 
 def satisfies(text: str, query: Query) -> bool:
@@ -78,7 +95,7 @@ def _meant(query: Query) -> Sequence[Term]:
 def _places(term: Term, page: _Page) -> Iterator[tuple[int, int]]:
     """Yield where a term stands."""
     words = atoms(term.text)
-    pattern = re.compile(_pattern(words, page) if words else re.escape(leveled(term.text)))
+    pattern = re.compile(_pattern(words, page) if words else re.escape(leveled(normal(term.text))))
     place = count = 0
     while count < _MOST_MARKS and (found := pattern.search(page.level, place)):
         start, end = found.span()
@@ -97,7 +114,7 @@ def _pattern(words: Sequence[str], page: _Page) -> str:
     escaped = [re.escape(word) if is_dense(word[0]) else accents.join([*fold(word), ""]) for word in words]
     # Two runs of dense script without anything between them would be one.
     gaps = [
-        r"([\W_]+)" if is_dense(left[0]) and is_dense(right[0]) else r"([\W_]*)"
+        f"({_GAP}+)" if is_dense(left[0]) and is_dense(right[0]) else f"({_GAP}*)"
         for left, right in pairwise(words)
     ]
     return "".join([piece for pair in zip(escaped, [*gaps, ""], strict=True) for piece in pair])
@@ -114,7 +131,7 @@ def _is_whole(found: re.Match[str], words: Sequence[str], term: Term, text: str)
 
 def _begins(text: str, place: int) -> bool:
     """Tell whether a word, or a part of a name, begins at a place."""
-    if place == 0 or not is_letter(text[place - 1]) or is_dense(text[place]):
+    if place == 0 or not is_letter(text[place - 1]) or is_dense(text[place]) or is_picture(text[place]):
         return True
     if text[place] in _CAPITALS and place in [start for start, _ in _parts_around(text, place)]:
         return True
@@ -126,7 +143,7 @@ def _begins(text: str, place: int) -> bool:
 
 def _ends(text: str, place: int) -> bool:
     """Tell whether a word, or a part of a name, ends at a place."""
-    if place == len(text) or not is_letter(text[place]):
+    if place == len(text) or not is_letter(text[place]) or is_picture(text[place - 1]):
         return True
     return text[place] in _NAME and place in [end for _, end in _parts_around(text, place)]
 

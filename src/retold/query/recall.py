@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 
 from retold.archive.index import Index
-from retold.archive.index_file import TABLES, Conditions
+from retold.archive.index_file import Conditions
 from retold.archive.occurrences import copied_among, found_again
 from retold.projects.matching import is_meant
-from retold.query.expression import exclusion
 from retold.query.gathering import Gathering
 from retold.query.hits import HITS, conversation_of, hit_of
 from retold.query.language import Query
@@ -19,6 +18,7 @@ from retold.query.scale import Scale
 from retold.query.search import SHOWN_AT_LENGTH, Search
 from retold.query.surroundings import shown, telling_text
 from retold.query.telling import telling
+from retold.query.unwanted import Unwanted
 from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -70,10 +70,9 @@ class Recall:
         clean: Clean | None = None,
     ) -> None:
         self._record, self._query, self._wanted, self._clean = record, query, wanted, clean
-        self._conditions = Conditions(wanted.sessions, wanted.messages)
         self._index = index or Index(record, is_meant)
-        unwanted = {table: exclusion(query, has_positions=table == "said") for table in TABLES}
-        self._without = {table: match for table, match in unwanted.items() if match is not None}
+        self._unwanted = Unwanted(self._index, query)
+        self._conditions = Conditions([*wanted.sessions, *self._unwanted.conditions()], wanted.messages)
         self.words = telling(query)
         """What is looked for; without any, the newest are told."""
 
@@ -101,14 +100,15 @@ class Recall:
 
     def _best(self, file: IndexFile, scale: Scale, limit: int) -> list[tuple[float, list[Found]]]:
         """Return the best conversations of one file of the index, each with its documents."""
-        gathering = Gathering(file, scale, self._conditions, self._without)
-        best = best_of(gathering.conversed, limit + 1)
+        gathering = Gathering(file, scale, self._conditions)
+        best = best_of(gathering.conversed, limit + 1 if self._unwanted.is_sure else len(gathering.conversed))
         shown = [doc for *_, docs in best for doc in docs[:HITS]]
         found, copied, now = found_again(file, shown), copied_among(file, shown), time.time()
         return [
             (worth * _standing([doc in copied for doc in docs[:HITS]], held[0], now), held)
             for worth, _, docs in best
             if (held := [found[doc] for doc in docs[:HITS] if doc in found])
+            and not self._unwanted.is_in(held[0])
         ]
 
     def _hits(self, docs: Sequence[Found], marked: Query) -> Iterator[Hit]:

@@ -28,6 +28,7 @@ from retold.query.cards import Named, cards
 from retold.query.hits import Conversation
 from retold.query.language import Field, Unclear, parse, parse_unfinished
 from retold.query.question import Question, span
+from retold.query.scanned import BOUND
 from retold.query.scope import Scope
 from retold.query.search import Search
 from retold.query.stats import overview
@@ -75,7 +76,9 @@ def found(archive: Archive, scope: Scope, typed: str) -> list[Conversation]:
     query = parse_unfinished(typed)
     with archive.opened() as record:
         wanted = archive.wanted(scope, query.fields, in_messages=True)
-        return list(Search(record, query, wanted).conversations(MOST_FOUND))
+        search = Search(record, query, wanted)
+        search.patience = BOUND
+        return list(search.conversations(MOST_FOUND))
 
 
 def unknown(archive: Archive, typed: str) -> str:

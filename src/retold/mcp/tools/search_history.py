@@ -19,7 +19,7 @@ from retold.projects.matching import is_meant
 from retold.query.finding import short_query
 from retold.query.holding import Holding, holding_of
 from retold.query.language import Query, Unclear
-from retold.query.scanned import Job
+from retold.query.scanned import BOUND, Job
 from retold.query.search import Search
 from retold.query.shelf import held_rows
 from retold.query.unknown import unknown_names
@@ -82,6 +82,7 @@ def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:
     wanted = Wanted(query.fields, is_local=True)
     wanted.sessions += narrowed(asking, arguments)
     search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant), asking.clean)
+    search.patience = BOUND
     for holding in map(holding_of, chain.from_iterable(map(search.told, _found(search, asking.first)))):
         yield None if query.terms and is_untold(asking, holding) else holding
 

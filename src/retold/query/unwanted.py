@@ -1,0 +1,73 @@
+"""What a query excludes: a conversation in which it stands anywhere is left out, whatever else the query asks for."""
+
+from __future__ import annotations
+
+from retold.archive.cards import among
+from retold.archive.index_file import TABLES, Conditions
+from retold.archive.words import atoms
+from retold.query.expression import expression, lone_words, needs_verifying
+from retold.query.language import Clause, Query
+from retold.query.marks import satisfies
+from retold.query.part_names import names_with_parts
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from retold.archive.conditions import Condition
+    from retold.archive.index import Index
+    from retold.archive.index_file import Found
+
+
+class Unwanted:
+    """The words, phrases and signs that a query excludes."""
+
+    def __init__(self, index: Index, query: Query) -> None:
+        self._index = index
+        self._queries = [
+            Query((Clause(clause.alternatives, is_negated=False),), ())
+            for clause in query.clauses
+            if clause.is_negated
+        ]
+        self._doubtful = [query for query in self._queries if needs_verifying(query) or not _has_words(query)]
+        """What the index does not find for sure: phrases in outputs, and signs."""
+
+    def __bool__(self) -> bool:
+        return bool(self._queries)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the conditions are enough."""
+        return not self._doubtful
+
+    def conditions(self) -> list[Condition]:
+        """Return the condition that a session has none of it, as far as the index knows."""
+        if not self._queries:
+            return []
+        names = names_with_parts(self._index, {word for query in self._queries for word in lone_words(query)})
+        asked = [
+            (table, match)
+            for query in self._queries
+            for table in TABLES
+            if table == "said" or not needs_verifying(query)
+            if (match := expression(query, has_positions=table == "said", names=names)) is not None
+        ]
+        found = self._index.at_once(
+            lambda file: [session for table, match in asked for session in file.sessions_with(table, match)]
+        )
+        return [among(sorted(set(found))).negated()] if found else []
+
+    def is_in(self, found: Found) -> bool:
+        """Tell whether the session of a document has something of it that the index does not find for sure."""
+        return any(self._is_held(found, query) for query in self._doubtful)
+
+    @staticmethod
+    def _is_held(found: Found, query: Query) -> bool:
+        match = expression(query, has_positions=False)
+        if match is None:
+            documents = found.shard.documents(found.told, Conditions([], []))
+        else:
+            documents = found.shard.documents_with("output", match, found.told)
+        return any(satisfies("\n".join(one.texts()), query) for one in documents)
+
+
+def _has_words(query: Query) -> bool:
+    return any(atoms(term.text) for term in query.terms)
