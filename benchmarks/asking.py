@@ -126,7 +126,7 @@ def _called(speaker: Speaker, query: str) -> float:
 def _searched(record: Record, query: str) -> float:
     began = time.perf_counter()
     asked = short_query(query)
-    search = Search(record, asked, Wanted(asked.fields, is_local=True), kept_index(record, is_meant))
+    search = Search(record, asked, Wanted(asked.fields), kept_index(record, is_meant))
     list(search.conversations(SHOWN))
     record.rest()
     return time.perf_counter() - began

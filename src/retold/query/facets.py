@@ -109,11 +109,11 @@ class Facets:
 
 
 def conditions_of(filters: Mapping[str, str]) -> list[Condition]:
-    """Return what filters ask of sessions, in days as they are where we are; raises ValueError for a date that is none.
+    """Return what filters ask of sessions; raises ValueError for a date that is none.
 
     A project that is called unknown here is that of sessions of which nothing tells where they were.
     """
-    wanted = Wanted(is_local=True)
+    wanted = Wanted()
     for name, value in filters.items():
         if (name, value) == ("project", UNKNOWN):
             wanted.sessions.append(of_project(None))
@@ -145,6 +145,6 @@ def _most(values: Iterable[Value]) -> tuple[Value, ...]:
 def _moments(span: Mapping[str, str]) -> tuple[str, str]:
     since, until = span.get("since"), span.get("until")
     return (
-        moment("after", since, is_local=True) if since else _FIRST,
-        moment("before", until, is_local=True) if until else _LAST,
+        moment("after", since) if since else _FIRST,
+        moment("before", until) if until else _LAST,
     )

@@ -107,7 +107,7 @@ class _Finder:
 
     def found(self, limit: int, filters: Mapping[str, str]) -> tuple[Search, Ranked]:
         """Return all that were found, and what tells of them."""
-        wanted = Wanted(self._query.fields, is_local=True)
+        wanted = Wanted(self._query.fields)
         wanted.sessions += conditions_of(filters)
         search = Search(self._record, self._query, wanted, self._index)
         search.patience = BOUND

@@ -242,12 +242,10 @@ def _content(item: re.Match[str]) -> str:
 
 
 def _check_date(name: str, value: str, place: int) -> None:
-    from datetime import UTC, datetime
-
-    from retold.query.dates import parse_since, parse_until
+    from retold.query.dates import now, parse_since, parse_until
 
     try:
-        (parse_since if name == "after" else parse_until)(value, datetime.now(UTC))
+        (parse_since if name == "after" else parse_until)(value, now())
     except (ValueError, OverflowError):
         raise Unclear(
             f"the date at {place} is none: write {name}:2026-01-27, {name}:7d or {name}:yesterday", place

@@ -72,7 +72,7 @@ def _said(record: Record, text: str) -> list[Holding]:
     """Return the best conversations that say it in one message, or else, newest first, those that say what begins so."""
     index = kept_index(record, is_meant)
     query = short_query(text)
-    search = Search(record, query, Wanted(query.fields, is_local=True), index)
+    search = Search(record, query, Wanted(query.fields), index)
     if not query.terms:
         return []
     by_id: Ranked = [(session, 1.0, []) for session in search.named()]

@@ -79,7 +79,7 @@ def portraits(question: Question, found: Iterable[Place], today: date) -> list[P
 
 def _weeks(question: Question, today: date) -> dict[str | None, tuple[int, ...]]:
     """Return the seconds of work in each of the weeks up to the end of today, by project."""
-    end = int(datetime.combine(today + timedelta(days=1), time()).astimezone().timestamp()) // QUARTER
+    end = int(datetime.combine(today + timedelta(days=1), time()).timestamp()) // QUARTER
     found: dict[str | None, list[int]] = defaultdict(lambda: [0] * WEEKS)
     for key, before, active_ms in project_week_rows(question.record, end, WEEKS, question.sessions):
         found[key][WEEKS - 1 - before] = active_ms // 1000

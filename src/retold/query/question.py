@@ -55,11 +55,9 @@ def span(since: str | None, until: str | None, *, is_utc: bool) -> Span:
     """Return the time that dates mean, as people type them; raises ValueError for what is no date."""
     if since is None and until is None:
         return Span(is_utc=is_utc)
-    from datetime import UTC, datetime
+    from retold.query.dates import now, parse_since, parse_until
 
-    from retold.query.dates import parse_since, parse_until
-
-    now, is_local = datetime.now(UTC), not is_utc
-    begin = None if since is None else int(parse_since(since, now, is_local=is_local).timestamp() // QUARTER)
-    end = None if until is None else -int(-parse_until(until, now, is_local=is_local).timestamp() // QUARTER)
+    at = now()
+    begin = None if since is None else int(parse_since(since, at, is_utc=is_utc).timestamp() // QUARTER)
+    end = None if until is None else -int(-parse_until(until, at, is_utc=is_utc).timestamp() // QUARTER)
     return Span(begin, end, is_utc=is_utc)

@@ -43,7 +43,6 @@ def recalled(  # noqa: PLR0913 - a question, where it is asked, and how it is an
     conditions: Sequence[Condition],
     limit: int,
     *,
-    is_local: bool = False,
     index: Index | None = None,
     clean: Clean | None = None,
 ) -> list[Conversation]:
@@ -53,7 +52,7 @@ def recalled(  # noqa: PLR0913 - a question, where it is asked, and how it is an
     nothing is telling in a question, the newest are returned.
     """
     query = parse_plain(question)
-    wanted = Wanted(query.fields, is_local=is_local)
+    wanted = Wanted(query.fields)
     wanted.sessions += conditions
     return list(Recall(record, query, wanted, index, clean).conversations(limit))
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import date
 
 import msgspec
 
 from retold.archive.cards import among
 from retold.archive.conditions import CONVERSATIONS
 from retold.archive.record import Record
+from retold.query import dates
 from retold.query.facets import Facet, Facets
 from retold.query.finding import Sought, everything_found, finding
 from retold.query.glances import Glance, glances, glances_of
@@ -52,7 +53,7 @@ class Shelf(msgspec.Struct, frozen=True):
     """A word of which only the beginning was looked for."""
 
 
-def usual_spans(today: datetime) -> dict[str, dict[str, str]]:
+def usual_spans(today: date) -> dict[str, dict[str, str]]:
     """Return the times that people mean most, as filters mean them."""
     return {
         "Today": {"since": "today"},
@@ -97,7 +98,7 @@ def held_rows(record: Record, holdings: Sequence[Holding]) -> list[Row]:
 
 
 def _faceted(shelf: Shelf, facets: Facets) -> Shelf:
-    spans = usual_spans(datetime.now().astimezone())
+    spans = usual_spans(dates.today())
     counts = facets.spans(list(spans.values()))
     told = [(name, span, number) for (name, span), number in zip(spans.items(), counts, strict=True)]
     return msgspec.structs.replace(shelf, facets=tuple(facets.facets()), spans=tuple(told))

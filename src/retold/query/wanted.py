@@ -49,14 +49,13 @@ class Wanted:
         self,
         fields: Iterable[Field] = (),
         *,
-        is_local: bool = False,
         find_project: FindProject | None = None,
     ) -> None:
-        """Take the fields of a query; days are those of UTC, or of where we are.
+        """Take the fields of a query; days are those of this machine's time zone.
 
         `find_project` is asked for each project that is named.
         """
-        self._is_local, self._find_project = is_local, find_project
+        self._find_project = find_project
         self.sessions: list[Condition] = []
         self.messages: list[Condition] = []
         for field in fields:
@@ -104,7 +103,7 @@ class Wanted:
 
     def _value(self, name: str, value: str) -> str:
         if name in _DATES:
-            return moment(name, value, is_local=self._is_local)
+            return moment(name, value)
         return _KINDS[value] if name == "is" else value
 
 
@@ -126,11 +125,9 @@ def _name(name: str) -> str:
     return "kind" if name == "is" else name
 
 
-def moment(name: str, value: str, *, is_local: bool = False) -> str:
+def moment(name: str, value: str) -> str:
     """Return the moment that a date means, as text that sorts as times do; raises ValueError for what is no date."""
-    from datetime import UTC, datetime  # few lists are asked for by date
+    from retold.query.dates import now, parse_since, parse_until  # few lists are asked for by date
 
-    from retold.query.dates import parse_since, parse_until
-
-    at = (parse_since if name == "after" else parse_until)(value, datetime.now(UTC), is_local=is_local)
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    at = (parse_since if name == "after" else parse_until)(value, now())
+    return at.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 
 import msgspec
 
@@ -24,6 +24,7 @@ from retold.export.telling import Choice
 from retold.export.zone import zone_name
 from retold.ingest.slices import told_slice
 from retold.model.session import Session
+from retold.query import dates
 from retold.query.cards import Named, cards
 from retold.query.hits import Conversation
 from retold.query.language import Field, Unclear, parse, parse_unfinished
@@ -189,4 +190,4 @@ def findings(columns: int) -> list[Pieces]:
 
 def now() -> datetime:
     """Return the time, by which ages are told."""
-    return datetime.now(UTC)
+    return dates.now()

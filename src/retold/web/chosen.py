@@ -8,6 +8,7 @@ import msgspec
 
 from retold.archive.record import Record
 from retold.export.names import project_names
+from retold.query import dates
 from retold.query.narrowing import Choices, Narrowing, choices, narrowed
 from retold.query.period import Period, by_name, chosen
 from retold.query.question import UNKNOWN, Question
@@ -62,7 +63,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 def chosen_in(asked: Asked, record: Record, usual: str = "7d") -> Chosen:
     """Return what an address chooses."""
-    today = date.today()  # noqa: DTZ011 - the day here, as everything is told in the time of this machine
+    today = dates.today()
     told = {name: asked.get(name) for name in Narrowing.__struct_fields__}
     period = chosen(asked.get("period", usual), asked.get("since"), asked.get("until"), today)
     told["agent"] = told["agent"].lower()

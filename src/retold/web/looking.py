@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import datetime
 
 import msgspec
 
 from retold.projects.matching import last_name
+from retold.query import dates
 from retold.query.facets import DATES, conditions_of
 from retold.query.shelf import usual_spans
 from retold.query.wanted import FILTERS, UnknownChoice, choice_of
@@ -72,7 +72,7 @@ class Looking(msgspec.Struct, frozen=True):
 
     def chips(self) -> list[tuple[str, str, str]]:
         """Return what was chosen: its name, in words, and where the same is found without it; a usual time is one choice."""
-        usual = [name for name, span in usual_spans(datetime.now().astimezone()).items() if span == self.span]
+        usual = [name for name, span in usual_spans(dates.today()).items() if span == self.span]
         told = [("when", name, self.without(*DATES)) for name in usual]
         names = [name for name in self.filters if not (usual and name in DATES)]
         return [*told, *((name, f"{name}: {self._told(name)}", self.without(name)) for name in names)]

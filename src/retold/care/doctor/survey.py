@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from retold.ingest.config import Config, read_config
 from retold.ingest.home import retold_home
 from retold.ingest.homes import homes_of
 from retold.model.problem import Problem
+from retold.query import dates
 from retold.reading.disk import DISK
 from retold.reading.files import printable
 
@@ -138,7 +139,7 @@ def survey(env: Mapping[str, str], *, is_full: bool = False) -> Survey:
     config, trouble = _config(folder)
     kept = {hook.home for hook in hooks(Machine(env, sys.platform)) if hook.state in CALLING}
     places = [place for name in AGENTS for place in _places(AGENTS[name], env, config, kept)]
-    now = datetime.now(UTC)
+    now = dates.now()
     empty = Survey(folder, now, places, config, trouble)
     try:
         if not exists(folder):

@@ -79,7 +79,7 @@ def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:
         yield from asking.scanned.holdings[asking.first :]
         return
     query = _query(arguments)
-    wanted = Wanted(query.fields, is_local=True)
+    wanted = Wanted(query.fields)
     wanted.sessions += narrowed(asking, arguments)
     search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant), asking.clean)
     search.patience = BOUND
