@@ -7,6 +7,7 @@ it fails instead.
 import os
 import shutil
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +42,11 @@ if TYPE_CHECKING:
 # The time that an example takes depends on the machine, not on the code.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
+
+# Texts for people have local times, so the tests run in one time zone, wherever the machine is.
+os.environ["TZ"] = "UTC"
+if hasattr(time, "tzset"):
+    time.tzset()
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # `nohup` and shells without job control start us so, and every child would ignore Ctrl-C as well.

@@ -23,12 +23,14 @@ _LISTED = (
     "native_key",
     "hash",
     "title",
-    "ended_at",
+    "day",
     "messages",
     "total",
     "estimated",
 )
-_COLUMNS = ", ".join(f"sessions.{name}" for name in _LISTED)
+_DAY = "coalesce(date(sessions.ended_at, 'localtime'), substr(sessions.ended_at, 1, 10))"
+"""The day on which it ended, in this machine's zone; at the end of the calendar a zone may have none."""
+_COLUMNS = ", ".join(_DAY if name == "day" else f"sessions.{name}" for name in _LISTED)
 _AGENTS = (
     "(SELECT count(*) FROM sessions child WHERE child.parent = sessions.key AND child.kind = 'subagent')"
 )

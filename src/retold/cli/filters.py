@@ -40,8 +40,15 @@ def filter_arguments(parser: ArgumentParser) -> None:
 
 def date_arguments(parser: ArgumentParser) -> None:
     """Add the filters by time."""
-    parser.add_argument("--since", type=_date("after"), metavar="WHEN", help="from 2026-01-27, yesterday, or 7d: today and the six days before, as local time")
-    parser.add_argument("--until", type=_date("before"), metavar="WHEN", help="to the end of 2026-01-27, or of yesterday")
+    parser.add_argument(
+        "--since",
+        type=_date("after"),
+        metavar="WHEN",
+        help="from 2026-01-27, yesterday, or 7d: today and the six days before, as local time",
+    )
+    parser.add_argument(
+        "--until", type=_date("before"), metavar="WHEN", help="to the end of 2026-01-27, or of yesterday"
+    )
 
 
 def count(text: str) -> int:

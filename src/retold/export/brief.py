@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC
 from itertools import groupby
 from typing import NamedTuple
 
@@ -13,6 +12,7 @@ from retold.analysis.prose import clipped, first_sentences
 from retold.export.amounts import money
 from retold.export.inline import as_code, as_prose
 from retold.export.table import short_number
+from retold.export.zone import day
 from retold.ingest.digest import ChangedFile, Chapter, Cited, Digest
 from retold.model.estimate import BYTES_PER_TOKEN
 from retold.model.report import PICOS
@@ -43,18 +43,21 @@ class _Section(NamedTuple):
     """The most important first."""
 
 
-def brief(digest: Digest, name: str, most_tokens: int = MOST_TOKENS) -> str:
-    """Return the page; of each section as many lines as fit into about so many tokens, in turn."""
-    head = f"# {as_prose(name)}: a brief\n\n{_summary(digest)}\n"
-    told = [_Section(title, [f"- {line}\n" for line in lines]) for title, lines in _sections(digest)]
+def brief(digest: Digest, name: str, most_tokens: int = MOST_TOKENS, *, is_utc: bool = False) -> str:
+    """Return the page; of each section as many lines as fit into about so many tokens, in turn. Days are local, or UTC."""
+    head = f"# {as_prose(name)}: a brief\n\n{_summary(digest, is_utc=is_utc)}\n"
+    told = [
+        _Section(title, [f"- {line}\n" for line in lines])
+        for title, lines in _sections(digest, is_utc=is_utc)
+    ]
     shown = [section for section in told if section.lines]
     counts = _counts(shown, most_tokens * BYTES_PER_TOKEN - _size(head))
     return head + "".join(_told(section, count) for section, count in zip(shown, counts, strict=True))
 
 
-def _sections(digest: Digest) -> Iterator[tuple[str, Iterable[str]]]:
+def _sections(digest: Digest, *, is_utc: bool) -> Iterator[tuple[str, Iterable[str]]]:
     near = _Near(digest.roots)
-    yield "Sessions", map(_session, digest.sessions)
+    yield "Sessions", (_session(one, is_utc=is_utc) for one in digest.sessions)
     yield "Open ends", (_open_end(one, near) for one in digest.open_ends)
     yield "Decisions", _decisions(digest)
     yield "Failed, and what mended it", _fixes(digest.failures, near)
@@ -102,14 +105,10 @@ class _Near:
         return text
 
 
-def _summary(digest: Digest) -> str:
+def _summary(digest: Digest, *, is_utc: bool) -> str:
     sessions = digest.sessions
-    days = sorted(
-        day
-        for one in sessions
-        for at in (one.started_at, one.ended_at)
-        if at and (day := f"{at.astimezone(UTC):%Y-%m-%d}")
-    )
+    times = (at for one in sessions for at in (one.started_at, one.ended_at) if at)
+    days = sorted(day(at, is_utc=is_utc) for at in times)
     span = "" if not days else f" on {days[0]}" if days[0] == days[-1] else f" from {days[0]} to {days[-1]}"
     agents = Counter(one.agent for one in sessions)
     by = ", ".join(
@@ -136,16 +135,14 @@ def _spent(sessions: Sequence[Chapter]) -> Iterator[str]:
         yield money(int(sum(costs) * PICOS))
 
 
-def _session(one: Chapter) -> str:
-    day = "undated" if one.ended_at is None else f"{one.ended_at.astimezone(UTC):%Y-%m-%d}"
+def _session(one: Chapter, *, is_utc: bool) -> str:
+    ended = "undated" if one.ended_at is None else day(one.ended_at, is_utc=is_utc)
     facts = ["", _number(one.prompts, "prompt")]
     if one.subagents:
         facts.append(_number(one.subagents, "subagent"))
     if one.status != "success":
         facts.append("nothing but prompts is left" if one.kind == "prompts-only" else one.status)
-    return (
-        f"{day} {as_prose(clipped(one.title or 'untitled', _TITLE))} {_cited(one.key, more=', '.join(facts))}"
-    )
+    return f"{ended} {as_prose(clipped(one.title or 'untitled', _TITLE))} {_cited(one.key, more=', '.join(facts))}"
 
 
 def _command(text: str, near: "_Near") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from retold.export.table import project_name
+from retold.export.table import day_of, project_name
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _SPEAKERS = {"user": "you", "assistant": "agent", "system": "notice"}
 def conversation_lines(conversation: Conversation) -> Iterator[list[tuple[str, str]]]:
     """Yield the lines of a conversation, each in pieces with their styles."""
     project = conversation.project
-    when = (conversation.ended_at or "-")[:10]
+    when = day_of(conversation.ended_at)
     name = project_name(project["root"], project["hash"], project["native_key"])
     yield [("title", conversation.title or "(no prompt is left)")]
     yield [("faint", f"{when}  {name}  {conversation.key}")]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from retold.export.transcript import MARKS, Line, Style, key_argument_of, one_line
+from retold.export.zone import DAY, second
 from retold.model.session import Session
 from retold.model.steps import (
     AnyStep,
@@ -33,7 +34,7 @@ def live_lines(session: Session, steps: Sequence[AnyStep]) -> Iterator[Line]:
     results = {(step.call_id, step.tool.name): step for step in steps if isinstance(step, ToolResult)}
     used = {(step.call_id, step.tool.name) for step in steps if isinstance(step, ToolUse)}
     for step in steps:
-        at = f"{step.at:%H:%M:%S}" if step.at else " " * 8
+        at = second(step.at)[DAY + 1 :] if step.at else " " * 8
         for line in _lines(step, session.agent, results, used):
             yield Line(line.style, f"{_indent(session)}{at}  {line.text}".rstrip())
             at = " " * 8

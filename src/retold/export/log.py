@@ -1,6 +1,7 @@
 """Events as lines to read, one each."""
 
 from retold.export.transcript import LINE, Line, key_argument_of
+from retold.export.zone import second
 from retold.model.steps import (
     AnyStep,
     AssistantText,
@@ -14,8 +15,8 @@ from retold.model.steps import (
 
 
 def event_line(step: AnyStep) -> Line:
-    """Return one event on one line: when, what, and the words that tell most."""
-    at = f"{step.at:%Y-%m-%d %H:%M:%S}" if step.at else "-"
+    """Return one event on one line: when it was here, what, and the words that tell most."""
+    at = second(step.at) if step.at else "-"
     kind = type(step).__struct_config__.tag
     told = " ".join(_told(step).split())
     told = told if len(told) <= LINE else told[: LINE - 1] + "…"

@@ -11,6 +11,7 @@ from retold.export.inline import as_html, as_words
 from retold.export.markdown_facts import facts
 from retold.export.markdown_parts import put_entry
 from retold.export.telling import Choice, Telling
+from retold.export.zone import minute
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Text, ToolCall
 from retold.model.session import Session
@@ -69,7 +70,7 @@ def _entries(entries: Iterable[Entry], telling: Telling, choice: Choice, place: 
         block = Block()
         name = _speaker(entry, telling.session.agent)
         if name is not None and name != speaker:
-            at = f" · {entry.at:%Y-%m-%d %H:%M}" if entry.at else ""
+            at = f" · {minute(entry.at)}" if entry.at else ""
             block.put(place.heading(f"{name}{at}"))
         before = len(block.pieces)
         put_entry(block, entry, choice)

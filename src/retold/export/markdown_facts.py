@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from retold.export.amounts import money
 from retold.export.inline import as_code, as_words
 from retold.export.telling import Choice
+from retold.export.zone import period
 from retold.model.report import PICOS
 from retold.model.session import Session
 
@@ -32,9 +33,7 @@ def _facts(session: Session, choice: Choice) -> Iterator[tuple[str, str]]:
 def _time(session: Session) -> str:
     if session.started_at is None:
         return ""
-    start, end = session.started_at, session.ended_at or session.started_at
-    until = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%Y-%m-%d %H:%M}"
-    return f"{start:%Y-%m-%d %H:%M}" + (f" to {until}" if end > start else "") + " UTC"
+    return period(session.started_at, session.ended_at)
 
 
 def _content(session: Session) -> str:

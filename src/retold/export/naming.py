@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Collection
 
+from retold.export.zone import day
 from retold.model.session import Session
 
 _LONGEST = 48
@@ -12,11 +13,11 @@ _OTHERS = re.compile(r"[\W_]+")
 
 def file_name(session: Session, suffix: str, taken: Collection[str] = ()) -> str:
     """Return a name that no other file of the export has: the day, the title and the start of the id."""
-    day = f"{session.started_at:%Y-%m-%d}" if session.started_at else "undated"
+    began = day(session.started_at) if session.started_at else "undated"
     # Letters of every script stay; no dot, separator or control character does.
     title = _OTHERS.sub("-", (session.title or "untitled").lower())[:_LONGEST].strip("-")
     known = _OTHERS.sub("-", session.native_id or session.key).strip("-")[:8]
-    stem = "-".join(part for part in (day, title, known) if part)
+    stem = "-".join(part for part in (began, title, known) if part)
     number, name = 2, f"{stem}{suffix}"
     while name in taken:
         number, name = number + 1, f"{stem}-{number}{suffix}"

@@ -34,7 +34,7 @@ def session_table(sessions: Sequence[SessionRow], columns: int) -> Iterator[str]
         native_key,
         project,
         title,
-        ended_at,
+        day,
         count,
         total,
         estimated,
@@ -44,7 +44,7 @@ def session_table(sessions: Sequence[SessionRow], columns: int) -> Iterator[str]
         if known not in projects:
             projects[known] = fitted(project_name(*known), PROJECT)
         yield ROW % (
-            ended_at[:WHEN] if ended_at else "-",
+            day or "-",
             agent,
             projects[known],
             fitted(_told(title, kind, agents), width),
@@ -63,9 +63,18 @@ def project_name(root: str | None, project_hash: str | None, native_key: str | N
 
 def project_line(place: Place) -> str:
     """Return a project on one line: its name, how many sessions, when last, its root and how that is known."""
-    when = place.last_at[:WHEN] if place.last_at else "-"
+    when = day_of(place.last_at)
     where = f"{place.root} ({place.evidence})" if place.root else "root unknown"
     return f"{fitted(place.name, 20)} {place.sessions:>5}  {when}  {where}"
+
+
+def day_of(at: str | None) -> str:
+    """Return the day of a time, here; it comes as ISO 8601 in UTC."""
+    from retold.export.zone import day  # noqa: PLC0415 - a list has its days from the archive
+    from retold.query.dates import moment_of  # noqa: PLC0415
+
+    moment = moment_of(at)
+    return (at or "-")[:WHEN] if moment is None else day(moment)
 
 
 def _told(title: str | None, kind: str, agents: int) -> str:

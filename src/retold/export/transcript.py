@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
+from retold.export.zone import SECONDS, moment, when
 from retold.model.depth import room_for_depth
 from retold.model.entries import Entry, Event, Message, is_copied_prompt
 from retold.model.files import PATCH, patched
@@ -57,18 +58,18 @@ def told(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[tuple[int,
         lines = list(entry_lines(entry, wanted))
         if not lines:
             continue
-        head = [] if _goes_on(entry, before) else [Line("plain", ""), *_heading(entry, session.agent)]
+        head = [] if _goes_on(entry, before) else [Line("plain", ""), *_heading(entry, session)]
         yield number, [*head, *lines]
         before = entry
 
 
-def about(session: Session) -> Iterator[Line]:
-    """Yield the title, and what is known of the whole."""
+def about(session: Session, *, is_utc: bool = False) -> Iterator[Line]:
+    """Yield the title, and what is known of the whole; times are local, or UTC."""
     yield Line("title", session.title or "(no prompt)")
     counts, usage = session.counts, session.usage
     root = session.project.root or session.project.native_key
-    when = f"{session.started_at:%Y-%m-%d %H:%M} UTC" if session.started_at else None
-    facts = [session.key, when, root, ", ".join(session.models)]
+    began = moment(session.started_at, is_utc=is_utc) if session.started_at else None
+    facts = [session.key, began, root, ", ".join(session.models)]
     yield Line("faint", " · ".join(fact for fact in facts if fact))
     tools = plural(counts.tool_calls, "tool call") + (
         f", {counts.tool_errors} failed" if counts.tool_errors else ""
@@ -119,13 +120,13 @@ def _said(message: Message, wanted: Wanted) -> Iterator[Line]:
         yield from _lines("plain", message.prompt)
 
 
-def _heading(entry: Entry, agent: str) -> Iterator[Line]:
+def _heading(entry: Entry, session: Session) -> Iterator[Line]:
     if isinstance(entry, Event):
         return
     became = fate_of(entry)
-    at = f" · {entry.at:%H:%M:%S}" if entry.at else ""
+    at = f" · {when(entry.at, session.started_at, SECONDS)}" if entry.at else ""
     told = f" ({became})" if became else ""
-    yield Line("you" if _is_person(entry) else "agent", f"── {speaker(entry, agent)}{told}{at}")
+    yield Line("you" if _is_person(entry) else "agent", f"── {speaker(entry, session.agent)}{told}{at}")
 
 
 def speaker(message: Message, agent: str) -> str:

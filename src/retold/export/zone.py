@@ -1,10 +1,71 @@
-"""The time zone in which days begin, as people know it."""
+"""Times as people read them: in the time zone of this machine, and what that zone is called."""
 
 from __future__ import annotations
 
 import time
 
+from retold.query.dates import in_utc, local
+
+TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+if TYPE_CHECKING:
+    from datetime import datetime
+
 _HOUR = 3600
+DAY, MINUTES, SECONDS = 10, 16, 19
+"""How long a time is, as text: to the day, to the minute, to the second."""
+
+
+def day(at: datetime, *, is_utc: bool = False) -> str:
+    """Return the day of a time: `2026-01-27`; in UTC where the reader is a program."""
+    return _told(at, is_utc=is_utc).isoformat()[:DAY]
+
+
+def minute(at: datetime) -> str:
+    """Return a time to the minute: `2026-01-27 15:21`."""
+    return local(at).isoformat(" ")[:MINUTES]
+
+
+def second(at: datetime) -> str:
+    """Return a time to the second: `2026-01-27 15:21:04`."""
+    return local(at).isoformat(" ")[:SECONDS]
+
+
+def moment(at: datetime, *, is_utc: bool = False) -> str:
+    """Return a time to the minute with its zone: `2026-01-27 07:21 PST`; in UTC where the reader is a program."""
+    return f"{_told(at, is_utc=is_utc).isoformat(' ')[:MINUTES]} {zone_at(at, is_utc=is_utc)}"
+
+
+def when(at: datetime, since: datetime | None, length: int = MINUTES) -> str:
+    """Return the time of day, with the day where it is another than that of a conversation's beginning."""
+    told = local(at).isoformat(" ")[:length]
+    return told[DAY + 1 :] if since is not None and told[:DAY] == day(since) else told
+
+
+def period(start: datetime, end: datetime | None) -> str:
+    """Return from when to when, with the zone; the day once, if it is the same."""
+    if end is None or end <= start:
+        return moment(start)
+    first, last = zone_at(start), zone_at(end)
+    return f"{minute(start)}{'' if first == last else f' {first}'} to {when(end, start)} {last}"
+
+
+def zone_at(at: datetime, *, is_utc: bool = False) -> str:
+    """Return what the zone is called at a time: `UTC`, `PST`, or `UTC+05:45` where it has no name."""
+    return _called(_told(at, is_utc=is_utc).tzname() or "UTC")
+
+
+def zone_names() -> str:
+    """Return what the zone is called all year: `UTC`, or `PST/PDT` where clocks change."""
+    names = time.tzname if time.daylight else time.tzname[:1]
+    return "/".join(dict.fromkeys(map(_called, names)))
+
+
+def _told(at: datetime, *, is_utc: bool) -> datetime:
+    return in_utc(at) if is_utc else local(at)
+
+
+def _called(name: str) -> str:
+    return f"UTC{name[:3]}:{name[3:] or '00'}" if name[:1] in ("+", "-") else name
 
 
 def zone_name(*, is_utc: bool) -> str:

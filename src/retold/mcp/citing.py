@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from msgspec.structs import replace
 
+from retold.export import zone
 from retold.export.titles import uncut
 from retold.projects.matching import last_name
 from retold.query.glances import Glance
@@ -27,7 +28,7 @@ def cleanly_cited(card: Glance, clean: Callable[[str], str]) -> str:
 
 def moment(at: datetime | None) -> str | None:
     """Return a time to the minute, in UTC: keys are in UTC as well."""
-    return None if at is None else f"{at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+    return None if at is None else zone.moment(at, is_utc=True)
 
 
 def title(text: str | None) -> str | None:

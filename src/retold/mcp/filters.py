@@ -27,7 +27,11 @@ class Filtered(Arguments, frozen=True, kw_only=True):
         str, msgspec.Meta(description="only of this project: its name or its folder", max_length=400)
     ] = ""
     since: Annotated[
-        str, msgspec.Meta(description="only from then on: 2026-01-27, 7d, yesterday; days are local, times in answers are UTC", max_length=40)
+        str,
+        msgspec.Meta(
+            description="only from then on: 2026-01-27, 7d, yesterday; days are local, times in answers are UTC",
+            max_length=40,
+        ),
     ] = ""
     until: Annotated[str, msgspec.Meta(description="only until then, as `since`", max_length=40)] = ""
 

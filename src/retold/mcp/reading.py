@@ -23,7 +23,7 @@ def top(asking: Asking, quoting: Quoting, turns: int) -> Iterator[Passage]:
     """Yield what is known of a conversation before any of it is read."""
     session = quoting.session
     if session is not None:
-        title, *facts = [line.text for line in about(session)]
+        title, *facts = [line.text for line in about(session, is_utc=True)]
         lines = [f"{title}", *facts, *_further(asking, session, turns)]
         yield Passage(f"session {session.key}", "\n".join(lines), is_clean=True)
 

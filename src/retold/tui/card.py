@@ -10,8 +10,10 @@ from retold.export.amounts import money
 from retold.export.names import clean
 from retold.export.table import fitted, project_name, short_number
 from retold.export.transcript import plural
+from retold.export.zone import moment
 from retold.model.report import PICOS
 from retold.query.cards import Card, Match
+from retold.query.dates import moment_of
 from retold.tui.words import styled
 
 AGE, AGENT, PROJECT, PROMPTS, SPENT, MARK = 4, 6, 12, 4, 8, 2
@@ -72,7 +74,8 @@ def facts(card: Card, fates: dict[str, int], now: datetime) -> Iterator[Pieces]:
     yield [("title", clean(card.title or "(no prompt is left)"))]
     where = card.project.root or card.project.native_key or "nowhere known"
     yield [("faint", f"{card.agent} · {where}")]
-    when = f"{(card.started_at or '-')[:16].replace('T', ' ')} UTC, {age(card.ended_at, now)} ago"
+    began = moment_of(card.started_at)
+    when = f"{moment(began) if began else '-'}, {age(card.ended_at, now)} ago"
     yield [("faint", f"{when} · {', '.join(card.models) or 'no model'}")]
     failed = f", {counts.tool_errors} failed" if counts.tool_errors else ""
     told = f"{plural(counts.prompts, 'prompt')}, {plural(counts.messages, 'message')}, {plural(counts.tool_calls, 'tool call')}{failed}"

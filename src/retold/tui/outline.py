@@ -8,6 +8,7 @@ from textual.binding import Binding, BindingType
 
 from retold.export.names import clean
 from retold.export.table import fitted
+from retold.export.zone import DAY, minute
 from retold.ingest.slices import Turn
 from retold.tui.box import Box
 from retold.tui.rows import Rows
@@ -47,7 +48,7 @@ class Outline(Box):
 
 
 def _row(turn: Turn, width: int) -> Text:
-    at = f"{turn.at:%H:%M} " if turn.at else ""
+    at = f"{minute(turn.at)[DAY + 1 :]} " if turn.at else ""
     fate = "" if turn.fate == "live" else f"({turn.fate}) "
     failed = f", {turn.errors} failed" if turn.errors else ""
     done = f"  {turn.calls} call{'' if turn.calls == 1 else 's'}{failed}" if turn.calls else ""

@@ -1,7 +1,9 @@
 """Times as a person at this machine reads them: in its own zone, and how long ago."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 
+from retold.export.zone import day, minute
+from retold.query import dates
 from retold.query.dates import local
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
@@ -13,7 +15,7 @@ def ago(at: datetime | None, now: datetime | None = None) -> str:
     """Return how long ago something was: `just now`, `5 min ago`, `yesterday`, `3 days ago`, `2026-01-27`."""
     if at is None:
         return ""
-    here = (now or datetime.now(UTC)).astimezone()
+    here = local(now or dates.now())
     then = local(at)
     seconds = (here - then).total_seconds()
     if 0 <= seconds < _HOUR:
@@ -23,14 +25,14 @@ def ago(at: datetime | None, now: datetime | None = None) -> str:
         return f"{int(seconds // _HOUR)} h ago"
     if days == 1:
         return "yesterday"
-    return f"{days} days ago" if 1 < days <= _DAYS else f"{then:%Y-%m-%d}"
+    return f"{days} days ago" if 1 < days <= _DAYS else day(at)
 
 
 def local_time(at: datetime | None) -> str:
     """Return day and time in the machine's zone."""
-    return "" if at is None else f"{local(at):%Y-%m-%d %H:%M}"
+    return "" if at is None else minute(at)
 
 
 def local_day(at: datetime | None) -> str:
     """Return the day in the machine's zone."""
-    return "" if at is None else f"{local(at):%Y-%m-%d}"
+    return "" if at is None else day(at)

@@ -65,7 +65,7 @@ def part_until(record: Record, key: str, end: int, view: View) -> Slice:
 
 def told(asked: Asked, part: Slice, prefix: str = "e", level: int = 2, depth: int = 0) -> dict[str, Any]:
     """Return a part as templates are given it."""
-    frame = Frame(Telling(part.session), ALL, prefix, level, depth, part.first, is_local=True)
+    frame = Frame(Telling(part.session), ALL, prefix, level, depth, part.first)
     end = part.first + len(part.session.timeline)
     return {
         "frame": frame,

@@ -8,6 +8,7 @@ import msgspec
 from retold.agents.protocol import Threat
 from retold.care.doctor.finding import KEEP, SYNC, command
 from retold.care.doctor.survey import Archived, Place, Survey
+from retold.export.zone import day
 from retold.model.finding import Finding
 from retold.model.problem import Severity
 
@@ -82,7 +83,7 @@ def _is_nothing(threat: Threat, answer: str | None) -> bool:
 def _finding(doomed: _Doomed, place: Place, survey: Survey) -> Finding:
     threat = doomed.threat
     is_due = threat.at is None or threat.at <= survey.now
-    when = "goes at the next start" if is_due or threat.at is None else f"goes on {threat.at:%Y-%m-%d}"
+    when = "goes at the next start" if is_due or threat.at is None else f"goes on {day(threat.at)}"
     kept = "it is archived" if doomed.is_archived else "it is NOT archived"
     return Finding(
         doomed.code,

@@ -10,9 +10,9 @@ from retold.export.html.blocks import as_tree, attached, box, failure, fold, sai
 from retold.export.html.calls import CallView, call_view
 from retold.export.html.frame import Frame
 from retold.export.telling import Choice
+from retold.export.zone import when
 from retold.model.entries import Entry, Event, Message, is_copied_prompt
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
-from retold.query.dates import local
 
 _NAMES = {"shell": "The user's shell", "task": "Task"}
 """What an agent put into a message and is read as part of the conversation."""
@@ -96,7 +96,7 @@ def entry_view(entry: Entry, number: int, frame: Frame, *, goes_on: bool) -> Ent
         name=name,
         level=level,
         at=entry.at,
-        when=_when(entry.at, frame),
+        when=when(entry.at, frame.telling.session.started_at) if entry.at else "",
         goes_on=goes_on,
         number=number,
         holds=held(entry),
@@ -131,16 +131,6 @@ def _size(entry: Entry) -> int:
         return len(entry.text)
     texts = (getattr(part, "text", None) for part in entry.parts)
     return sum(len(text) for text in texts if text)
-
-
-def _when(at: datetime | None, frame: Frame) -> str:
-    if at is None:
-        return ""
-    started_at = frame.telling.session.started_at
-    if frame.is_local:
-        at, started_at = local(at), started_at and local(started_at)
-    is_first_day = started_at is not None and at.date() == started_at.date()
-    return f"{at:%H:%M}" if is_first_day else f"{at:%Y-%m-%d %H:%M}"
 
 
 _EVENTS = {

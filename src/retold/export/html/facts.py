@@ -11,11 +11,11 @@ from retold.export.html.entries import is_part_shown, is_shown
 from retold.export.html.frame import Frame
 from retold.export.telling import Choice
 from retold.export.transcript import plural
+from retold.export.zone import moment, period
 from retold.model.entries import Message
 from retold.model.parts import Opaque, Thinking, ToolCall
 from retold.model.report import PICOS
 from retold.model.session import Session
-from retold.query.dates import local
 
 _ENDS = {
     "success": "with an answer",
@@ -31,15 +31,15 @@ class Fact(NamedTuple):
     value: str
 
 
-def facts(session: Session, *, is_local: bool = False) -> Iterator[Fact]:
-    """Yield what is known about a session; what is not known is not told. Times are UTC, or this machine's."""
+def facts(session: Session) -> Iterator[Fact]:
+    """Yield what is known about a session; what is not known is not told. Times are local."""
     counts, usage = session.counts, session.usage
     failed = f", {counts.tool_errors:,} failed" if counts.tool_errors else ""
     told = {
         "Agent": session.agent,
         "Model": ", ".join(session.models),
         "Project": _project(session),
-        "When": _local_when(session) if is_local else when(session.started_at, session.ended_at),
+        "When": when(session.started_at, session.ended_at),
         "Took": _took(session),
         "Prompts": count(counts.prompts),
         "Tool calls": f"{counts.tool_calls:,}{failed}",
@@ -60,19 +60,10 @@ def cost(dollars: Decimal | None) -> str:
 
 
 def when(started_at: datetime | None, ended_at: datetime | None) -> str:
-    """Return from when to when; the day once, if it is the same."""
+    """Return from when to when, with the zone; the day once, if it is the same."""
     if started_at is None:
-        return f"until {ended_at:%Y-%m-%d %H:%M} UTC" if ended_at else ""
-    if ended_at is None or ended_at - started_at == ended_at - ended_at:
-        return f"{started_at:%Y-%m-%d %H:%M} UTC"
-    end = f"{ended_at:%H:%M}" if ended_at.date() == started_at.date() else f"{ended_at:%Y-%m-%d %H:%M}"
-    return f"{started_at:%Y-%m-%d %H:%M} to {end} UTC"
-
-
-def _local_when(session: Session) -> str:
-    at = (session.started_at, session.ended_at)
-    started_at, ended_at = (one and local(one) for one in at)
-    return when(started_at, ended_at).removesuffix(" UTC")
+        return f"until {moment(ended_at)}" if ended_at else ""
+    return period(started_at, ended_at)
 
 
 def _took(session: Session) -> str:

@@ -22,8 +22,6 @@ class Frame(msgspec.Struct, frozen=True):
     depth: int = 0
     first: int | None = None
     """The place of the first entry in the timeline that this is a part of: anchors are places then, else numbers of messages."""
-    is_local: bool = False
-    """Whether times are those of this machine; else they are UTC."""
 
     @property
     def key(self) -> str:

@@ -12,7 +12,9 @@ from retold.export.html.page import UNTITLED
 from retold.export.names import clean, project_names
 from retold.export.telling import Choice
 from retold.export.transcript import plural
+from retold.export.zone import zone_names
 from retold.model.session import Session
+from retold.query.dates import local
 
 _NOWHERE = "no project known"
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -48,16 +50,17 @@ def index_pieces(entries: Iterable[tuple[str, Session]], choice: Choice) -> Iter
         f"{plural(sum(map(len, rows.values())), 'conversation')} in {plural(sum(map(bool, rows)), 'project')}"
     )
     yield from looks(choice.templates).pieces(
-        "index.html", shelves=shelves, told=told, is_redacted=choice.is_redacted
+        "index.html", shelves=shelves, told=told, is_redacted=choice.is_redacted, zone=zone_names()
     )
 
 
 def _row(path: str, session: Session) -> Row:
+    at = session.ended_at or session.started_at
     return Row(
         href=f"./{quote(path, errors='replace')}",  # in a path that begins so no colon makes a scheme
         title=session.title or UNTITLED,
         agent=session.agent,
-        at=session.ended_at or session.started_at,
+        at=at and local(at),
         prompts=plural(session.counts.prompts, "prompt"),
         cost=cost(session.cost_usd),
     )

@@ -9,6 +9,7 @@ from retold.export.html.frame import Frame
 from retold.export.html.looks import looks
 from retold.export.html.runs import Prompt, Run, contents, runs
 from retold.export.telling import Choice, Telling
+from retold.export.zone import zone_names
 
 UNTITLED = "A conversation without a title"
 
@@ -25,6 +26,8 @@ class PageView(msgspec.Struct, frozen=True):
     """The conversation, piece by piece: it can be gone through once."""
     left_out: str
     is_redacted: bool
+    zone: str
+    """What the time zone is called in which times are told."""
 
 
 def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
@@ -43,4 +46,5 @@ def _page(telling: Telling, choice: Choice) -> PageView:
         runs=runs(frame),
         left_out=left_out(frame),
         is_redacted=choice.is_redacted,
+        zone=zone_names(),
     )

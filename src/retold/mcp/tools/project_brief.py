@@ -32,7 +32,7 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
     if asking.redactors is not None:
         found = asking.redactors().redacted_value(found)
     names = sorted({last_name(root) for root in found.roots})
-    page = brief(found, ", ".join(names) or "past work", int(arguments.budget * _SHARE))
+    page = brief(found, ", ".join(names) or "past work", int(arguments.budget * _SHARE), is_utc=True)
     yield Passage("a digest of past conversations", page.rstrip("\n"), is_clean=True)
 
 
