@@ -1,0 +1,35 @@
+"""Texts that were complete before anybody measured them: large enough, invented, the same in every run."""
+
+import pytest
+
+from support.blind_secrets import Blind, blind_samples
+
+SLOT_SIGNS = set("«»\u2039\u203a␛⍽")
+LEAST = {"blind": (160, 70, 160)}
+"""The fewest secrets, kinds and harmless texts of each set."""
+
+
+@pytest.mark.parametrize("blind", ["blind"])
+def test_a_blind_set_is_large_enough(blind: Blind) -> None:
+    secrets = [secret for sample in blind_samples(blind, "secrets") for secret in sample.secrets]
+    harmless = blind_samples(blind, "harmless")
+    least_secrets, least_kinds, least_harmless = LEAST[blind]
+    assert len(secrets) >= least_secrets
+    assert len({secret.kind for secret in secrets}) >= least_kinds
+    assert len(harmless) >= least_harmless
+    assert not any(sample.secrets for sample in harmless)
+
+
+@pytest.mark.parametrize("blind", ["blind"])
+def test_every_slot_is_filled_and_every_piece_is_in_its_text(blind: Blind) -> None:
+    for part in ("secrets", "harmless"):
+        for sample in blind_samples(blind, part):
+            assert not set(sample.text) & SLOT_SIGNS, sample.title
+            for secret in sample.secrets:
+                assert all(0 <= start < end <= len(sample.text) for start, end in secret.pieces)
+
+
+def test_the_same_texts_are_made_in_every_run() -> None:
+    first = blind_samples("blind", "secrets")
+    blind_samples.cache_clear()
+    assert blind_samples("blind", "secrets") == first
