@@ -12,7 +12,7 @@ import retold
 from retold.agents import claude
 from retold.agents.gemini import home_in, remains
 from retold.agents.gemini.state import Version, add_version
-from retold.agents.protocol import Source
+from retold.agents.protocol import Remains, Source
 from retold.model.entries import Entry, Message
 from retold.model.parts import Part, ToolCall
 from retold.model.problem import Problem
@@ -268,7 +268,7 @@ def test_a_new_version_of_a_message_copies_few_of_the_others() -> None:
 
 
 def test_outputs_are_compared_with_many_sessions_in_linear_time(tmp_path: Path) -> None:
-    def prepare(size: int) -> Callable[[], object]:
+    def prepare(size: int) -> Callable[[], list[Remains]]:
         project = tmp_path / str(size) / ".gemini" / "tmp" / "almanac"
         for number in range(size):
             outputs = project / "tool-outputs" / f"session-{number:08x}-0000-4000-8000-000000000000"
@@ -281,7 +281,7 @@ def test_outputs_are_compared_with_many_sessions_in_linear_time(tmp_path: Path) 
         assert home is not None
         return lambda: list(remains(home))
 
-    assert len(list(prepare(9)())) == 4
+    assert len(prepare(9)()) == 4
     assert_linear(prepare, 40)
 
 

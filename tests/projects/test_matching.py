@@ -57,9 +57,9 @@ def test_sessions_of_a_folder_whose_hash_alone_is_archived_are_listed(
 )
 @pytest.mark.parametrize("root", ["C:\\dev\\Almanac", "c:\\dev\\almanac"])
 def test_a_windows_path_of_another_machine_is_compared_as_it_is_and_in_small_letters(
-    folder: Path, typed: str, root: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, root: str
 ) -> None:
-    assert folder
+    monkeypatch.chdir(tmp_path)
     assert is_meant(None, "a-slug", root_hash(root), typed)
     assert is_meant(root, None, None, typed)
     assert not is_meant(None, "a-slug", root_hash(f"{root}s"), typed)
