@@ -1,0 +1,67 @@
+"""The steps of transcripts and of marks in search results grow with the text and with the number of messages."""
+
+from collections.abc import Callable
+
+import pytest
+
+from retold.export.formats import FORMATS
+from retold.export.telling import Choice, Telling
+from retold.model.parts import Text
+from retold.query.language import parse
+from retold.query.marks import marks, snippet
+from support.dialogue_sessions import assistant, call, export_session, user
+from support.step_counter import assert_linear
+
+CRUMBS = ("```\n", "> ", "* a\n", "[a](", "<a ", "| a |\n", "**a ", "`a", "\\", "http://a ", "a\n\n")
+FORMS = pytest.mark.parametrize("form", ["md", "html", "share-md", "chat", "csv", "atif"])
+
+
+def written(form: str, telling: Telling) -> Callable[[], object]:
+    pieces = FORMATS[form].pieces()
+    return lambda: list(pieces(iter([telling]), Choice(thoughts=True, notices=True)))
+
+
+@FORMS
+def test_a_long_text_is_written_in_linear_time(form: str) -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        texts = [f"{crumb * size}\nThe tide.\n{'Tide. ' * size}" for crumb in CRUMBS]
+        told = [entry for text in texts for entry in (user(text), assistant(Text(text), call(result=text)))]
+        lines = user("Tide.\n" * size)
+        return written(form, export_session(*told, lines, *map(user, ["Tide."] * size)))
+
+    assert_linear(prepare, 60)
+
+
+@FORMS
+def test_many_messages_and_calls_are_written_in_linear_time(form: str) -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        entries = [
+            entry
+            for number in range(size)
+            for entry in (
+                user("How high?", number, id=f"u{number}"),
+                assistant(Text("High."), call(id=f"c{number}"), minute=number, id=f"a{number}"),
+            )
+        ]
+        many = assistant(*(call(id=f"m{number}") for number in range(size)))
+        return written(form, export_session(*entries, many))
+
+    assert_linear(prepare, 60)
+
+
+@pytest.mark.parametrize("query", ["tide", "ti*", '"tide tide"', "tide harbour", "\u6f6e"])
+@pytest.mark.parametrize("crumb", ["tide ", "tideTide", "tide-", "tide\n\n", "\u6f6e", "harbour tide "])
+def test_marks_are_found_in_linear_time(query: str, crumb: str) -> None:
+    asked = parse(query)
+
+    def prepare(size: int) -> Callable[[], object]:
+        text = f"{'No. ' * size}{crumb * size}"
+
+        def work() -> None:
+            snippet(text, marks(text, asked))
+            for _ in range(size):  # C code does most of the rest, which is not counted
+                parse("tide")
+
+        return work
+
+    assert_linear(prepare, 100)
