@@ -32,6 +32,11 @@ FIELDS = (
     "is",
 )
 """What may stand before a colon; all else there is part of a word, as in `std::vector`."""
+SYNTAX = (
+    'words, a phrase ("time zone"), a beginning (migrat*), one of two (flaky OR timeout), not (sensor -oven),'
+    " fields (tool:shell, file:build.py, is:error)"
+)
+"""The language in a line, with examples that find something in the home of `retold demo`."""
 _QUOTES = '"“”„‟«»\uff02'
 _ITEM = re.compile(
     rf"""

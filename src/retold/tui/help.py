@@ -7,7 +7,7 @@ from retold.tui.pages import GUTTER
 KEYS = (
     ("", "The list"),
     ("type", "titles, projects and prompts at once, then all text"),
-    ("", "fields too: project:x tool:shell is:error after:7d"),
+    ("", "fields too: tool:shell, is:error, role:user, after:7d"),
     ("↑ ↓ pgup pgdn", "choose a conversation"),
     ("enter", "read it"),
     ("tab", "to the list, where a letter is enough, and back"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from retold.cli.filters import add_filters, count, filter_arguments, tell_unknown
+from retold.query.language import SYNTAX
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
         "query",
         nargs="+",
         metavar="QUERY",
-        help='words, "a phrase", prefix*, -not, one OR other, field:value',
+        help=SYNTAX,
     )
     filter_arguments(parser)
     how = parser.add_mutually_exclusive_group()

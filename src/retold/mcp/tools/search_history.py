@@ -18,7 +18,7 @@ from retold.mcp.tool import Asking, Tool
 from retold.projects.matching import is_meant
 from retold.query.finding import short_query
 from retold.query.holding import Holding, holding_of
-from retold.query.language import Query, Unclear
+from retold.query.language import SYNTAX, Query, Unclear
 from retold.query.scanned import BOUND, Job
 from retold.query.search import Search
 from retold.query.shelf import held_rows
@@ -40,7 +40,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     query: Annotated[
         str,
         msgspec.Meta(
-            description='words, "a phrase", prefix*, -not, one OR other; also tool:shell, file:main.py, is:error',
+            description=SYNTAX,
             min_length=1,
             max_length=400,
         ),
