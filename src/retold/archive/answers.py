@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     """Of which kind, what about, and what was answered."""
 
 
+HIDDEN = "forgotten:"
+"""Stands before the keyed hash of a path that only forgotten sessions lead to: `archive/hiding.py`."""
+BELOW = "below"
+"""The kind of an answer that names a folder in which hidden paths are."""
+
+
 def kept_answers(record: Record, scope: str) -> Iterator[Answer]:
     """Yield the answers of the last sync of a scope."""
     return record.rows("SELECT kind, asked, answer FROM answers WHERE scope = ?", (scope,))

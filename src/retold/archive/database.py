@@ -155,6 +155,16 @@ def _version(connection: apsw.Connection, path: str, mark: int, steps: Sequence[
     return int(version)
 
 
+def take_steps(connection: apsw.Connection, steps: Sequence[str]) -> None:
+    """Take steps of a schema, with the functions that they call."""
+    from retold.archive.hiding import keyed_hash  # few connections take a step
+
+    function: Callable[..., bytes] = keyed_hash
+    connection.create_scalar_function("keyed_hash", function, 2, deterministic=True)
+    for step in steps:
+        connection.execute(step)
+
+
 def _bring_up(connection: apsw.Connection, path: str, mark: int, steps: Sequence[str]) -> None:
     if _version(connection, path, mark, steps) == len(steps):
         return
@@ -163,8 +173,7 @@ def _bring_up(connection: apsw.Connection, path: str, mark: int, steps: Sequence
     connection.execute("BEGIN IMMEDIATE")
     try:
         # Another process may have done it meanwhile.
-        for number in range(_version(connection, path, mark, steps), len(steps)):
-            connection.execute(steps[number])
+        take_steps(connection, steps[_version(connection, path, mark, steps) :])
         connection.pragma("application_id", mark)
         connection.pragma("user_version", len(steps))
         connection.execute("COMMIT")

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 from retold.archive.database import is_log_emptied
 from retold.archive.hand import bury
+from retold.archive.hiding import HiddenPaths, KeyedSet
 from retold.archive.originals import Packer, digest, seal
 from retold.archive.record import FORGETTING, Record, as_path
 from retold.archive.settling import settle
 from retold.archive.struck import struck
-from retold.archive.writer import Writer
+from retold.archive.writer import NOTHING, Writer
 
 _ONLY_THEIRS = """
 SELECT DISTINCT source FROM session_sources WHERE session = ?1
@@ -24,7 +25,9 @@ def erase(record: Record, sessions: Iterable[int], related: Iterable[int], revis
     record.connection.execute("PRAGMA secure_delete = ON")
     with record.connection:
         writer = Writer(record, revision, lambda _model, _at, _figures: None)  # it only removes
-        names = [_erase_one(record, session, writer) for session in sorted(sessions)]
+        hidden, roots = HiddenPaths(record), set[str]()
+        names = [_erase_one(record, session, writer, hidden, roots) for session in sorted(sessions)]
+        _hide_roots(record, hidden, roots)
         settle(record, writer.touched)
         record.originals.sweep()
         earlier, earlier_related = unfinished(record) or ([], [])
@@ -54,11 +57,13 @@ def finish(record: Record) -> bool:
     return True
 
 
-def _erase_one(record: Record, session: int, writer: Writer) -> int:
-    asked = "SELECT name, native_id, agent, cluster FROM sessions WHERE id = ?"
-    name, native_id, agent, cluster = next(record.rows(asked, (session,)))
+def _erase_one(record: Record, session: int, writer: Writer, hidden: HiddenPaths, roots: set[str]) -> int:
+    asked = "SELECT name, native_id, agent, cluster, root FROM sessions WHERE id = ?"
+    name, native_id, agent, cluster, root = next(record.rows(asked, (session,)))
+    roots |= {root} if root else set()
     native = digest(native_id.encode()) if native_id else None
-    for (source,) in list(record.rows(_ONLY_THEIRS, (session,))):
+    own = [source for (source,) in record.rows(_ONLY_THEIRS, (session,))]
+    for source in own:
         _drop_originals(record, source)
     shared = [
         one for (one,) in record.rows("SELECT source FROM session_sources WHERE session = ?", (session,))
@@ -68,7 +73,33 @@ def _erase_one(record: Record, session: int, writer: Writer) -> int:
     _drop_beside(record, agent, cluster, native_id)
     if native is not None:
         _strike(record, shared, native)
+    for source in {*own, *shared}:
+        _hide_if_empty(record, source, hidden)
     return int(name)
+
+
+def _hide_if_empty(record: Record, source: int, hidden: HiddenPaths) -> None:
+    """Keep no path of a file of which nothing is kept any more: its row stays, so that a sync knows the file again."""
+    if record.row("SELECT 1 FROM session_sources WHERE source = ?", (source,)) is not None:
+        return
+    left = record.row("SELECT max(size) FROM originals WHERE source = ?", (source,))
+    if left is not None and (left[0] or 0) > NOTHING:
+        return
+    _drop_originals(record, source)
+    row = record.row("SELECT path, home, cluster FROM sources WHERE id = ?", (source,))
+    if row is not None:
+        hidden.hide_source(source, as_path(row[0]), as_path(row[1]), row[2])
+
+
+def _hide_roots(record: Record, hidden: HiddenPaths, roots: Iterable[str]) -> None:
+    """Keep nothing that names the folder of a project of which no session is left."""
+    for root in roots:
+        if record.row("SELECT 1 FROM sessions WHERE root = ?", (root,)) is None:
+            hidden.hide([root])
+            for table in ("clues", "roots"):
+                record.connection.execute(f"DELETE FROM {table} WHERE root = ?", (root,))  # noqa: S608 - ours
+    # They name every file and folder that a sync looked at: the next sync looks again.
+    record.connection.execute("DELETE FROM answers")
 
 
 def _drop_originals(record: Record, source: int) -> None:
@@ -82,13 +113,17 @@ def _drop_beside(record: Record, agent: str, cluster: str | None, native_id: str
     for source, path in list(record.rows(_BESIDE, (agent, cluster))):
         if left is None or (native_id and native_id in as_path(path)):
             _drop_originals(record, source)
+            record.connection.execute(
+                "DELETE FROM sources WHERE id = ? AND NOT EXISTS (SELECT 1 FROM session_sources WHERE source = ?)",
+                (source, source),
+            )
 
 
 def _strike(record: Record, sources: Iterable[int], native: bytes) -> None:
     """Strike a session out of the files that tell of others as well."""
     for source in sources:
         for (original,) in list(record.rows("SELECT id FROM originals WHERE source = ?", (source,))):
-            left = struck(record.originals.data(original), frozenset((native,)))
+            left = struck(record.originals.data(original), KeyedSet(more=(native,)))
             packer = Packer()
             packer.add(left)
             record.originals.put(original, packer.ended())

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import apsw
 
-from retold.archive.database import Damaged, Stopped
+from retold.archive.database import Damaged, Stopped, take_steps
 from retold.archive.originals import digest
 from retold.archive.record import Record, as_path, exists, summary_of
 from retold.archive.schema import STEPS
@@ -148,8 +148,7 @@ def _schema(record: Record) -> Iterator[Fault]:
 
 def _model() -> apsw.Connection:
     model = apsw.Connection(":memory:")
-    for step in STEPS:
-        model.execute(step)
+    take_steps(model, STEPS)
     return model
 
 

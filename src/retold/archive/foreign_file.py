@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import apsw
 
-from retold.archive.database import Damaged, Newer, Stopped, told
+from retold.archive.database import Damaged, Newer, Stopped, take_steps, told
 from retold.archive.record import NAME
 from retold.archive.schema import MARK, STEPS
 
@@ -161,8 +161,7 @@ def _see_that_it_is_ours(connection: apsw.Connection, path: str) -> None:
     if version > len(STEPS):
         raise Newer(f"{path} was written by a later version of retold: use that one")
     model = apsw.Connection(":memory:")
-    for step in STEPS[:version]:
-        model.execute(step)
+    take_steps(model, STEPS[:version])
     asked = "SELECT type, sql FROM sqlite_schema WHERE name = ?1 OR tbl_name = ?1 AND type = 'trigger'"
     for name in READ:
         if list(connection.execute(asked, (name,))) != list(model.execute(asked, (name,))):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from retold.archive.hiding import KeyedSet, key_of, keyed_hash
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from retold.archive.record import Record
@@ -37,20 +39,21 @@ def tags(record: Record, name: int) -> list[str]:
     return [tag for (tag,) in record.rows("SELECT tag FROM tags WHERE name = ? ORDER BY tag", (name,))]
 
 
-def forgotten_names(record: Record) -> frozenset[int]:
+def forgotten_names(record: Record) -> KeyedSet:
     """Return the names of the conversations that are forgotten."""
-    return frozenset(name for (name,) in record.rows("SELECT name FROM forgotten"))
+    return KeyedSet(key_of(record), (name for (name,) in record.rows("SELECT name FROM forgotten")))
 
 
-def forgotten_ids(record: Record) -> frozenset[bytes]:
+def forgotten_ids(record: Record) -> KeyedSet:
     """Return the agents' own ids of forgotten conversations, as digests."""
     asked = "SELECT native FROM forgotten WHERE native IS NOT NULL"
-    return frozenset(bytes(native) for (native,) in record.rows(asked))
+    return KeyedSet(key_of(record), (native for (native,) in record.rows(asked)))
 
 
 def bury(record: Record, name: int, native: bytes | None, at: str) -> None:
-    """Put a tombstone in place of all that was written by hand about a session."""
-    ask = record.connection.execute
-    ask("INSERT OR REPLACE INTO forgotten VALUES (?, ?, ?)", (name, native, at))
+    """Put a tombstone in place of all that was written by hand about a session: keyed hashes of its name and its id."""
+    ask, key = record.connection.execute, key_of(record)
+    hashes = keyed_hash(key, name), None if native is None else keyed_hash(key, native)
+    ask("INSERT OR REPLACE INTO forgotten VALUES (?, ?, ?)", (*hashes, at))
     for table in ("tags", "names", "scraps"):
         ask(f"DELETE FROM {table} WHERE name = ?", (name,))  # noqa: S608 - ours

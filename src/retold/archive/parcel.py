@@ -57,6 +57,8 @@ class Parcel(msgspec.Struct):
     """Roots of projects that were found on the way."""
     left: list[int] = []
     """The names of conversations of which nothing more is kept: what there is of them stays."""
+    forgotten: list[str] = []
+    """The files of conversations that are forgotten, and the roots of their projects: they are kept as hashes alone."""
     problems: list[Problem] = []
     """Why files that were found could not be opened or read."""
     failures: dict[str, str] = {}

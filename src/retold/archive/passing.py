@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import apsw
 
+from retold.archive.database import take_steps
 from retold.archive.originals import Originals
 from retold.archive.record import Record, as_text
 from retold.archive.rollup import SPENT
@@ -28,8 +29,7 @@ class Passing(Record):
     def __init__(self) -> None:
         self.folder = self.path = ":memory:"
         self.connection = apsw.Connection(self.path)
-        for step in STEPS:
-            self.connection.execute(step)
+        take_steps(self.connection, STEPS)
         self.originals = Originals(self.connection)
 
     def put(self, sessions: Iterable[Sequence[object]], requests: Iterable[Sequence[object]]) -> None:

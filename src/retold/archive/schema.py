@@ -268,4 +268,27 @@ INSERT OR IGNORE INTO facts VALUES ('id', lower(hex(randomblob(16))));
 -- 0 for a session without any message or prompt: it is archived, and no conversation.
 ALTER TABLE sessions ADD COLUMN is_spoken INTEGER NOT NULL DEFAULT 1;
 """,
+    """
+-- What is forgotten is known by keyed hashes alone: of a session's name, of the digest of the agent's own id, and of paths.
+INSERT OR IGNORE INTO facts VALUES ('forgotten key', randomblob(32));
+CREATE TABLE tombstones (name BLOB PRIMARY KEY, native BLOB, forgotten_at TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO tombstones
+    SELECT keyed_hash(value, forgotten.name), iif(native IS NULL, NULL, keyed_hash(value, native)), forgotten_at
+    FROM forgotten, facts WHERE facts.name = 'forgotten key';
+DROP TABLE forgotten;
+ALTER TABLE tombstones RENAME TO forgotten;
+-- Paths that only forgotten sessions lead to. In `sources` and `answers` the same hash stands in place of such a path.
+CREATE TABLE hidden (hash BLOB PRIMARY KEY) WITHOUT ROWID;
+-- Where something was forgotten: files of which nothing is kept are read again and known anew, and so are projects without
+-- sessions. The next writer rewrites the file without the bytes of all this.
+DELETE FROM answers WHERE EXISTS (SELECT 1 FROM forgotten);
+DELETE FROM sources WHERE EXISTS (SELECT 1 FROM forgotten) AND refusal IS NULL
+    AND NOT EXISTS (SELECT 1 FROM originals WHERE source = sources.id)
+    AND NOT EXISTS (SELECT 1 FROM session_sources WHERE source = sources.id);
+DELETE FROM clues WHERE EXISTS (SELECT 1 FROM forgotten)
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.root = clues.root);
+DELETE FROM roots WHERE EXISTS (SELECT 1 FROM forgotten)
+    AND NOT EXISTS (SELECT 1 FROM sessions WHERE sessions.root = roots.root);
+INSERT OR IGNORE INTO facts SELECT 'forgetting', '[[], []]' WHERE EXISTS (SELECT 1 FROM forgotten);
+""",
 )

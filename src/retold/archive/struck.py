@@ -4,10 +4,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from retold.archive.hiding import KeyedSet
 from retold.archive.originals import digest
 
 
-def struck(data: bytes, forgotten: frozenset[bytes]) -> bytes:
+def struck(data: bytes, forgotten: KeyedSet) -> bytes:
     """Return a list of records, as one JSON or line by line, without those that name a forgotten conversation."""
     try:
         whole = json.loads(data)
@@ -24,14 +25,14 @@ def struck(data: bytes, forgotten: frozenset[bytes]) -> bytes:
     )
 
 
-def _is_struck_line(line: bytes, forgotten: frozenset[bytes]) -> bool:
+def _is_struck_line(line: bytes, forgotten: KeyedSet) -> bool:
     try:
         return _is_struck(json.loads(line), forgotten)
     except (ValueError, RecursionError):
         return False
 
 
-def _is_struck(record: Any, forgotten: frozenset[bytes]) -> bool:
+def _is_struck(record: Any, forgotten: KeyedSet) -> bool:
     return any(digest(value.encode("utf-8", "replace")) in forgotten for value in _values(record))
 
 

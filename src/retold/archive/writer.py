@@ -4,8 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from retold.archive.database import MACHINE, Stopped
 from retold.archive.hand import move_hand
+from retold.archive.hiding import HiddenPaths
 from retold.archive.parcel import Fresh, Held, Parcel, without_sessions
 from retold.archive.rates import cost_of
 from retold.archive.record import Record, as_stored, as_text, packed_summary
@@ -41,6 +44,8 @@ _DERIVED = (
     *ROLLUPS,
 )
 LOST: Kind = "prompts-only"
+NOTHING = 2
+"""Bytes of a file in which nothing is left: an empty list at most."""
 DISPENSABLE = -1
 """In the place of whether an original is the latest: a later one says all that it says."""
 _HOLDERS = (
@@ -59,6 +64,7 @@ class Writer:
         self.fresh: set[int] = set()
         """Those of them that were just written and copied no request: their rows are right if they share nothing."""
         self.reunion = Reunion(self._connection)
+        self.hidden = HiddenPaths(record)
         self.born: set[int] = set()
         """The sessions that were not known before."""
         self._unnamed: set[int] = set()
@@ -99,6 +105,7 @@ class Writer:
     def _put_without_sessions(self, parcel: Parcel, error: Exception) -> Parcel:
         self._connection.execute("ROLLBACK")
         self.reunion.go_back(self._committed)
+        self.hidden = HiddenPaths(self._record)
         written = without_sessions(parcel, error)
         self.begin()
         for one in (*self._uncommitted, written):
@@ -110,8 +117,7 @@ class Writer:
         return written
 
     def _put(self, parcel: Parcel) -> None:
-        for held in parcel.files:
-            self._put_file(parcel.agent, held)
+        self._put_files(parcel)
         self._connection.executemany(
             "UPDATE sources SET refusal = ? WHERE agent = ? AND path = ?",
             [(told, parcel.agent, as_stored(path)) for path, told in parcel.failures.items()],
@@ -144,6 +150,8 @@ class Writer:
     def _put_root(self, name: str, root: str) -> None:
         """Keep a root that was found, and remember those who took place there and were not told of it."""
         ask = self._connection.execute
+        if self.hidden.is_root_hidden(root):
+            return
         if ask("SELECT root FROM roots WHERE hash = ?", (name,)).get != root:
             ask("INSERT OR REPLACE INTO roots VALUES (?, ?)", (name, root))
             asked = "SELECT id FROM sessions WHERE hash = ? AND evidence IN ('none', 'guessed')"
@@ -163,14 +171,51 @@ class Writer:
         asked = "UPDATE sources SET revision = ? WHERE agent = ? AND cluster IS ?"
         self._connection.execute(asked, (self._revision, agent, cluster))
 
-    def _put_file(self, agent: str, held: Held) -> None:
+    def _put_files(self, parcel: Parcel) -> None:
+        """Write the files of a parcel; those of forgotten conversations without what names or holds them."""
+        hidden, files = self.hidden, parcel.files
+        if parcel.left and not parcel.sessions:
+            # What lies beside files of which nothing is kept is not kept either.
+            files = [held for held in files if not held.is_beside]
+        if not hidden and not parcel.forgotten:
+            for held in files:
+                self._put_file(parcel.agent, held)
+            return
+        kept = {path for rows in parcel.sessions for path in rows.sources}
+        hidden.hide(parcel.forgotten)
+        for held in files:
+            if held.path in hidden and held.path not in kept and not self._has_content(parcel.agent, held):
+                hidden.hide_file(held.path, held.home)
+                self._put_file(
+                    parcel.agent,
+                    msgspec.structs.replace(held, fresh=None, refusal=None),
+                    hidden,
+                    is_hidden=True,
+                )
+            else:
+                self._put_file(parcel.agent, held, hidden)
+
+    def _has_content(self, agent: str, held: Held) -> bool:
+        """Tell whether something of a file is kept, or is to be kept as that of a file of many conversations."""
+        if held.cluster is None and held.fresh is not None:
+            return held.fresh.size > NOTHING
+        asked = (
+            "SELECT 1 FROM sources JOIN originals ON source = sources.id WHERE agent = ? AND path = ? LIMIT 1"
+        )
+        return self._record.row(asked, (agent, as_stored(held.path))) is not None
+
+    def _put_file(
+        self, agent: str, held: Held, hidden: HiddenPaths | None = None, *, is_hidden: bool = False
+    ) -> None:
         ask, path = self._connection.execute, as_stored(held.path)
+        cluster = self.reunion.leader(agent, held.cluster)
+        if hidden is not None:
+            path, cluster = self._own_row(agent, held, hidden, cluster, is_hidden=is_hidden)
         source, is_own = ask(
             "SELECT id, NOT is_beside FROM sources WHERE agent = ? AND path = ?", (agent, path)
         ).fetchone() or (None, 0)
         if held.is_beside and is_own:
             return  # a session's own file, which its own cluster sees to
-        cluster = self.reunion.leader(agent, held.cluster)
         state = (
             as_stored(held.home), as_stored(held.folder), held.label, cluster, held.is_beside, 1, held.size,
             held.modified_ns, held.tail, held.read_ns, self._revision, held.refusal, held.identity,
@@ -189,6 +234,16 @@ class Writer:
         # Until the index has followed, it leads to them.
         for name in held.dropped:
             ask("UPDATE originals SET is_latest = ? WHERE name = ?", (DISPENSABLE, name))
+
+    def _own_row(
+        self, agent: str, held: Held, hidden: HiddenPaths, cluster: str | None, *, is_hidden: bool
+    ) -> tuple[str | bytes, str | None]:
+        """Let a file have one row, in clear or hidden; return the path and the cluster that are written into it."""
+        shown, stored = as_stored(held.path), hidden.stored(held.path)
+        path, other = (stored, shown) if is_hidden else (shown, stored)
+        asked = "UPDATE OR IGNORE sources SET path = ? WHERE agent = ? AND path = ?"
+        self._connection.execute(asked, (path, agent, other))
+        return path, hidden.stored(cluster) if is_hidden and cluster is not None else cluster
 
     def _put_original(self, source: int, fresh: Fresh) -> None:
         ask = self._connection.execute

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from retold.archive.answers import kept_answers
+from retold.archive.answers import BELOW, HIDDEN, kept_answers
 from retold.archive.originals import digest
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -58,12 +58,23 @@ def tail_digest(end: bytes) -> bytes:
 
 def is_unchanged(record: Record, scope: str, env: Mapping[str, str], facts: Mapping[str, object]) -> bool:
     """Tell whether the world would answer again what it has answered to the last sync of this scope."""
-    is_known = False
+    is_known, starts = False, []
+    hidden: dict[str, list[tuple[str, object]]] = {}
     for kind, asked, answer in kept_answers(record, scope):
         is_known = True
-        if answer != _now(kind, os.fsdecode(asked), answer, env, facts):
+        if kind == BELOW:
+            starts.append(os.fsdecode(asked))
+        elif isinstance(asked, str) and asked.startswith(HIDDEN):
+            hidden.setdefault(asked, []).append((kind, answer))
+        elif answer != _now(kind, os.fsdecode(asked), answer, env, facts):
             return False
-    return is_known
+    if not hidden:
+        return is_known
+    from retold.ingest.hidden_answers import are_hidden_unchanged  # few archives hide anything
+
+    return are_hidden_unchanged(
+        record, starts, hidden, lambda kind, path, answer: _now(kind, path, answer, env, facts)
+    )
 
 
 def _now(

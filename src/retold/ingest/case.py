@@ -10,6 +10,7 @@ import msgspec
 
 from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.archive.database import Damaged, Stopped
+from retold.archive.hiding import NOBODY, KeyedSet
 from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.record import Record, as_path
 from retold.archive.sources import FAILURES, known_at, known_in_cluster
@@ -71,14 +72,12 @@ class Known(msgspec.Struct):
 class Case:
     """The files of one cluster, or a file of many conversations, while they are read."""
 
-    def __init__(
-        self, record: Record, agent: Agent, job: Job, forgotten: frozenset[bytes] = frozenset()
-    ) -> None:
+    def __init__(self, record: Record, agent: Agent, job: Job, forgotten: KeyedSet = NOBODY) -> None:
         """Take the ids of forgotten conversations, as digests: a file of many is kept without them."""
         self._record, self._agent, self._job = record, agent, job
         self._disk = Snapshot(
             KeptDisk(record, agent.NAME),
-            forgotten if job.cluster is None else frozenset(),
+            forgotten if job.cluster is None else NOBODY,
             NOWHERE if job.is_kept_only else DISK,
         )
         self._known = (

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from retold.agents.protocol import Agent, Home, Source
 from retold.archive.clues import clues_of
+from retold.archive.hiding import HiddenPaths, is_stored_hidden
 from retold.archive.record import Record, as_path, as_stored
 from retold.archive.sources import file_rows, unkept_files
 from retold.ingest.answers import HELD, UNSURE, file_answer, tail
@@ -77,7 +78,7 @@ class Found(msgspec.Struct, frozen=True):
 
     def again(self, record: Record) -> "Found":
         """Return the same files as the archive has them by now."""
-        rows = {row.path: row for row in _rows(record, self.agent.NAME)}
+        rows = _rows(record, self.agent.NAME, self.sources)
         return replace(self, rows=rows, sources=_placed(self.sources, rows))
 
     def stale(self) -> set[str]:
@@ -105,8 +106,8 @@ def look(  # noqa: PLR0913 - all that a look depends on
                 sources.setdefault(str(found.path), found)
     unread = unkept_files(record, agent.NAME) if has_choice else set()
     rows = {
-        row.path: row
-        for row in _rows(record, agent.NAME)
+        path: row
+        for path, row in _rows(record, agent.NAME, sources).items()
         if row.id not in unread and not (has_choice and row.cluster is None)
     }
     answers: list[Answer] = []
@@ -122,7 +123,7 @@ def look(  # noqa: PLR0913 - all that a look depends on
 
 def kept_only(record: Record, agent: Agent) -> Found:
     """Return what the archive keeps of an agent, as if it had no home."""
-    rows = {row.path: row for row in _rows(record, agent.NAME)}
+    rows = _rows(record, agent.NAME, {})
     return Found(agent, {}, (), {}, rows, frozenset(), is_kept_only=True)
 
 
@@ -165,6 +166,17 @@ def _compared(path: str, row: Row | None) -> tuple[str | None, bool]:
     return f"{answer} {ends}", ends != row.tail.hex()
 
 
-def _rows(record: Record, agent: str) -> Iterator[Row]:
+def _rows(record: Record, agent: str, sources: Mapping[str, Source]) -> dict[str, Row]:
+    """Return the archive's rows by path; of a hidden path only where the file is there, for nothing else tells it."""
+    rows: dict[str, Row] = {}
+    hidden_rows: dict[str, Row] = {}
     for number, path, home, *rest in file_rows(record, agent):
-        yield Row(number, as_path(path), as_path(home), *rest)
+        row = Row(number, as_path(path), as_path(home), *rest)
+        (hidden_rows if is_stored_hidden(path) else rows)[row.path] = row
+    if hidden_rows:
+        hidden = HiddenPaths(record)
+        for path, source in sources.items():
+            row_there = hidden_rows.get(hidden.stored(path)) if path in hidden else None
+            if row_there is not None:
+                rows.setdefault(path, replace(row_there, path=path, cluster=source.cluster))
+    return rows

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from retold.agents.protocol import Agent, Reading
+from retold.archive.hiding import KeyedSet
 from retold.archive.originals import digest
 from retold.archive.record import Record
 from retold.archive.sessions import clusters
@@ -18,8 +19,12 @@ from retold.projects.atlas import Atlas
 class Wanted:
     """Which conversations are kept: all but those that were forgotten, or whose project is excluded."""
 
-    def __init__(self, forgotten: frozenset[int], excluded: Sequence[str]) -> None:
+    def __init__(self, forgotten: KeyedSet, excluded: Sequence[str]) -> None:
         self._forgotten, self.excluded = forgotten, excluded
+
+    def is_forgotten(self, name: int) -> bool:
+        """Tell whether a conversation is forgotten."""
+        return name in self._forgotten
 
     def accepts(self, name: int, session: Session) -> bool:
         """Tell whether a conversation is to be kept."""

@@ -93,7 +93,7 @@ class Reader:
         shared = self._shared.get(job.agent, Scraps())
         found = conversations(agent, readings, shared, fail=case.fail_to_join)
         spared = sessions_from(self._record, job.agent, case.failures)
-        kept, wanted, left = [], [], []
+        kept, wanted, left, forgotten = [], [], [], list[str]()
         for group, told, session in found:
             name = conversation_name(agent, group)
             if name in spared:  # read before from a file that cannot be read now
@@ -102,6 +102,9 @@ class Reader:
             if not self.is_wanted(name, whole):
                 case.leave(told)
                 left.append(name)
+                if self._wanted.is_forgotten(name):
+                    forgotten += [str(reading.source.path) for reading in told]
+                    forgotten += [whole.project.root] if whole.project.root else []
                 continue
             stamp = stamp_of(told)
             paths = sorted({str(reading.source.path) for reading in told})
@@ -111,7 +114,7 @@ class Reader:
         is_long = not left and _size(readings) >= stretches.LONG
         indexed = [index_entry(*one, is_long=is_long) for one in wanted]
         files, roots = list(case.files()), dict(self._atlas.proven)
-        parcel = Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left)
+        parcel = Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left, forgotten=forgotten)
         return case.with_failures(parcel), [*indexed, *_placeholders(spared)]
 
     def _failed(self, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:

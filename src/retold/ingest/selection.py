@@ -10,6 +10,7 @@ from retold.agents.protocol import Agent, Home, Reading, Source
 from retold.archive.database import Stopped
 from retold.archive.foreign import Foreign
 from retold.archive.hand import forgotten_ids, forgotten_names
+from retold.archive.hiding import KeyedSet
 from retold.archive.record import Record
 from retold.archive.sessions import clusters
 from retold.archive.struck import struck
@@ -195,7 +196,7 @@ class Selector:
     def _is_forgotten(self, told: Sequence[Reading]) -> bool:
         """Tell whether a conversation is forgotten by the name that it had elsewhere."""
         names = [self._offers[str(reading.source.path)].names for reading in told]
-        return any(found and found <= self._forgotten for found in names)
+        return any(found and all(name in self._forgotten for name in found) for found in names)
 
     def _tell(self, one: _Conversation, lacking: Container[str], left: set[tuple[str, int]]) -> None:
         """Take note of what becomes of a conversation, when it is known which files are left."""
@@ -293,7 +294,7 @@ class Selector:
             (chosen.new if is_kept else chosen.left).add(name)
             (chosen.left if is_kept else chosen.new).discard(name)
 
-    def _struck(self, path: str, version: Version, forgotten: frozenset[bytes]) -> Version | None:
+    def _struck(self, path: str, version: Version, forgotten: KeyedSet) -> Version | None:
         if not forgotten:
             return version
         if version.size > LARGEST:

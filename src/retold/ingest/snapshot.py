@@ -4,6 +4,7 @@ import time
 from collections.abc import Sequence
 from weakref import finalize
 
+from retold.archive.hiding import NOBODY, KeyedSet
 from retold.archive.struck import struck
 from retold.ingest.answers import TAIL, tail_digest
 from retold.model.problem import problem
@@ -120,7 +121,7 @@ class Still:
         self.tail = tail_digest(self.part(max(self.size - TAIL, 0), TAIL))
         """To know the file again where size and time may lie."""
 
-    def strike(self, forgotten: frozenset[bytes]) -> None:
+    def strike(self, forgotten: KeyedSet) -> None:
         """Leave out what is to be forgotten."""
         if forgotten and self.data is not None:
             self.data = struck(self.data, forgotten)
@@ -130,7 +131,7 @@ class Still:
 class Snapshot:
     """The disk of this machine with files that stand still; what has gone from it is where it is kept."""
 
-    def __init__(self, kept: Disk, forgotten: frozenset[bytes] = frozenset(), here: Disk = DISK) -> None:
+    def __init__(self, kept: Disk, forgotten: KeyedSet = NOBODY, here: Disk = DISK) -> None:
         """Take where that is, ids that are struck out, and what stands for the disk of this machine."""
         self.files: dict[str, Still] = {}
         """The files of this machine that were opened."""

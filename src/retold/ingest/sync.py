@@ -28,6 +28,7 @@ from retold.ingest.case import Job
 from retold.ingest.coverage import Coverage, keep_found
 from retold.ingest.crew import Crew, alone, crew_size, home_of, put_entries, time_budget
 from retold.ingest.found import Found, kept_only, look
+from retold.ingest.hidden_answers import with_hidden_paths
 from retold.ingest.index_files import IndexFiles
 from retold.ingest.leaving import Leaving
 from retold.ingest.order import Order, Outcome
@@ -308,9 +309,12 @@ class _Sync:
         self._writer.begin()
         for one in found:
             for home, clues in one.clues.items():
-                keep_clues(
-                    self._record, home, [(clue.root, clue.evidence, clue.native_key) for clue in clues]
-                )
+                told = [
+                    (clue.root, clue.evidence, clue.native_key)
+                    for clue in clues
+                    if not self._writer.hidden.is_root_hidden(clue.root)
+                ]
+                keep_clues(self._record, home, told)
         if self._is_behind:  # whoever wrote the others may not have got here
             self._writer.touched |= ids(self._record)
         if self._prices.are_new:
@@ -351,7 +355,8 @@ class _Sync:
                     self._record, scope, name, sum(row.is_there for row in one.rows.values()), troubled
                 )
                 continue
-            keep_answers(self._record, f"{scope} {name}", self._answers[name])
+            answers = with_hidden_paths(self._record, name, self._answers[name])
+            keep_answers(self._record, f"{scope} {name}", answers)
             keep_found(self._record, scope, name, len(one.sources), troubled)
             self._record.set_fact(f"excluded {name}", repr(sorted(self._order.excluded)))
             told = [(home, kept.seconds, kept.counted_from, kept.spared) for home, kept in self._limits[name]]

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from retold.agents.protocol import Agent, Reading
 from retold.archive.clues import clues_of
 from retold.archive.hand import forgotten_ids
+from retold.archive.hiding import HiddenPaths, KeyedSet
 from retold.archive.parcel import Held, Parcel
 from retold.archive.record import Record
 from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
@@ -130,8 +131,14 @@ def _is_stale(found: Found) -> bool:
 def _told_otherwise(record: Record, found: Found) -> set[str]:
     """Return the clusters whose projects may be known by now: a home says other things about its projects."""
     concerned: set[str] = set()
+    hidden = HiddenPaths(record)
     for home, clues in found.clues.items():
-        if {(clue.root, clue.evidence, clue.native_key) for clue in clues} != clues_of(record, home):
+        told = {
+            (clue.root, clue.evidence, clue.native_key)
+            for clue in clues
+            if not hidden.is_root_hidden(clue.root)
+        }
+        if told != clues_of(record, home):
             concerned |= clusters_placed_by(record, home, found.agent.NAME)
     return concerned
 
@@ -157,7 +164,7 @@ def _fail(loose: Iterable[Case], readings: Sequence[Reading], error: Exception) 
         case.fail_to_join(readings, error)
 
 
-def _case(record: Record, found: Found, path: str, forgotten: frozenset[bytes]) -> Case:
+def _case(record: Record, found: Found, path: str, forgotten: KeyedSet) -> Case:
     source = found.sources.get(path)
     there = (source,) if source else ()
     job = Job(found.agent.NAME, None, there, path, is_kept_only=found.is_kept_only)

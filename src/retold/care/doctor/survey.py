@@ -13,6 +13,7 @@ from retold.agents.protocol import Agent, Home, Source
 from retold.agents.registry import AGENTS
 from retold.archive.database import Stopped
 from retold.archive.examination import Fault, damage, examine
+from retold.archive.hiding import HiddenPaths
 from retold.archive.holdings import held_files, owned_files
 from retold.archive.limits import SOON
 from retold.archive.listing import count_sessions
@@ -98,6 +99,7 @@ class Survey(msgspec.Struct, frozen=True):
     """Why the archive cannot be opened or read, if there is one."""
     held: Mapping[str, Held] = {}
     sessions: Sequence[Archived] = ()
+    hidden: HiddenPaths | None = None
     faults: Sequence[Fault] = ()
     """What an examination of the archive found."""
 
@@ -118,8 +120,12 @@ class Survey(msgspec.Struct, frozen=True):
 
     def is_known(self, path: str, answer: str | None) -> bool:
         """Tell whether a sync has met a file as it is now, whatever it made of it."""
-        held = self.held.get(path)
+        held = self.held.get(path) or self._hidden(path)
         return held is not None and answer == held.status
+
+    def _hidden(self, path: str) -> Held | None:
+        """Return what the archive has of a file that only forgotten conversations lead to."""
+        return self.held.get(self.hidden.stored(path)) if self.hidden else None
 
     def of_file(self) -> dict[str, Archived]:
         """Return by path the session that a file belongs to; not of files that several share."""
@@ -150,7 +156,19 @@ def survey(env: Mapping[str, str], *, is_full: bool = False) -> Survey:
         return msgspec.structs.replace(empty, stopped=str(error))
     try:
         held = {path: Held(*row) for name in AGENTS for path, *row in held_files(record, name)}
-        return Survey(folder, now, places, config, trouble, record, None, held, _sessions(record), faults)
+        return Survey(
+            folder,
+            now,
+            places,
+            config,
+            trouble,
+            record,
+            None,
+            held,
+            _sessions(record),
+            HiddenPaths(record),
+            faults,
+        )
     except Exception as error:
         record.connection.close()
         told = str(error) if isinstance(error, Stopped) else damage(folder)
