@@ -535,6 +535,7 @@ def test_a_bug_of_ours_costs_one_conversation_and_is_told(
     assert "RuntimeError: a bug" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals differ there")
 def test_130_on_ctrl_c(file: Path) -> None:
     file.write_bytes(lines(*(user(f"prompt {number}") for number in range(200_000))))

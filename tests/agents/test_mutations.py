@@ -24,6 +24,8 @@ from retold.model.wire import session_json
 from retold.reading.told import told_sessions
 from support.mutations import case_files, exported_files, mutated
 
+pytestmark = pytest.mark.slow
+
 SEED = int(os.environ.get("RETOLD_MUTATIONS", "20"))
 FILES = case_files()
 EXPORTS = exported_files()

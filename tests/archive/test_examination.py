@@ -13,6 +13,8 @@ from retold.archive.record import Record
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person
 
+pytestmark = pytest.mark.slow
+
 COUNT = 12
 PAGE = 4096
 SEEDS = range(16)

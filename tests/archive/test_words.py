@@ -23,6 +23,8 @@ from retold.archive.words import (
     tokens,
 )
 
+pytestmark = pytest.mark.slow
+
 TABLE = 'CREATE VIRTUAL TABLE page USING fts5(text, content="", tokenize="unicode61 remove_diacritics 2")'
 NASTY = st.sampled_from(
     [

@@ -256,6 +256,7 @@ def test_pictures_cannot_be_checked_and_stay_only_if_asked_for(home: GeminiHome)
         assert ("unchecked" in done.err) == (not is_there), asked
 
 
+@pytest.mark.slow
 def test_subagents_come_with_their_conversation(home: GeminiHome) -> None:
     child = "k3x9qa"
     started = call("codebase_investigator", {"objective": "find it"}, 2, agentId=child)

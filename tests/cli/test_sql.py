@@ -408,6 +408,7 @@ atexit.register(told)
 """Says how many kilobytes were taken at most; `resource` would count what this process takes as well."""
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="what is counted differs elsewhere")
 @pytest.mark.parametrize(
     ("query", "megabytes"),

@@ -272,6 +272,7 @@ def test_no_name_breaks_a_line_or_reaches_the_terminal(name: str, columns: int) 
     written.encode()
 
 
+@pytest.mark.slow
 @given(LISTED, st.sampled_from(BY), st.integers(20, 140), st.none() | LINES, GROUNDS, TOOLS)
 def test_no_line_of_a_table_is_wider_than_the_terminal(  # noqa: PLR0913 - one for each thing that is shown
     lines: list[Line], by: str, columns: int, total: Line | None, grounds: Basis, tool: Tool
@@ -280,6 +281,7 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(  # noqa: PLR0913 - one f
     assert too_wide(table(lines, by, columns, total=total, basis=grounds, tools=took), columns) == []
 
 
+@pytest.mark.slow
 @given(
     LINES,
     LISTED,

@@ -23,6 +23,8 @@ from retold.model.wire import session_json
 from support.gemini_home import ROOT, GeminiHome, Json, call, gemini, session_id, sha, user
 from support.synced_archive import sync_archive, sync_conversations
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def made(tmp_path: Path) -> GeminiHome:

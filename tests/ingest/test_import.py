@@ -257,6 +257,7 @@ def test_ten_thousand_files_are_no_matter(ann: Person, tmp_path: Path) -> None:
     assert done.err.count("nothing was said in it") == 10_000
 
 
+@pytest.mark.slow
 def test_a_large_original_is_taken_a_piece_at_a_time(tmp_path: Path) -> None:
     where = (
         "claude",

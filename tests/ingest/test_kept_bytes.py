@@ -15,6 +15,8 @@ from support.conversation_files import FORMS, ROOT, Turn, dice, gemini_json, gem
 from support.gemini_home import GeminiHome, gemini, sha, user
 from support.person import Person, source_states
 
+pytestmark = pytest.mark.slow
+
 
 def originals(person: Person) -> dict[bytes, bool]:
     """Return the content of every original, and whether it is the latest of its file."""

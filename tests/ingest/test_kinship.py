@@ -24,6 +24,8 @@ from support import fake_agent
 from support.ownership_rule import may_count, resolve_ownership
 from support.synced_archive import SyncedArchive, sync_archive, sync_conversations
 
+pytestmark = pytest.mark.slow
+
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 MICROSECOND = 1e-6 / 60
 """As a part of a minute."""

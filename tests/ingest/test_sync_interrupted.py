@@ -17,6 +17,8 @@ from retold.ingest import retell
 from support.conversation_files import FORMS, claude_key, codex_key, dice, gemini_json, gemini_key, turns
 from support.person import CommandResult, Person, archive_contents, is_root, table_differences
 
+pytestmark = pytest.mark.slow
+
 PAUSED = """
 import os, time
 import retold.ingest.sync, retold.ingest.reader

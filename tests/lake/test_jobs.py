@@ -32,6 +32,8 @@ from support.home_tables import (
 )
 from support.synced_archive import Given
 
+pytestmark = pytest.mark.slow
+
 SUMS = frozenset(name for name in TABLES["sessions"].names if name.endswith("_tokens"))
 OF_ITS_OWN = (*sorted(SUMS), "requests", "cost_usd", "estimated")
 Tables = dict[str, list[dict[str, Any]]]

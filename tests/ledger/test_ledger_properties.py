@@ -19,6 +19,8 @@ from support.person import AGENTS, Person
 from support.stats_reports import BY, stats_report, total_cost
 from support.token_homes import FORMS, Totals, Work, draw_requests, sum_usages, totals
 
+pytestmark = pytest.mark.slow
+
 NAMES = ("gemini", "claude", "codex")
 
 

@@ -18,7 +18,7 @@ from support.token_homes import Totals, sum_usages
 Json = dict[str, Any]
 AGENTS = ("gemini", "claude", "codex")
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
 
 
 def make(shared: Path, script: str, home: Path, *arguments: str) -> None:

@@ -14,6 +14,8 @@ from retold.mcp.server import made_server
 from support.gemini_home import ROOT, GeminiHome, user
 from support.synced_archive import sync_archive
 
+pytestmark = pytest.mark.slow
+
 KEY = "gemini:session-2026-03-01T09-00-00000001"
 PATIENCE = 20
 

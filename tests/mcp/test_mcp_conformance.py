@@ -31,6 +31,8 @@ from support.mcp_inspector import INSPECTOR, Inspector, install_package
 from support.mcp_process import TOKEN, answer_text, run_http_server, stdio_client
 from support.real_gemini import cache_folder
 
+pytestmark = pytest.mark.slow
+
 WORDS = [
     "the",
     "test",

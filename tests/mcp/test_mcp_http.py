@@ -32,6 +32,8 @@ from support.mcp_process import (
 from support.one_session import QUESTION, person_with_one_session
 from support.person import Person
 
+pytestmark = pytest.mark.slow
+
 ACCEPT = "application/json, text/event-stream"
 
 

@@ -23,6 +23,8 @@ from support.mcp_process import (
 from support.one_session import QUESTION, person_with_one_session
 from support.person import Person
 
+pytestmark = pytest.mark.slow
+
 SOON = 1.0
 """Seconds within which it ends, and as many again for a machine that has other things to do."""
 WORD = "herons"

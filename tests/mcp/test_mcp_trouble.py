@@ -20,6 +20,8 @@ from support.mcp_process import LineClient, result_text
 from support.one_session import QUESTION, person_with_one_session
 from support.person import Person, is_root
 
+pytestmark = pytest.mark.slow
+
 WORD = "herons"
 ALONE = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE other (x)"
 

@@ -232,6 +232,7 @@ def fits(query: Query, page: str) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(PAGES, QUERIES)
 def test_fts5_finds_what_a_slow_search_finds(pages: list[str], query: Query) -> None:

@@ -11,6 +11,8 @@ from markdown_it.token import Token
 from retold.reading.page_marks import mark, marked
 from retold.reading.page_words import as_markdown, fenced, said, shown, unfenced
 
+pytestmark = pytest.mark.slow
+
 PARSERS = (MarkdownIt("commonmark"), MarkdownIt("gfm-like", {"linkify": False}))
 PIECES = (
     "\\", "<", "<b>", "<script>", "`", "``", "```", "~~~", "#", "##### ", "# ", "\n===\n", "\n---\n", "\n", "\n\n",

@@ -106,6 +106,7 @@ def test_every_session_of_the_demo_is_read_back(tmp_path: Path) -> None:
     assert count > 50
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_every_session_of_the_corpus_is_read_back(shared: Path, tmp_path: Path) -> None:
     count = 0

@@ -293,6 +293,7 @@ def many_secrets(count: int) -> list[str]:
     return [f'password = "Ember-{n}-Birke" in /home/maxine{n}/notes of user maxine{n}' for n in range(count)]
 
 
+@pytest.mark.slow
 def test_many_secrets_take_steps_that_grow_with_their_number() -> None:
     def prepare(size: int) -> Callable[[], object]:
         session = session_of(*(Text(text) for text in many_secrets(size)))

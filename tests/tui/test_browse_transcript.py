@@ -72,6 +72,7 @@ def test_turns_are_jumped_to(small: Archive) -> None:
     drive(small, play)
 
 
+@pytest.mark.slow
 def test_it_is_read_page_by_page(small: Archive) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter")

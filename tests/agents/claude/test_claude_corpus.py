@@ -21,7 +21,7 @@ from retold.model.wire import as_builtins, decode_session, session_json, time_te
 from retold.reading.files import printable
 from support.cases import strings
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
 
 Json = dict[str, Any]
 SYNTHETIC = "<synthetic>"

@@ -12,6 +12,8 @@ from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.session import Session
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 SESSION = "5b1f0c7e-2a94-4d3b-9c61-7e0d4f82a6b3"
 MANY = 20_000

@@ -25,7 +25,7 @@ from retold.model.wire import as_builtins, decode_session, session_json
 from support.cases import strings
 from support.synced_archive import sync_conversations
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
 
 Json = dict[str, Any]
 CORPORA = ("codex-cli", "public/codex")

@@ -17,7 +17,7 @@ from retold.model.schema import schemas
 from retold.model.wire import as_builtins, decode_session, session_json
 from support.cases import strings
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
 
 CORPORA = ("gemini-cli", "public/gemini")
 RENDERED = re.compile(r"\*\*(.*?)\*\* (.*)", re.DOTALL)

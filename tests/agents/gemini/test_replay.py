@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -61,6 +62,7 @@ def folded(log: list[Record], start: State, first: int = 1) -> State:
     return replay(start, [Line(number, record) for number, record in enumerate(log, first)])
 
 
+@pytest.mark.slow
 @settings(max_examples=1000, deadline=None)
 @given(logs)
 def test_the_active_records_are_those_of_the_clis_map(log: list[Record]) -> None:

@@ -22,6 +22,8 @@ from retold.model.entries import Message
 from retold.model.problem import Problem
 from retold.model.wire import as_builtins
 
+pytestmark = pytest.mark.slow
+
 Record = dict[str, Any]
 words = st.sampled_from(
     ["", "Hello.", "Got it. Thanks for the context!", "Exit Code: 3", "<tool_output_masked>\nx"]
