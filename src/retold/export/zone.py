@@ -41,12 +41,13 @@ def when(at: datetime, since: datetime | None, length: int = MINUTES) -> str:
     return told[DAY + 1 :] if since is not None and told[:DAY] == day(since) else told
 
 
-def period(start: datetime, end: datetime | None) -> str:
-    """Return from when to when, with the zone; the day once, if it is the same."""
-    if end is None or end <= start:
-        return moment(start)
-    first, last = zone_at(start), zone_at(end)
-    return f"{minute(start)}{'' if first == last else f' {first}'} to {when(end, start)} {last}"
+def period(start: datetime, end: datetime | None, *, has_zone: bool = True) -> str:
+    """Return from when to when; the day, and the name of the zone, once if they are the same."""
+    last = start if end is None or end <= start else end
+    names = [f" {zone_at(at)}" if has_zone else "" for at in (start, last)]
+    if last is start:
+        return minute(start) + names[0]
+    return f"{minute(start)}{names[0] if names[0] != names[1] else ''} to {when(last, start)}{names[1]}"
 
 
 def zone_at(at: datetime, *, is_utc: bool = False) -> str:

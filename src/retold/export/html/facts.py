@@ -11,7 +11,7 @@ from retold.export.html.entries import is_part_shown, is_shown
 from retold.export.html.frame import Frame
 from retold.export.telling import Choice
 from retold.export.transcript import plural
-from retold.export.zone import moment, period
+from retold.export.zone import period
 from retold.model.entries import Message
 from retold.model.parts import Opaque, Thinking, ToolCall
 from retold.model.report import PICOS
@@ -31,15 +31,15 @@ class Fact(NamedTuple):
     value: str
 
 
-def facts(session: Session) -> Iterator[Fact]:
-    """Yield what is known about a session; what is not known is not told. Times are local."""
+def facts(session: Session, *, has_zone: bool = True) -> Iterator[Fact]:
+    """Yield what is known about a session; what is not known is not told. Times are local, with or without the zone."""
     counts, usage = session.counts, session.usage
     failed = f", {counts.tool_errors:,} failed" if counts.tool_errors else ""
     told = {
         "Agent": session.agent,
         "Model": ", ".join(session.models),
         "Project": _project(session),
-        "When": when(session.started_at, session.ended_at),
+        "When": _when(session.started_at, session.ended_at, has_zone=has_zone),
         "Took": _took(session),
         "Prompts": count(counts.prompts),
         "Tool calls": f"{counts.tool_calls:,}{failed}",
@@ -59,11 +59,10 @@ def cost(dollars: Decimal | None) -> str:
     return money(None if dollars is None else int(dollars * PICOS))
 
 
-def when(started_at: datetime | None, ended_at: datetime | None) -> str:
-    """Return from when to when, with the zone; the day once, if it is the same."""
+def _when(started_at: datetime | None, ended_at: datetime | None, *, has_zone: bool) -> str:
     if started_at is None:
-        return f"until {moment(ended_at)}" if ended_at else ""
-    return period(started_at, ended_at)
+        return f"until {period(ended_at, None, has_zone=has_zone)}" if ended_at else ""
+    return period(started_at, ended_at, has_zone=has_zone)
 
 
 def _took(session: Session) -> str:

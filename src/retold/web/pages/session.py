@@ -60,7 +60,9 @@ def _about(record: Record, part: Slice) -> dict[str, Any]:
     return {
         "session": session,
         "title": session.title or UNTITLED,
-        "facts": [(fact, fact.name in _LEDGER) for fact in facts(session) if fact.name not in _ABOVE],
+        "facts": [
+            (fact, fact.name in _LEDGER) for fact in facts(session, has_zone=False) if fact.name not in _ABOVE
+        ],
         "problems": problems(session),
         "fates": {} if now is None else now.fates,
         "copied": 0 if now is None else now.copied,
