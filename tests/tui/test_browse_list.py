@@ -63,7 +63,8 @@ def test_an_empty_line_lists_the_newest_first(small: Archive) -> None:
         ("project:tide-clock hand", [DIAL]),
         ("is:rewound", [MOON]),
         ("tool:shell_exec is:error", [MOON]),
-        ("moon -quokka", [MOON]),
+        ("moon -quokka", []),
+        ("moon -walrus", [MOON]),
         ("nothing-like-it", []),
     ],
 )
