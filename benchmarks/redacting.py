@@ -14,11 +14,15 @@ from retold.model.problem import Problem
 from retold.model.session import Session
 from retold.redaction import Redactor
 from retold.redaction.assignments import _BETWEEN, _NAME
+from retold.redaction.blocks import _PEM_END, _PGPASS, _PUTTY, _WEB_KEY
+from retold.redaction.calls import _CALLS
+from retold.redaction.commands import _FLAGS, _OTHERS
 from retold.redaction.detector import findings
 from retold.redaction.persons import _DOMAIN, _HOME
+from retold.redaction.phrases import _RULES as PHRASES
 from retold.redaction.surroundings import _ADDRESS, _COOKIES, _PEM
 from retold.redaction.surroundings import _RULES as SURROUNDINGS
-from retold.redaction.tokens import _JOINED, _LOOSE
+from retold.redaction.tokens import _JOINED, _LOOSE, _RUNS
 from retold.redaction.walk import Walk
 
 ROUNDS = 3
@@ -29,9 +33,12 @@ PATTERNS = tuple(
     re.compile(pattern)
     for pattern in (
         *(pattern for _, pattern in _JOINED),
-        *(pattern for anchor, _, pattern in _LOOSE if anchor != "=="),
-        r"[A-Za-z0-9+/]{86}==",
+        *(pattern for _, _, pattern in _LOOSE),
+        *(rule.pattern for _, rule in _RUNS),
         *(rule.pattern.pattern for rule in SURROUNDINGS),
+        *(rule.pattern.pattern for rule in (*PHRASES, *_FLAGS, *_OTHERS)),
+        *(rf"{name}[ \t=]*{pattern.pattern}" for name, pattern, _, _ in _CALLS),
+        *(pattern.pattern for pattern in (_PEM_END, _PUTTY, _WEB_KEY, _PGPASS)),
         *(pattern.pattern for pattern in (_ADDRESS, _PEM, _COOKIES, _HOME)),
         rf"[A-Za-z0-9._%+-]+{_DOMAIN.pattern}",
         rf"(?i){_NAME.pattern}{_BETWEEN.pattern}",

@@ -18,6 +18,7 @@ from retold.query.language import Term
 from retold.query.marks import _Page, _places
 from retold.query.scan import _letters
 from retold.redaction.known import Known, _mentions
+from retold.redaction.words import wanted
 from support.pattern_steps import Growth, Mode, StepCounter
 from support.source_patterns import BuiltPattern, SourcePattern, collect, recorded_patterns
 
@@ -49,6 +50,7 @@ BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
     ),
     BuiltPattern("retold.query.scan", "_letters"): lambda: _letters("a.b"),
     BuiltPattern("retold.query.scan", "_pattern"): None,  # the user's own
+    BuiltPattern("retold.redaction.words", "wanted"): lambda: wanted(("kennwort", "key", "token")),
     BuiltPattern("retold.redaction.known", "_mentions"): lambda: (
         _mentions("max"),
         _mentions("maxine"),

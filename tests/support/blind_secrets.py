@@ -142,7 +142,7 @@ def _form(value: str, form: str | None) -> str:
         case "percent":
             return quote(value, safe="").replace("_", "%5F").replace("-", "%2D")
         case "color":
-            return f"\x1b[01;31m\x1b[K{value[:8]}\x1b[m\x1b[K{value[8:]}"
+            return f"{value[:8]}\x1b[m\x1b[K{value[8:]}"
         case "zero":
             return f"{value[:middle]}\u200b{value[middle:]}"
         case "break":

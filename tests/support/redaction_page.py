@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from retold.redaction.finding import KINDS
+from support.blind_secrets import Blind, BlindScore, blind_score
 from support.detector_score import Score, detect_with_retold, score
 from support.labelled_secrets import hand_written_samples, samples
 
@@ -11,6 +12,11 @@ BEGIN, END = (
     "<!-- numbers: written by tests/support/redaction_page.py -->\n",
     "<!-- end of the numbers -->\n",
 )
+BLIND_BEGIN, BLIND_END = (
+    "<!-- blind numbers: written by tests/support/redaction_page.py -->\n",
+    "<!-- end of the blind numbers -->\n",
+)
+BLIND: tuple[Blind, ...] = ("blind", "blind-2")
 
 
 def score_tables() -> str:
@@ -40,6 +46,32 @@ def score_tables() -> str:
     )
 
 
+def blind_tables() -> str:
+    """Return a Markdown table of the scores on the blind sets, and lists of what is missed and taken for a secret."""
+    scores = {blind: blind_score(blind, detect_with_retold) for blind in BLIND}
+    rows = [
+        f"| {name} | {one.secrets} | {one.kinds} | {one.caught} | {one.recall:.3f}"
+        f" | {one.harmless} | {one.clean} | {one.left_alone:.3f} |"
+        for name, one in scores.items()
+    ]
+    return "\n".join(
+        [
+            "| set | secrets | kinds | found | recall | harmless texts | unchanged | share |",
+            "|---|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+            *(line for name, one in scores.items() for line in _faults(name, one)),
+        ]
+    )
+
+
+def _faults(name: Blind, one: BlindScore) -> list[str]:
+    return [
+        f"- Missed in `{name}`: {'; '.join(one.misses)}.",
+        f"- Taken for a secret in `{name}`: {'; '.join(one.false_alarms)}.",
+    ]
+
+
 def _found(counted: Score, kind: str) -> str:
     return f"{counted.caught[kind]} of {counted.labels[kind]}"
 
@@ -60,7 +92,9 @@ def _sums(half: str, counted: Score) -> str:
 def updated_page(text: str) -> str:
     """Return the page with the current scores."""
     before, _, rest = text.partition(BEGIN)
-    return before + BEGIN + "\n" + score_tables() + "\n" + END + rest.partition(END)[2]
+    page = before + BEGIN + "\n" + score_tables() + "\n" + END + rest.partition(END)[2]
+    before, _, rest = page.partition(BLIND_BEGIN)
+    return before + BLIND_BEGIN + "\n" + blind_tables() + "\n" + BLIND_END + rest.partition(BLIND_END)[2]
 
 
 if __name__ == "__main__":

@@ -11,40 +11,80 @@ from retold.redaction.judgement import (
     LONGEST_SECRET,
     SHORTEST_PASSWORD,
     SHORTEST_SECRET,
+    is_argument,
+    is_dense,
     is_password,
     is_random,
     is_stand_in,
 )
+from retold.redaction.words import Places
 
-ANCHORS = ("pass", "pwd", "secret", "token", "key", "credential", "sess", "sid", "cookie")
+ANCHORS = (
+    "pass",
+    "pw",
+    "session",
+    "kennwort",
+    "contrase",
+    "mdp",
+    "psk",
+    "secret",
+    "token",
+    "key",
+    "credential",
+    "pat",
+    "sess",
+    "sid",
+    "cookie",
+)
 """What the name of a secret has in it."""
 
 _NAME = re.compile(
-    r"(?:(?P<password>pass(?:word|wd|phrase|code)?|pwd)"
+    r"(?:(?P<password>pass(?:wor[dt]|wd|phrase|code|e)?|(?<![a-z])pwd?|(?<![a-z])(?:mdp|psk)|(?<=_)(?:pwd?|psk)|kennwort|contrase(?:ñ|n)a)"
     r"|(?P<cookie>cookie|sess(?:ion)?(?:[_-]?(?:id|key|token))?|(?<![a-z0-9_-])sid)"
-    r"|(?P<secret>secret|token|credential|key)"
+    r"|(?P<secret>secret|token|credential|key|(?<=[_-])pat)"
     r"|(?P<auth>authorization))"
-    r"(?:[_-]?(?:key|token|secret|base|value|string|str|raw|plain|text|prod|dev|test|live|staging|default|phrase|\d{1,2})){0,4}"
+    r"(?:(?=[_bdklprstv0-9-])[_-]?(?:key|token|secret|base|value|string|str|raw|plain|text|data|prod|dev|test|live|staging|default|phrase|\d{1,2})){0,4}"
+    r"(?: \d(?=:))?"
 )
+_NAMED = re.compile(rf"{_NAME.pattern}(?=[\\\"'`\])?! \t:=,>|(])")
+"""A name, and what follows one to which something is assigned."""
+_FOLLOWING = frozenset("\\\"'`])?! \t:=,>|(_-0123456789bcdeiklprstvwñn")
+"""What may follow what is looked for: most often, it is part of another word."""
+_WORD_NEXT = re.compile(r"[ \t](?!is\b|was\b|are\b)[A-Za-z][^\s:=]{0,14}(?:\s|$)")
+"""A short word behind a name: no key is so short."""
 _QUOTES = frozenset("\"'`\\")
-_NEXT = frozenset("\\\"'`])?! \t:=,>|")
-"""What follows a name to which something is assigned."""
 _BETWEEN = re.compile(
     r"\\*[\"'`]?\]?\)?(?:"
-    r"[ \t]*(?:\?|!)?(?::[ \t]*[A-Za-z]\w*(?:<\w+>)?(?:[ \t]*\|[ \t]*\w+)?[ \t]*=|:=|=>|==?=?|!==?|:|,)[ \t]*(?:\\[nt])?"  # a = b, a: str = b
+    r"(?:[ \t]\[\w{0,30}\])?[ \t]*(?:\?|!)?(?::[ \t]*[A-Za-z]\w*(?:<\w+>)?(?:[ \t]*\|[ \t]*\w+)?[ \t]*=|:=|=>|==?=?|!==?|:|,)[ \t]*(?:\\[nt])?"  # a = b, a: str = b
     r"|>(?=[^<\s]+</)"  # <password>b</password>
-    r"|[ \t]+(?:is|was|are):?[ \t]+"  # the password is b
+    r"|(?<=[\"'])[ \t]+(?:type=[\"']?\w+[\"']?[ \t]+)?value[ \t]*=[ \t]*"  # name="password" value="b"
+    r"|(?P<call>\()[ \t]*(?=[\"'])"  # setPassword("b")
+    r"|[ \t]+(?:is|was|are|ist|lautet|est|es|è|é):?[ \t]+"  # the password is b
+    r"|(?P<spoken>[ \t]+(?:(?:for|of|on|to|für|der|des|de|du|vom|von|zum|en|pour|del)[ \t]+(?:[^\s:=.,;]{1,30}[ \t]+){0,6}?)"
+    r"(?:is|was|to|now|ist|lautet|est|c'est|es|en|auf|à|è|é):?[ \t]+|[ \t]+(?:to|auf|en)[ \t]+)"  # the password of a is b
     r"|(?<=\w)[ \t]*\|[ \t]+|[ \t]{2,}|[ \t](?=\S)"  # | name | b |, in columns, flags
-    r")(?:\[\]byte\(|[Ss]tring\(|new \w+\(|[bBrRuUfF](?=[\"']))?"
+    r")(?:\[\]byte\(|[Ss]tring(?:::from)?\(|new \w+\(|\(?ConvertTo-SecureString[ \t]+(?:-String[ \t]+)?|\(\s{0,80}(?=[\"'])|[bBrRuUfF](?=[\"']))?"
 )
 _QUOTED = re.compile(
     r"(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n\\]|\\[^\n])*)(?P=quote)"
     r"|(?P<open>\\+[\"'`])(?P<escaped>(?:(?!(?<!\\)(?P=open))[^\n])*)(?P=open)"
 )
 _BARE = re.compile(r"(?P<value>(?:[^\s\"'`,;&<>|\\]++|\\++(?![nrt\"']))++)")
-_CLOSING = ").]}:!?"
-_BEFORE = re.compile(r"[\w.-]{0,40}$")
+_SPACED = re.compile(r"(?P<value>(?:[^\s\"'`\\,;&<>|]|[&<>|](?![\s/&<>|]|$))+)")
+"""A password behind a colon and a space, which may have signs that end it elsewhere."""
+_MORE = re.compile(
+    r"[ \t]{0,8}(?P<sign>\+|\.|\\)?\s{0,200}(?:\+[ \t]{0,8})?[bru]?(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n\\]|\\[^\n])*)(?P=quote)"
+)
+_SETTER = re.compile(r"(?:\w{0,30}[._])?(?:set|with|add)\w{0,30}$", re.IGNORECASE)
+_CONNECTION = re.compile(r"(?i)(?:server|host|data source|database|user id|uid|dsn|driver|endpoint)=")
+_GOES_ON = re.compile(r"\s{0,80}[+.\\\"'`]")
+"""What follows a text in quotes to which another is added."""
+_MOST_PIECES = 20
+_CLOSING = ").]}:!?,"
+_BACKWARDS = re.compile(r"[\w.-]{0,40}")
 _UPPER = re.compile(r"[A-Z][A-Z0-9_]*$")
+_SECRET_NAME = re.compile(r"secret|(?:auth|logged_in|nonce)_(?:key|salt)$")
+_PUBLIC = ("publickey", "public_key", "public-key")
 _LONGEST_NAME = 40
 _LONGEST_BETWEEN = 1_000
 _SHORTEST_WORD = 8
@@ -73,44 +113,84 @@ def named(name: str, value: str) -> str | None:
     return _kind(group, name, ": ", value, is_quoted=True) if group else None
 
 
-def assigned(text: str, low: str, budget: Budget) -> Iterator[Finding]:
-    """Yield the values of names that speak of secrets; `low` is the text in lower case."""
+def assigned(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+    """Yield the values of names that speak of secrets; `low` is the text in lower case, `seen` where the words stand."""
     for anchor in ANCHORS:
-        place = low.find(anchor)
-        while place >= 0:
-            budget.spend(1)
-            found = _value(text, low, place, budget)
+        places = seen.get(anchor, ())
+        budget.spend(len(places))
+        for place in places:
+            name = (
+                _NAMED.match(low, place)
+                if low[place + len(anchor) : place + len(anchor) + 1] in _FOLLOWING
+                else None
+            )
+            found = _value(text, place, name, budget) if name else None
             if found:
                 yield found
-            place = low.find(anchor, place + len(anchor))
 
 
-def _value(text: str, low: str, place: int, budget: Budget) -> Finding | None:
+def _value(text: str, place: int, name: re.Match[str], budget: Budget) -> Finding | None:
     """Return the secret whose name begins, or goes on, at a place."""
-    name = _NAME.match(low, place)
-    if not name or text[name.end() : name.end() + 1] not in _NEXT:
+    group = name.lastgroup or ""
+    if group != "password" and _WORD_NEXT.match(text, name.end()):
         return None
     between = _BETWEEN.match(text, name.end(), name.end() + _LONGEST_BETWEEN)
     if not between:
         return None
-    most = LONGEST_PASSWORD if name.lastgroup == "password" else LONGEST_SECRET
+    most = LONGEST_PASSWORD if group == "password" else LONGEST_SECRET
     end = min(between.end() + 2 * most, len(text))
     quoted = _QUOTED.match(text, between.end(), end)
-    value = quoted or _BARE.match(text, between.end(), end)
+    value = quoted or _bare(group, between).match(text, between.end(), end)
     is_open = not quoted and text[between.end() : between.end() + 1] in _QUOTES
     budget.spend(end - name.end() if is_open or not value else value.end() - name.end())
-    if not value:
+    if not value or (
+        value.end() - value.start() < _SHORTEST[group] and not (quoted and _GOES_ON.match(text, quoted.end()))
+    ):
         return None
-    if value.end() - value.start() < _SHORTEST[name.lastgroup or ""]:
+    whole = _whole_name(text, place, name.end())
+    if between["call"] and not _SETTER.match(whole):
         return None
     start, end = value.span("escaped" if quoted and quoted["open"] else "value")
+    held = text[start:end]
+    if quoted and not quoted["open"] and _GOES_ON.match(text, quoted.end()):
+        rest, end = _pieces(text, quoted.end(), between[0], budget)
+        held, end = held + rest, end if rest else quoted.end("value")
+    if end - start < _SHORTEST[group]:
+        return None
     if not quoted:
-        end -= _loose_end(value["value"])
-    whole = _whole_name(text, place, name.end())
+        end -= _loose_end(held)
+        held = text[start:end]
+    is_whole = between[0] == ">" or (between[0] == "=" and _is_in_connection(text, name.end() - len(whole)))
     kind = _kind(
-        name.lastgroup or "", whole, between[0], _ESCAPE.sub(r"\1", text[start:end]), is_quoted=bool(quoted)
+        group,
+        whole,
+        between[0],
+        _ESCAPE.sub(r"\1", held) if "\\" in held else held,
+        is_quoted=bool(quoted) or is_whole,
+        is_sentence=bool(between["spoken"]),
     )
     return Finding(start, end, kind) if kind else None
+
+
+def _bare(group: str, between: re.Match[str]) -> re.Pattern[str]:
+    return _SPACED if group == "password" and between[0][-1:] == " " and ":" in between[0] else _BARE
+
+
+def _pieces(text: str, place: int, between: str, budget: Budget) -> tuple[str, int]:
+    """Return the texts in quotes that are added to one, and where the last of them ends."""
+    pieces, end = "", place
+    for _ in range(_MOST_PIECES):
+        more = _MORE.match(text, place, place + LONGEST_SECRET)
+        budget.spend(more.end() - place if more else 1)
+        if not more or not (more["sign"] or (between.rstrip().endswith("(") and "\n" in more[0])):
+            break
+        pieces, end, place = pieces + more["value"], more.end("value"), more.end()
+    return pieces, end
+
+
+def _is_in_connection(text: str, place: int) -> bool:
+    """Whether a setting stands in a connection string, in which signs end nothing but `;`."""
+    return text[place - 1 : place] == ";" and bool(_CONNECTION.search(text, max(0, place - 300), place))
 
 
 def _loose_end(value: str) -> int:
@@ -124,14 +204,16 @@ def _loose_end(value: str) -> int:
 
 
 def _whole_name(text: str, place: int, end: int) -> str:
-    before = _BEFORE.search(text, max(0, place - _LONGEST_NAME), place)
-    return text[before.start() if before else place : end]
+    before = _BACKWARDS.match(text[max(0, place - _LONGEST_NAME) : place][::-1])
+    return text[place - (before.end() if before else 0) : end]
 
 
-def _kind(group: str, name: str, between: str, value: str, *, is_quoted: bool) -> str | None:
+def _kind(  # noqa: PLR0913 - all that a value is judged by
+    group: str, name: str, between: str, value: str, *, is_quoted: bool, is_sentence: bool = False
+) -> str | None:
     """Return what a value is, by its name and by its own looks."""
     is_flag = name.startswith("-") or (between == " " and name.isupper())
-    is_spoken = not is_flag and not between.strip(" \t\"'`\\")
+    is_spoken = is_sentence or (not is_flag and not between.strip(" \t\"'`\\"))
     low = name.lower()
     if group == "password":
         if (
@@ -140,14 +222,28 @@ def _kind(group: str, name: str, between: str, value: str, *, is_quoted: bool) -
             or (is_spoken and not _is_strong(value, is_quoted=is_quoted))
         ):
             return None
-        return "password" if _is_password(name, between, value, is_quoted=is_quoted) else None
+        is_one = _is_password(name, between, value, is_quoted=is_quoted) or (
+            name.startswith("-") and _is_flagged(between, value)
+        )
+        return "password" if is_one else None
     if group == "auth":
         return "bearer-token" if is_random(value) else None
     if group == "cookie":
         return "cookie" if is_random(value, may_be_uuid=False) else None
+    if low.startswith(_PUBLIC):
+        return None
+    if is_quoted and _SECRET_NAME.search(low) and is_dense(value):
+        return "secret"
     if not is_random(value) or (low == "key" and (is_spoken or not _KEY.match(value))):
         return None
     return "aws-secret-key" if len(value) == _AWS_LENGTH and "secret" in low and "key" in low else "secret"
+
+
+def _is_flagged(between: str, value: str) -> bool:
+    """Whether a value behind a flag is a password: after a space, a word may as well be one of a sentence."""
+    return (
+        is_argument(value) and len(value) >= SHORTEST_PASSWORD and (between[:1] == "=" or not value.isalpha())
+    )
 
 
 def _is_password(name: str, between: str, value: str, *, is_quoted: bool) -> bool:

@@ -1,16 +1,27 @@
 """Where the secrets of a text are."""
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from operator import attrgetter
 
-from retold.redaction import assignments, persons, surroundings, tokens
+from retold.redaction import assignments, blocks, calls, commands, persons, phrases, surroundings, tokens
 from retold.redaction.budget import Budget
+from retold.redaction.encoded import SHORTEST, encoded, runs
 from retold.redaction.finding import Finding, apart
-from retold.redaction.folding import unfolded
+from retold.redaction.folding import joined, unfolded
+from retold.redaction.judgement import is_mixed
+from retold.redaction.words import alternatives, places, wanted
 
 _DULL = re.compile(r"[A-Za-z0-9_-]{0,19}$|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 """What most texts of a session are, counted and not measured: names of tools, words, ids."""
-_CASED = re.compile("|".join(map(re.escape, (*tokens.ANCHORS, *persons.ANCHORS))) + "|[_.-][A-Za-z0-9_-]{20}")
-_CASELESS = re.compile("|".join(map(re.escape, (*assignments.ANCHORS, *surroundings.ANCHORS))))
+_CASED = re.compile(f"{alternatives(wanted((*tokens.ANCHORS, *persons.ANCHORS)))}|[_.-][A-Za-z0-9_-]{{20}}")
+
+_CASELESS_RULES = (assignments, surroundings, commands, calls, blocks, phrases)
+_ANCHORS = tuple(anchor for rules in _CASELESS_RULES for anchor in rules.ANCHORS)
+_CASELESS = wanted(_ANCHORS)
+_ANY = re.compile(alternatives(_CASELESS))
+_start_of = attrgetter("start")
 _SHORT = 400
 """In a short text, it takes longer to look for each anchor than to look for all at once; in a long one it is far faster."""
 
@@ -23,23 +34,61 @@ def findings(text: str, budget: Budget | None = None) -> list[Finding]:
     found = _found(text, budget)
     plain = unfolded(text)
     if plain:
-        found += [
-            Finding(plain.place(start), plain.place(end), kind)
-            for start, end, kind in _found(plain.text, budget)
-        ]
+        found += [Finding(*plain.span(start, end), kind) for start, end, kind in _found(plain.text, budget)]
+    found += _parted(text, found, budget)
     return apart(found) if found else found
 
 
 def _found(text: str, budget: Budget) -> list[Finding]:
+    found: list[Finding] = []
+    is_short = len(text) < _SHORT
+    if not is_short or _CASED.search(text):
+        found += tokens.tokens(text, budget)
+        found += persons.persons(text, budget)
+    if len(text) >= SHORTEST:
+        found += _runs(text, budget)
     low = lower(text)
-    if len(text) < _SHORT and not _CASED.search(text) and not _CASELESS.search(low):
-        return []
-    return [
-        *tokens.tokens(text, budget),
-        *surroundings.surrounded(text, low, budget),
-        *assignments.assigned(text, low, budget),
-        *persons.persons(text, budget),
-    ]
+    seen = places(_CASELESS, low) if not is_short or _ANY.search(low) else {}
+    if seen:
+        found += surroundings.surrounded(text, low, seen, budget)
+        found += assignments.assigned(text, low, seen, budget)
+        found += commands.commanded(text, low, seen, budget)
+        found += calls.called(text, low, seen, budget)
+        found += blocks.blocked(text, low, seen, budget)
+        found += phrases.phrased(text, low, seen, budget)
+    return found
+
+
+def _parted(text: str, found: list[Finding], budget: Budget) -> Iterator[Finding]:
+    """Yield the tokens that a line end or a plus sign parts."""
+    whole = joined(text)
+    if not whole:
+        return
+    budget.spend(len(text))
+    known = apart([*found])
+    for start, end, kind in tokens.tokens(whole.text, budget):
+        cut = whole.crosses(start, end)
+        if cut is None:
+            continue
+        first, last = whole.span(start, end)
+        before = bisect_right(known, last - 1, key=_start_of) - 1
+        is_known = before >= 0 and known[before].end > first
+        if not is_known or is_mixed(whole.text[cut:end]):
+            yield Finding(first, last, kind)
+
+
+def _runs(text: str, budget: Budget) -> Iterator[Finding]:
+    """Yield the tokens in long runs of letters and digits, and the values in base64 in which there is a secret."""
+    for start, end in runs(text):
+        budget.spend(end - start)
+        token = tokens.run_token(text, start, end)
+        if token:
+            yield token
+        inner = encoded(text, start, end)
+        if inner:
+            found = _found(inner[1], budget)
+            if found:
+                yield Finding(start, inner[0], found[0].kind)
 
 
 def lower(text: str) -> str:

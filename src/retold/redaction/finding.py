@@ -21,17 +21,17 @@ KINDS = {
     "jwt": "JSON web tokens",
     "npm-token": "tokens of npm",
     "openai-key": "keys of OpenAI",
-    "password": "passwords",
+    "password": "passwords, passphrases and keys of networks",
     "private-key": "private keys in PEM",
     "pypi-token": "tokens of PyPI",
-    "secret": "what is assigned to the name of a secret and looks random",
+    "secret": "what is assigned to the name of a secret and looks random, and mnemonic phrases",
     "sendgrid-key": "keys of SendGrid",
-    "service-token": "tokens of some thirty other services",
+    "service-token": "tokens of some eighty other services",
     "slack-token": "tokens of Slack",
     "slack-webhook": "webhooks of Slack",
     "stripe-key": "live keys and webhook secrets of Stripe",
     "twilio-key": "keys of Twilio",
-    "url-password": "passwords and tokens in addresses",
+    "url-password": "passwords, tokens and signatures in addresses",
 }
 """What is looked for."""
 

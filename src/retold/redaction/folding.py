@@ -1,37 +1,118 @@
-r"""Texts read once more without their escapes: `\u0041`, `\/` and `%40` hide what a rule looks for."""
+r"""Texts read once more without what hides a secret: escapes, colour codes, invisible characters, breaks inside a token."""
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 
-_FOLD = re.compile(r"(?<!\\)\\++(?:u00([2-7][0-9a-fA-F])|(/))|%([2-7][0-9a-fA-F])")
-_SIGNS = {"\\": ("\\u00", "\\/"), "%": ("%40", "%3A", "%3a", "%2F", "%2f")}
-"""What to look for, and the one character that is found faster and says whether to."""
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    "\U000e0000-\U000e01ef"
+)
+_CODE = r"\[[0-9;:?]{0,40}[A-Za-z]"
+"""A colour code without its escape character."""
+_FOLD = re.compile(
+    rf"(?<!\\)\\++(?:u00([2-7][0-9a-fA-F])|(/)|(?:u001[bB]|x1[bB]|033|e){_CODE}|\r?\n)|%([2-7][0-9a-fA-F])"
+    rf"|\x1b(?:{_CODE}|\][^\x07\x1b\n]{{0,400}}(?:\x07|\x1b\\))|[{_INVISIBLE}]+"
+)
+_HIDDEN = re.compile(f"[{_INVISIBLE}]")
+_PERCENT = re.compile("%[2-7][0-9a-fA-F]")
+_BACKSLASHED = ("\\u00", "\\/", "\\\n", "\\\r\n", "\\x1b[", "\\x1B[", "\\033[", "\\e[")
+
+_BREAK = re.compile(r"\n(?<=[A-Za-z0-9_=\r-]\n)(?=[A-Za-z_-]{0,20}\d)[A-Za-z0-9_-]{8}")
+_BEFORE_BREAK = re.compile(r"[A-Za-z0-9_-]{8}(=?\r?)$")
+_PLUS = re.compile(r"\+[ \t\r\n]{0,80}[\"'`][A-Za-z0-9_-]")
+_BEFORE_PLUS = re.compile(r"[A-Za-z0-9_-]([\"'`][ \t\r\n]{0,80})$")
+_FARTHEST_BEFORE = 90
 
 
 class Unfolded:
-    """A text without its escapes, which knows where everything stood."""
+    """A text without some of its pieces; it maps each place to the place in the original text."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, folds: Iterable[tuple[int, int, str]] | None = None) -> None:
+        """Replace pieces of a text, each by one character or none; by default, all that hides something."""
         self._starts: list[int] = []
         self._shifts: list[int] = []
-        pieces, place, length = [], 0, 0
-        for fold in _FOLD.finditer(text):
-            pieces.append(text[place : fold.start()])
-            pieces.append(fold[2] or chr(int(fold[1] or fold[3], 16)))
-            length += fold.start() - place + 1
-            place = fold.end()
+        self._ends: dict[int, int] = {}
+        """For each character that replaces a piece, where the piece ends."""
+        pieces: list[str] = []
+        place = length = 0
+        for start, end, sign in _folds(text) if folds is None else folds:
+            if start < place:
+                continue
+            pieces += (text[place:start], sign)
+            length += start - place + len(sign)
+            place = end
+            if sign:
+                self._ends[length - 1] = end
             self._starts.append(length)
-            self._shifts.append(place - length)
+            self._shifts.append(end - length)
         pieces.append(text[place:])
         self.text = "".join(pieces)
 
     def place(self, place: int) -> int:
-        """Return where in the original text a place is: before what was folded there, not after."""
+        """Return where a character stands in the original text, or where that text ends."""
         found = bisect_right(self._starts, place) - 1
         return place + self._shifts[found] if found >= 0 else place
 
+    def span(self, start: int, end: int) -> tuple[int, int]:
+        """Return where the characters from one place to another stand in the original text."""
+        last = end - 1
+        return self.place(start), self._ends.get(last, self.place(last) + 1)
+
+    def crosses(self, start: int, end: int) -> int | None:
+        """Return the last place between two at which a piece was taken out, if there is one."""
+        found = bisect_right(self._starts, end - 1) - 1
+        return self._starts[found] if found >= 0 and self._starts[found] > start else None
+
+
+def _folds(text: str) -> Iterable[tuple[int, int, str]]:
+    for fold in _FOLD.finditer(text):
+        code = fold[1] or fold[3]
+        yield fold.start(), fold.end(), chr(int(code, 16)) if code else fold[2] or ""
+
 
 def unfolded(text: str) -> Unfolded | None:
-    """Return a text without its escapes, if it has any that could hide something."""
-    is_folded = any(first in text and any(sign in text for sign in signs) for first, signs in _SIGNS.items())
-    return Unfolded(text) if is_folded else None
+    """Return a text without escapes, colour codes, invisible characters and continued lines, if it has any."""
+    return Unfolded(text) if _is_folded(text) else None
+
+
+def _is_folded(text: str) -> bool:
+    if "\x1b" in text or ("\\" in text and any(sign in text for sign in _BACKSLASHED)):
+        return True
+    if "%" in text and _PERCENT.search(text):
+        return True
+    return not text.isascii() and bool(_HIDDEN.search(text))
+
+
+def joined(text: str) -> Unfolded | None:
+    """Return a text with the pieces of long words put together, which a line end or a plus sign parts, if there are any."""
+    if "\n" not in text and "+" not in text:
+        return None
+    folds = [*_breaks(text), *_sums(text)]
+    return Unfolded(text, sorted(folds)) if folds else None
+
+
+def _breaks(text: str) -> Iterable[tuple[int, int, str]]:
+    for found in _BREAK.finditer(text):
+        place = found.start()
+        before = _BEFORE_BREAK.search(text, max(0, place - 10), place)
+        if before:
+            yield before.start(1), place + 1, ""
+
+
+def _sums(text: str) -> Iterable[tuple[int, int, str]]:
+    for found in _PLUS.finditer(text):
+        before = _BEFORE_PLUS.search(text, max(0, found.start() - _FARTHEST_BEFORE), found.start())
+        if before:
+            yield before.start(1), found.end() - 1, ""
+
+
+def without_marks(text: str) -> str:
+    """Return a text without colour codes and invisible characters."""
+    if text.isascii() and "\x1b" not in text:
+        return text
+    return Unfolded(text, _marks(text)).text
+
+
+def _marks(text: str) -> Iterable[tuple[int, int, str]]:
+    return (fold for fold in _folds(text) if not fold[2] and text[fold[0]] != "\\")

@@ -23,8 +23,10 @@ _VARIABLE = re.compile(
 _CODE = re.compile(
     r"[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?:[(\[].*)?$"  # settings.SECRET_KEY, self.next()
     r"|[\w$.:]*[(\[{].*"  # getpass(, tokens[i, Some(
-    r"|[!&*|^~=+?-]+[A-Za-z_]?\w*$|.*=>|[\w.]*::\w"
+    r"|[!&*|^~=+?:-]+[A-Za-z_]?\w*$|[a-z_]{1,24}=$|.*=>|[\w.]*::\w"
 )
+_MIXED_END = re.compile(r"\.(?=[A-Za-z_$]{0,40}\d{1,40}[A-Za-z])[\w$]+$")
+"""The last name behind a dot has a digit in it: that is rare in code."""
 _PATH = re.compile(r"(?:\.{0,2}|~|[A-Za-z]:|file:)[/\\](?:[\w.@~-]+[/\\])*[\w.@~*-]*$|\w+://")
 _FILE = re.compile(r"[\w.@~/\\-]+\.(?:[a-z]{2,4}|json|yaml|toml|conf|config|properties|html)$")
 _NUMBER = re.compile(r"[+-]?(?:0x[0-9a-fA-F]{0,16}|\d{1,12}(?:\.\d+)?)[a-z%]{0,3}$")
@@ -35,10 +37,17 @@ _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _DIGEST = re.compile(r"(?:sha\d+|md5|h1)[-:]")
 _WORD = re.compile(r"[A-Za-z]++\d{0,4}$|\d{1,6}$|v\d++(?:[a-z]\d*+)?$|$")
-_SEPARATOR = re.compile(r"[-_.:/\\@+ ]")
+_SEPARATOR = re.compile(r"[-_.:/\\@+ |,]")
 _RANDOM = re.compile(r"[A-Za-z0-9+/=_.~%:-]+$")
 _CHANGE = re.compile(r"(?<=\d)(?=[A-Za-z])|(?<=[A-Za-z])(?=\d)|(?<=[a-z])(?=[A-Z])")
+_PASSPHRASE = re.compile(r"(?:[^\s\"'`:,;.?!()]{1,40} ){1,8}[A-Za-z!-]{2,20}\d{1,6}[!?.]?$")
+"""Words of which the last ends in a number."""
 _OUTLINE = re.compile(r"(?=.*[^A-Za-z])(?=.*[A-Za-z])|\d{6,}$")
+
+_DENSE = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s<>\"'`]+$")
+_TIME = re.compile(r"\d{1,4}[-:./]\d{1,2}(?:[-:./]\d{1,4})?\S{0,6}$")
+_KEYWORD = re.compile(r"[a-z_]{1,24}=$")
+_SHORTEST_ARGUMENT = 3
 
 SHORTEST_PASSWORD, LONGEST_PASSWORD = 5, 200
 SHORTEST_SECRET, LONGEST_SECRET = 16, 2_000
@@ -59,7 +68,7 @@ def is_password(value: str, *, is_quoted: bool) -> bool:
     """Whether what is assigned to a password may be one; a sentence, a name in code or a type is none."""
     if (
         not SHORTEST_PASSWORD <= len(value) <= LONGEST_PASSWORD
-        or " " in value.strip()
+        or (" " in value.strip() and not (is_quoted and _PASSPHRASE.match(value)))
         or not _OUTLINE.match(value)
     ):
         return False
@@ -67,20 +76,58 @@ def is_password(value: str, *, is_quoted: bool) -> bool:
         return False
     if is_quoted:
         return not _is_wordy(value) or any(sign.isdigit() for sign in value)
-    return not (_CODE.match(value) or _is_identifier(value) or _NUMBER.match(value))
+    return not (
+        (_CODE.match(value) and not _MIXED_END.search(value)) or _is_identifier(value) or _NUMBER.match(value)
+    )
 
 
 def is_random(value: str, *, may_be_uuid: bool = True) -> bool:
     """Whether a value looks as if dice had chosen its characters."""
     if not SHORTEST_SECRET <= len(value) <= LONGEST_SECRET or not _RANDOM.match(value):
         return False
-    if is_stand_in(value) or _DIGEST.match(value) or _CODE.match(value) or _PATH.match(value):
+    is_uuid = bool(_UUID.match(value))
+    if not is_uuid and len(_CHANGE.findall(value)) < _FEWEST_CHANGES:
+        return False
+    is_code = _CODE.match(value) and not _MIXED_END.search(value)
+    if is_stand_in(value) or _DIGEST.match(value) or is_code or _PATH.match(value):
         return False
     if not may_be_uuid and (_UUID.search(value) or _DATE.search(value)):
         return False
-    if _UUID.match(value):
-        return True
-    return not _is_wordy(value) and len(_CHANGE.findall(value)) >= _FEWEST_CHANGES
+    return is_uuid or not _is_wordy(value)
+
+
+def is_dense(value: str) -> bool:
+    """Whether a quoted value without spaces mixes letters, digits and signs as a generator of keys does."""
+    return (
+        SHORTEST_SECRET <= len(value) <= LONGEST_SECRET
+        and bool(_DENSE.match(value))
+        and not is_stand_in(value)
+        and len(_CHANGE.findall(value)) >= _FEWEST_CHANGES
+    )
+
+
+def is_argument(value: str) -> bool:
+    """Whether a value where nothing but a password belongs is one: all but placeholders and sentences."""
+    if not _SHORTEST_ARGUMENT <= len(value) <= LONGEST_PASSWORD or is_stand_in(value):
+        return False
+    if _PATH.match(value) or _KEYWORD.match(value):
+        return False
+    return " " not in value or any(sign.isdigit() for sign in value)
+
+
+def is_strong(value: str) -> bool:
+    """Whether a value is a password even in a sentence: it has a digit, another character, and is no path or number."""
+    return (
+        len(value) > SHORTEST_PASSWORD
+        and is_password(value, is_quoted=False)
+        and any(sign.isdigit() for sign in value)
+        and not _TIME.match(value)
+    )
+
+
+def is_mixed(value: str) -> bool:
+    """Whether a value is a piece of something random: letters and digits, or small and large letters, take turns."""
+    return len(_CHANGE.findall(value)) > 1 and not _is_wordy(value)
 
 
 def _is_wordy(value: str) -> bool:

@@ -9,6 +9,7 @@ from urllib.parse import quote, unquote
 
 from retold.redaction.detector import lower
 from retold.redaction.finding import Finding
+from retold.redaction.folding import without_marks
 
 SHORTEST_EVERYWHERE = 8
 """Shorter ones are taken out where they were found, and stay elsewhere: they may be words."""
@@ -152,7 +153,7 @@ class Known:
 
 def plain(found: str) -> str:
     """Return a value without the escapes of JSON and addresses."""
-    value = found
+    value = without_marks(found)
     for _ in range(_MOST_ESCAPES):
         if "\\" not in value:
             break

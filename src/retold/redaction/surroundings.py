@@ -3,14 +3,15 @@
 import base64
 import binascii
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
 from retold.redaction.budget import Budget
 from retold.redaction.finding import Finding
-from retold.redaction.judgement import is_password, is_random, is_stand_in
+from retold.redaction.judgement import is_random, is_stand_in
+from retold.redaction.words import Places
 
 
 class _Rule(NamedTuple):
@@ -39,12 +40,7 @@ def _is_long_or_random(value: str) -> bool:
     return not is_stand_in(value) and (is_long or is_random(value))
 
 
-def _is_bare_password(value: str) -> bool:
-    return is_password(value, is_quoted=False)
-
-
 _OPAQUE = r"([A-Za-z0-9_.~+/=-]{12,}(?<![.]))"
-_ARGUMENT = r"(?:'([^'\n]+)'|\"([^\"\n]+)\"|([^\s'\"]+))"
 
 _RULES = (
     _Rule("bearer", "bearer-token", re.compile(r"(?i)bearer(?:\s+|%20|\+)" + _OPAQUE), _is_long_or_random),
@@ -53,7 +49,7 @@ _RULES = (
         "auth",
         "bearer-token",
         re.compile(
-            r"(?i)authorization\\*[\"']?\s*[:=,]\s*+\\*+[\"']?+\s*+(?:(?:token|apikey|key|bot|ghtoken)\s*+)?"
+            r"(?i)authorization\\*[\"']?\s*[:=,]\s*+\\*+[\"']?+\s*+(?:(?:token|apikey|key|bot|ghtoken|ssws)\s*+)?"
             + _OPAQUE
         ),
         _is_long_or_random,
@@ -67,33 +63,24 @@ _RULES = (
     _Rule(
         "auth", "basic-auth", re.compile(r"(?i)(?<=_)auth\s*=\s*\"?([A-Za-z0-9+/]{8,}={0,2})"), _is_credential
     ),
+    _Rule("auth", "service-token", re.compile(r"(?i)auth:([a-z0-9]{30})(?![a-z0-9])"), is_random),
     _Rule("sig=", "azure-key", re.compile(r"(?i)sig=([A-Za-z0-9%+/=]{40,120})"), _is_any),
+    _Rule(
+        "signature=",
+        "url-password",
+        re.compile(r"(?i)(?<=[?&-])signature=([A-Za-z0-9%+/=_~.-]{20,2000})"),
+        _is_any,
+    ),
     _Rule(
         "identified",
         "password",
         re.compile(r"(?i)identified\s+(?:with\s+\S+\s+)?by\s+\\*['\"]([^'\"\n\\]+)"),
         _is_any,
     ),
-    _Rule("sshpass", "password", re.compile(r"(?i)sshpass\s+-p\s*" + _ARGUMENT), _is_any),
-    _Rule(
-        "redis-cli", "password", re.compile(r"(?i)redis-cli\b[^\n|;&]{0,200}?\s-a\s+" + _ARGUMENT), _is_any
-    ),
-    _Rule(
-        "mysql",
-        "password",
-        re.compile(r"(?i)mysql(?:dump|admin)?\b[^\n|;&]{0,200}?\s-p(?=\S)(?!assword\b)" + _ARGUMENT),
-        _is_bare_password,
-    ),
-    _Rule(
-        "curl",
-        "password",
-        re.compile(
-            r"(?i)curl\b[^\n|;]{0,400}?\s(?:-u|--user|--proxy-user)[ =]\\*[\"']?[^\s:\"']+:([^\s\"'\\]+)"
-        ),
-        _is_any,
-    ),
 )
 
+_AUTH = re.compile(r"auth(?:orization)?\\*[\"']?\s*[:=,]")
+"""Asked first: the word is part of many names."""
 _BY_ANCHOR = {anchor: tuple(rules) for anchor, rules in groupby(_RULES, attrgetter("anchor"))}
 
 ANCHORS = (*_BY_ANCHOR, "cookie", "-b ", "://", "-----begin ")
@@ -104,6 +91,9 @@ _ADDRESS = re.compile(
 )
 _PEM = re.compile(r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
 _PEM_END = re.compile(r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")
+_PEM_PIECES = re.compile(
+    r"(?:(?:\\+[nr])*[\"'][ \t]{0,8}[+.,\\]?\s{0,80}[+.]?\s{0,8}[\"'][A-Za-z0-9+/=]{16,200})+"
+)
 _PEM_BODY = re.compile(
     r"(?:\\+[nrt]|[\s>|+]|\d{1,6}(?:\t|[:|] ?|→)|(?:Proc-Type|DEK-Info|Version|Comment): ?[^\n\\]*|[A-Za-z0-9+/=]{20,}|[A-Za-z0-9+/]*={0,2}(?=\s|\\|\"|'|$))+"
 )
@@ -120,31 +110,26 @@ _SHORTEST_BODY = 40
 _SHORTEST_TOKEN, _SHORTEST_COOKIE = 20, 24
 
 
-def surrounded(text: str, low: str, budget: Budget) -> Iterator[Finding]:
-    """Yield what stands in a header, an address, a PEM block or behind a flag; `low` is the text in lower case."""
+def surrounded(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+    """Yield what stands in a header, an address, a PEM block or behind a flag; `low` is the text in lower case, `seen` where the words stand."""
     for anchor, rules in _BY_ANCHOR.items():
-        for place in _places(low, anchor):
+        for place in seen.get(anchor, ()):
+            if anchor == "auth" and not _AUTH.match(low, place):
+                continue
             for rule in rules:
                 found = rule.pattern.match(text, place)
                 budget.spend(_JUDGED * (found.end() - place) if found else len(anchor))
                 group = found.lastindex if found else None
                 if found and group and rule.is_meant(found[group]):
                     yield Finding(*found.span(group), rule.kind)
-    yield from _addresses(text, budget)
-    yield from _private_keys(text, budget)
-    yield from _cookies(text, low, budget)
+    yield from _addresses(text, seen.get("://", ()), budget)
+    yield from _private_keys(text, seen.get("-----begin ", ()), budget)
+    yield from _cookies(text, seen, budget)
 
 
-def _places(low: str, anchor: str) -> Iterator[int]:
-    place = low.find(anchor)
-    while place >= 0:
-        yield place
-        place = low.find(anchor, place + len(anchor))
-
-
-def _addresses(text: str, budget: Budget) -> Iterator[Finding]:
+def _addresses(text: str, places: Iterable[int], budget: Budget) -> Iterator[Finding]:
     """Yield the passwords, and tokens in place of users, in addresses."""
-    for place in _places(text, "://"):
+    for place in places:
         found = _ADDRESS.match(text, place)
         budget.spend(found.end() - place if found else 1)
         if not found:
@@ -155,15 +140,15 @@ def _addresses(text: str, budget: Budget) -> Iterator[Finding]:
             yield Finding(*found.span("token"), "url-password")
 
 
-def _private_keys(text: str, budget: Budget) -> Iterator[Finding]:
+def _private_keys(text: str, places: Iterable[int], budget: Budget) -> Iterator[Finding]:
     """Yield what stands between the first and the last line of a private key, or after the first, if there is no last."""
-    for place in _places(text, "-----BEGIN "):
+    for place in places:
         first = _PEM.match(text, place)
         if not first:
             continue
         longest = min(first.end() + _LONGEST_BLOCK, len(text))
         last = _PEM_END.search(text, first.end(), longest)
-        body = _PEM_BODY.match(text, first.end(), longest)
+        body = _PEM_PIECES.match(text, first.end(), longest) or _PEM_BODY.match(text, first.end(), longest)
         budget.spend((last.end() if last else longest) - place)
         end = (
             last.start()
@@ -176,11 +161,11 @@ def _private_keys(text: str, budget: Budget) -> Iterator[Finding]:
             yield Finding(first.end(), end, "private-key")
 
 
-def _cookies(text: str, low: str, budget: Budget) -> Iterator[Finding]:
+def _cookies(text: str, seen: Places, budget: Budget) -> Iterator[Finding]:
     """Yield the values in a header of cookies that may let somebody in."""
     for anchor in ("cookie", "-b "):
         done = 0
-        for place in _places(low, anchor):
+        for place in seen.get(anchor, ()):
             header = _COOKIES.match(text, place) if place >= done else None
             budget.spend(header.end() - place if header else len(anchor))
             if not header:

@@ -1,0 +1,140 @@
+"""Secrets that colour codes, invisible characters, escapes, line ends or base64 hide, and where they stand."""
+
+import base64
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+
+from retold.redaction import Redactor
+from retold.redaction.budget import Budget, OverBudget
+from retold.redaction.detector import findings
+from retold.redaction.folding import joined, unfolded
+from retold.redaction.redactor import TOO_COSTLY
+from support.step_counter import assert_linear
+
+TOKEN = "ghp" + "_" + "q7Rk2VbX9tLm4ZpW8sYd" + "Ab3De5Fg7Hi9Jk1L"
+MIDDLE = len(TOKEN) // 2
+
+
+def hidden(sign: str) -> str:
+    return TOKEN[:MIDDLE] + sign + TOKEN[MIDDLE:]
+
+
+def found_in(text: str) -> list[str]:
+    return [text[start:end] for start, end, _ in findings(text)]
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        "\x1b[m\x1b[K",
+        "\x1b[01;31m",
+        "\x1b]8;;https://example.com\x07",
+        "\\u001b[0m",
+        "\\x1b[0m",
+        "\\033[1;32m",
+        "\u200b",
+        "\u2060",
+        "\ufeff",
+        "\u061c",
+        "\u180e",
+        "\u00ad",
+        "\U000e0041",
+        "\\\n",
+        "\n",
+        "\r\n",
+        "=\n",
+        "' + '",
+        '" +\n  "',
+    ],
+)
+def test_a_token_is_found_whole_whatever_parts_it(sign: str) -> None:
+    assert found_in(f"export X='{hidden(sign)}' # now") == [hidden(sign)]
+
+
+@pytest.mark.parametrize("sign", ["\u200b", "\x1b[m", "%5F"])
+def test_what_stands_around_a_hidden_token_stays(sign: str) -> None:
+    parted = TOKEN.replace("_", "%5F") if sign == "%5F" else hidden(sign)
+    text = f"\x1b[32mé\u200b before\x1b[0m {parted}\x1b[0m \u200bafter"
+    told = Redactor().redacted_text(text)
+    assert told == "\x1b[32mé\u200b before\x1b[0m [redacted:github-token:1]\x1b[0m \u200bafter"
+
+
+def test_a_hidden_token_and_the_plain_one_have_one_placeholder() -> None:
+    text = f"{hidden(chr(0x200B))} {hidden(chr(27) + '[m')} {TOKEN}"
+    assert Redactor().redacted_text(text) == " ".join(["[redacted:github-token:1]"] * 3)
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [TOKEN, "DB_PASSWORD=Birke4711!", f'{{"api_key": "{TOKEN[4:]}"}}', "password: Kranich-4711\n"],
+)
+def test_base64_of_a_secret_is_found_however_short(plain: str) -> None:
+    encoded = base64.b64encode(plain.encode()).decode()
+    assert len(encoded) < 200
+    assert found_in(f"echo {encoded} | base64 -d") == [encoded]
+
+
+@pytest.mark.parametrize("plain", ["Hello world, this is a test", '{"page": 2, "limit": 50}'])
+def test_base64_of_other_texts_stays(plain: str) -> None:
+    assert not findings(f"echo {base64.b64encode(plain.encode()).decode()} | base64 -d")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "first_long_word_1\nsecond_long_word_2\nthird_long_word_3\n",
+        "the pass\u200bword is wrong\n",
+        "\x1b[31m-    token = None\x1b[m\n\x1b[32m+    token = fetch()\x1b[m\n",
+        "'Hello ' + 'world' + 'token'",
+        "100%25 of 20%20 items",
+    ],
+)
+def test_texts_with_such_signs_and_no_secret_stay(text: str) -> None:
+    assert not findings(text)
+
+
+def test_the_line_behind_a_whole_token_stays() -> None:
+    assert found_in(f"{TOKEN}\nsome_other_word1\n") == [TOKEN]
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "\x1b[31m",
+        "\u200bx",
+        "%41",
+        "\\u0041",
+        "abcdefg1\n",
+        "'a' + ",
+        "QUJDREVGR0hJSktMTU5PUFFS ",
+        "\\\n",
+        "echo -p",
+    ],
+)
+def test_reading_once_more_takes_steps_that_grow_with_the_text(piece: str) -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        text = f"{TOKEN} " + piece * size
+        return lambda: (unfolded(text), joined(text), findings(text))
+
+    assert_linear(prepare, 300)
+
+
+COSTLY = ("\x1b[mbearer+", "\u200bauthorization=", "%41-----BEGIN PRIVATE KEY-----")
+
+
+@pytest.mark.parametrize("crumb", COSTLY)
+def test_a_text_that_hides_too_much_is_left_out(crumb: str) -> None:
+    hostile = f"{hidden(chr(0x200B))} " + crumb * (200_000 // len(crumb))
+    assert Redactor(free_steps=1_000).redacted_text(hostile) == TOO_COSTLY
+
+
+@pytest.mark.parametrize("crumb", COSTLY)
+def test_reading_once_more_spends_steps(crumb: str) -> None:
+    text = crumb * (20_000 // len(crumb))
+    budget = Budget(len(text), free=0)
+    allowed = budget.left
+    with suppress(OverBudget):
+        findings(text, budget)
+    assert 0 < allowed - budget.left < 2 * allowed
