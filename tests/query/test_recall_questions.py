@@ -1,19 +1,17 @@
 """A hundred questions as people ask them: the conversation that answers is among the first five."""
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import pytest
 
 from retold.archive.index import kept_index
-from retold.archive.index_file import Conditions
 from retold.archive.listing import titles
 from retold.archive.record import Record
 from retold.projects.matching import is_meant
-from retold.query.expression import expression
 from retold.query.language import Clause, Query
 from retold.query.plain import parse_plain
-from retold.query.ranking import ranked
 from retold.query.recall import recalled
 from retold.query.search import Search
 from retold.query.wanted import Wanted
@@ -57,11 +55,8 @@ def with_all_words(record: Record, question: str) -> list[str]:
 def by_bm25(record: Record, question: str) -> list[str]:
     """Return what plain BM25 finds of any word."""
     query = Query((Clause(parse_plain(question).terms, is_negated=False),), ())
-    match = expression(query, has_positions=True) or ""
-    index = kept_index(record, is_meant)
-    found = ranked(index.at_once(lambda file: file.said(match, Conditions([], []), (1.0, 1.0), 1_000)))
-    search = Search(record, query, Wanted(), index)
-    return [one.key for one in search.told(found[:FIRST])]
+    search = Search(record, query, Wanted(), kept_index(record, is_meant))
+    return [one.key for one in search.told(islice(search.near(FIRST), FIRST))]
 
 
 def right(

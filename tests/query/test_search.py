@@ -9,6 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from retold.archive.record import Record
+from retold.query.finding import Sought
+from retold.query.shelf import Cut, found_shelf
 from support.conversation_files import (
     FORMS,
     ROOT,
@@ -332,6 +335,57 @@ def test_the_best_is_first_and_scores_one(reader: Person) -> None:
     assert scores[0] == 1.0
     assert scores == sorted(scores, reverse=True)
     assert len(reader.search("zone", "--limit", "2")) == 2
+
+
+@pytest.fixture(scope="module")
+def talker(tmp_path_factory: pytest.TempPathFactory) -> Person:
+    """Somebody who said the same words in hundreds of conversations: more than are ever shown."""
+    person = Person(tmp_path_factory.mktemp("talker") / "ann")
+    for number in range(1, TALKS + 1):
+        extra = " tide" * (number % 5)
+        again = Turn(f"beacon{extra} again", "the lamp again", "the beacon")
+        claude(person.folder, number, [Turn(f"the beacon{extra}", "a lamp", f"beacon number{number}"), again])
+    person.sync()
+    return person
+
+
+TALKS = 320
+
+
+def test_every_conversation_is_found_when_asked_for(talker: Person) -> None:
+    expected = {claude_key(number) for number in range(1, TALKS + 1)}
+    found = talker.search("beacon", "--limit", "2000")
+    assert {one["key"] for one in found} == expected
+    assert len(found) == TALKS
+    assert talker.search("beacon") == found[:10]
+    assert talker.search("beacon", "--limit", "50")[20:] == found[20:50]
+    assert set(talker.keys("lamp", "--limit", "2000")) == expected  # in output only
+    assert set(talker.keys("lamp tide", "--limit", "2000")) == {
+        claude_key(number) for number in range(1, TALKS + 1) if number % 5
+    }
+
+
+def test_a_phrase_in_much_output_is_read_when_more_is_asked_for(talker: Person) -> None:
+    few = talker.run("search", "--json", '"lamp again"')
+    assert (few.code, len(few.objects), few.err) == (0, 10, "")
+    lacking = talker.run("search", "--json", '"again lamp"')
+    assert (lacking.code, lacking.out) == (1, "")
+    assert "--limit 1000 reads it" in lacking.err
+    every = talker.run("search", "--json", '"lamp again"', "--limit", "1000")
+    assert (len(every.objects), every.err) == (TALKS, "")
+    assert every.objects[:10] == few.objects
+    assert talker.run("search", '"again lamp"', "--limit", "1000").err == "retold: nothing found\n"
+
+
+def test_pages_of_a_search_follow_each_other(talker: Person) -> None:
+    with Record(str(talker.archive)) as record:
+        pages = [found_shelf(record, Sought("beacon"), Cut(first, 80)) for first in range(0, TALKS, 80)]
+        newest = found_shelf(record, Sought("lamp", is_newest=True), Cut(0, 8))
+    found = [row.card.key for page in pages for row in page.rows]
+    assert found == talker.keys("beacon", "--limit", "2000")
+    assert [page.is_all for page in pages] == [False, False, False, True]
+    assert (pages[-1].count, pages[-1].is_exact) == (TALKS, True)
+    assert (newest.count, newest.is_exact) == (TALKS, True)
 
 
 # Fields ------------------------------------------------------------------------------------------------------------

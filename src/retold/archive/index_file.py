@@ -24,47 +24,31 @@ from retold.archive.words import LONGEST_NAME
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from typing import Any
 
     from retold.archive.conditions import Condition
 
 COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
 TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
-_SAID = f"""
-SELECT {COLUMNS}, best.cost
-FROM (SELECT rowid, bm25(said, ?, ?) AS cost FROM said WHERE said MATCH ? {{best}}) AS best
-JOIN docs ON docs.id = best.rowid {TOLD} WHERE {{which}} ORDER BY best.cost LIMIT ?
-"""  # noqa: S608 - ours
-_OUTPUT = f"""
-SELECT {COLUMNS}, -1 FROM output JOIN docs ON docs.id = output.rowid {TOLD}
-WHERE output MATCH ? AND {{which}} ORDER BY output.rowid DESC LIMIT ?
-"""  # noqa: S608 - ours
-_LATEST = f"""
-SELECT {COLUMNS}, -1 FROM (SELECT rowid FROM said WHERE said MATCH ? ORDER BY rowid DESC LIMIT ?) AS latest
-JOIN docs ON docs.id = latest.rowid {TOLD} WHERE {{which}}
-"""  # noqa: S608 - ours
 _ANY = f"""
 SELECT {COLUMNS}, -1, min(docs.id) FROM docs {TOLD}
-WHERE {{which}} GROUP BY told.id ORDER BY sessions.ended_at DESC LIMIT ?
+WHERE {{which}} GROUP BY told.id
 """  # noqa: S608 - ours
 _OF_ONE = (
     f"SELECT {COLUMNS}, -1 FROM docs {TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
 )
 TABLES = ("said", "output")
 # FTS5 finds its way to a range of rows: the documents of one session lie side by side.
-_HELD = {
+_WITHIN = {
     table: f"""
 SELECT {COLUMNS}, 0 FROM {table} JOIN docs ON docs.id = {table}.rowid {TOLD}
 WHERE {table} MATCH ? AND docs.session = ? AND {table}.rowid BETWEEN
-    (SELECT min(id) FROM docs WHERE session = ?) AND (SELECT max(id) FROM docs WHERE session = ?) AND {{which}} LIMIT 1
+    (SELECT min(id) FROM docs WHERE session = ?) AND (SELECT max(id) FROM docs WHERE session = ?) AND {{which}}
+ORDER BY docs.seq, docs.id LIMIT ?
 """  # noqa: S608 - ours
     for table in TABLES
 }
-_WITHIN = {
-    table: asked.replace("LIMIT 1", "ORDER BY docs.seq, docs.id LIMIT ?") for table, asked in _HELD.items()
-}
-_FREQUENCY = "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"
 _SESSIONS = """
 SELECT sessions.id, told.id, sessions.ended_at, told.originals, (SELECT 1 FROM pages WHERE pages.session = told.id)
 FROM told JOIN archive.sessions ON sessions.name = told.name WHERE {which}
@@ -130,9 +114,19 @@ class IndexFile:
             self.connection.execute(f"PRAGMA mmap_size = {MAPPED if is_mapped else 0}")
             self.connection.execute("PRAGMA query_only = 1")
             self._number = os.stat(path).st_ino
+            self._score: Callable[[Any], float] | None = None
             self._begin()
         except apsw.Error as error:
             raise self._trouble(error) from error
+
+    def use_score(self, score: Callable[[Any], float]) -> None:
+        """Let `global_score` in SQL mean a function of what FTS5 knows about a row."""
+        if self._score is None:  # FTS5 keeps what is registered for as long as the connection is open
+            self.connection.register_fts5_function("global_score", self._score_of)
+        self._score = score
+
+    def _score_of(self, row: Any, *_: Any) -> float:
+        return 0.0 if self._score is None else self._score(row)
 
     def _trouble(self, error: apsw.Error) -> Stopped:
         """Return what is wrong: with this file, or with the archive that is read along with it."""
@@ -178,37 +172,12 @@ class IndexFile:
             raise self._trouble(error) from error
 
     def _found(
-        self, asked: str, wanted: Conditions, before: Sequence[Any], behind: Sequence[Any], best: str = ""
+        self, asked: str, wanted: Conditions, before: Sequence[Any] = (), behind: Sequence[Any] = ()
     ) -> Iterator[Found]:
         """Yield documents; only where something is asked of messages are they looked up."""
         which, values = clause([*wanted.sessions, *wanted.messages])
-        sql = asked.format(which=which, messages=MESSAGES if wanted.messages else "", best=best)
+        sql = asked.format(which=which, messages=MESSAGES if wanted.messages else "")
         return (Found(self, row) for row in self.rows(sql, [*before, *values, *behind]))
-
-    def said(
-        self, match: str, wanted: Conditions, weights: tuple[float, float], most: int
-    ) -> Iterator[Found]:
-        """Yield messages in which something was said, the best first."""
-        # A common word is said in thousands of them: where nothing else is asked for, only the best are looked up.
-        is_any = not wanted.sessions and not wanted.messages
-        best, values = ("ORDER BY cost LIMIT ?", (match, most)) if is_any else ("", (match,))
-        return self._found(_SAID, wanted, (*weights, *values), (most,), best)
-
-    def latest(self, match: str, most: int) -> Iterator[Found]:
-        """Yield messages in which something was said, the latest that were put in: however common it is, this is quick."""
-        return self._found(_LATEST, Conditions([], []), (match, most), ())
-
-    def output(self, match: str, wanted: Conditions, most: int) -> Iterator[Found]:
-        """Yield what went by, the latest that was put in first."""
-        return self._found(_OUTPUT, wanted, (match,), (most,))
-
-    def frequency(self, table: str, match: str, most: int) -> int:
-        """Return how many documents hold something, up to so many."""
-        return int(next(self.rows(_FREQUENCY.format(table=table), (match, most)))[0])
-
-    def held(self, table: str, match: str, told_id: int, wanted: Conditions) -> Found | None:
-        """Return a document of a session that holds something."""
-        return next(self._found(_HELD[table], wanted, (match, told_id, told_id, told_id), ()), None)
 
     def within(self, table: str, match: str, key: str, wanted: Conditions, most: int) -> Iterator[Found]:
         """Yield the documents of one session that hold something, in its order."""
@@ -228,13 +197,13 @@ class IndexFile:
         """Yield the sessions, by their ids in the archive, that hold something."""
         return (session for (session,) in self.rows(_SESSIONS_WITH.format(table=table), (match,)))
 
-    def beginnings(self, wanted: Conditions, most: int) -> Iterator[Found]:
-        """Yield the first document of each session that is meant, the newest first."""
-        return self._found(_ANY, wanted, (), (most,))
+    def beginnings(self, wanted: Conditions) -> Iterator[Found]:
+        """Yield the first document of each session that meets the conditions."""
+        return self._found(_ANY, wanted)
 
     def documents(self, told: int, wanted: Conditions) -> Iterator[Found]:
         """Yield the documents of a session, the last message first."""
-        return self._found(_OF_ONE, Conditions([], wanted.messages), (told,), ())
+        return self._found(_OF_ONE, Conditions([], wanted.messages), (told,))
 
     def sessions(self, wanted: Conditions) -> Iterator[tuple[Any, ...]]:
         """Yield the sessions in this file: their ids in the archive and here, end, originals, and whether there are pages."""

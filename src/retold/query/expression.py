@@ -34,6 +34,16 @@ def exclusion(query: Query, *, has_positions: bool) -> str | None:
     return _joined("OR", unwanted) if unwanted else None
 
 
+def phrases(query: Query) -> list[list[str]]:
+    """Return the phrases of each clause that must occur, in the order in which the table with positions is asked for them."""
+    found = [
+        [phrase for term in clause.alternatives for phrase in _search(term, has_positions=True)]
+        for clause in query.clauses
+        if not clause.is_negated
+    ]
+    return [clause for clause in found if clause]
+
+
 def needs_verifying(query: Query) -> bool:
     """Tell whether what a table without positions finds must be looked for in the text itself."""
     terms = [term for clause in query.clauses for term in clause.alternatives]

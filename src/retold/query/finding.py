@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 import msgspec
 
@@ -13,13 +14,13 @@ from retold.query.facets import conditions_of
 from retold.query.holding import Holding, holding_of
 from retold.query.language import Query, Unclear, parse
 from retold.query.scanned import BOUND
-from retold.query.search import FAR, MOST, Search
+from retold.query.search import Search
 from retold.query.signs import is_of_signs
 from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.query.ranking import Ranked
+    from retold.query.candidates import Match
 
 MOST_TERMS = 24
 COUNTED = 200
@@ -82,8 +83,8 @@ def short_query(text: str) -> Query:
 def everything_found(record: Record, sought: Sought, found: Finding) -> tuple[int, ...]:
     """Return what the same search finds without its filters."""
     query = parse(sought.text if found.begun is None else f"{sought.text}*")
-    _, every = _Finder(record, query, sought).found(max(len(found.sessions), COUNTED), {})
-    return tuple(session for session, *_ in every)
+    every, _ = _Finder(record, query, sought).found(max(len(found.sessions), COUNTED), {})
+    return tuple([match.session for match in every])
 
 
 class _Finder:
@@ -95,20 +96,22 @@ class _Finder:
 
     def finding(self, first: int, most: int) -> Finding:
         limit = max(first + most + 1, COUNTED)
-        search, found = self.found(limit, self._sought.filters)
+        found, search = self.found(limit, self._sought.filters)
         if self._sought.is_newest:
-            found.sort(key=lambda one: one[2][0].ended_at or 0 if one[2] else 0, reverse=True)
+            found.sort(key=lambda match: match.ended_at or 0, reverse=True)
         return Finding(
             tuple(map(holding_of, search.told(found[first : first + most]))),
-            tuple(session for session, *_ in found),
+            tuple([match.session for match in found]),
             is_all=len(found) <= first + most,
-            is_exact=len(found) < limit and search.is_complete,
+            is_exact=(self._sought.is_newest or len(found) < limit) and search.is_complete,
         )
 
-    def found(self, limit: int, filters: Mapping[str, str]) -> tuple[Search, Ranked]:
-        """Return all that were found, and what tells of them."""
+    def found(self, limit: int, filters: Mapping[str, str]) -> tuple[list[Match], Search]:
+        """Return the best that were found, or all where the newest come first, and what tells of them."""
         wanted = Wanted(self._query.fields)
         wanted.sessions += conditions_of(filters)
         search = Search(self._record, self._query, wanted, self._index)
         search.patience = BOUND
-        return search, search.found(limit, FAR if self._sought.is_newest else MOST)
+        if self._sought.is_newest:
+            return list(search.matches(is_thorough=False)), search
+        return list(islice(search.matches(limit, is_thorough=False), limit)), search

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
 
     from retold.archive.index import Index
 
-MOST_NAMES = 200
-
 
 def names_with_parts(index: Index, words: Collection[str]) -> dict[str, list[str]]:
     """Return for each word the names in the index that hold it, the shortest first."""
@@ -22,7 +20,7 @@ def names_with_parts(index: Index, words: Collection[str]) -> dict[str, list[str
     for word in words:
         fitting = [name.lower() for name in there if is_part(word, name)]
         if fitting:
-            found[word] = fitting[:MOST_NAMES]
+            found[word] = fitting
     return found
 
 

@@ -8,12 +8,12 @@ from retold.archive.index import Index
 from retold.archive.index_file import Conditions
 from retold.archive.occurrences import copied_among, found_again
 from retold.projects.matching import is_meant
+from retold.query.candidates import recency
 from retold.query.gathering import Gathering
 from retold.query.hits import HITS, conversation_of, hit_of
 from retold.query.language import Query
 from retold.query.nearness import best_of
 from retold.query.plain import parse_plain
-from retold.query.ranking import recency
 from retold.query.scale import Scale
 from retold.query.search import SHOWN_AT_LENGTH, Search
 from retold.query.surroundings import shown, telling_text

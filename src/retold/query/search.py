@@ -1,21 +1,29 @@
-"""Conversations that hold what was asked for, the best first, with the places where it is said."""
+"""Conversations that match a query, the best first, with the places where it is said.
+
+Every conversation that matches is found, however many are asked for. Tiers follow each other: the ids that were typed,
+messages that hold all words, output that does, names of which words are parts, and sessions that hold each word
+somewhere. A tier is looked for when those before it are exhausted, so that the first matches cost little.
+"""
 
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 
 from retold.archive.conditions import teach
 from retold.archive.index import Index
 from retold.archive.index_file import TABLES, Conditions, Found
 from retold.projects.matching import is_meant
+from retold.query.candidates import Candidate, Match, in_order
 from retold.query.expression import expression, lone_words, needs_verifying
 from retold.query.hits import HITS, conversation_of, hit_of
+from retold.query.holding_sessions import NO_NAMES, HoldingSessions, Reading, TooMuchToRead
 from retold.query.language import Query
 from retold.query.listing import rows_meant
 from retold.query.marks import satisfies
 from retold.query.part_names import names_with_parts
-from retold.query.ranking import followed, ranked
+from retold.query.ranking import chained
+from retold.query.scored_sessions import ScoredSessions
 from retold.query.signs import Signs, is_of_signs
 from retold.query.surroundings import shown, telling_text
 from retold.query.unwanted import Unwanted
@@ -23,28 +31,21 @@ from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from retold.archive.index_file import IndexFile
     from retold.archive.record import Record
     from retold.query.hits import Conversation, Hit
-    from retold.query.ranking import Ranked
+    from retold.query.holding_sessions import Names
     from retold.query.surroundings import Clean
 
-    Names = Mapping[str, Sequence[str]]
-    """Words of the query, and names with humps of which each is a part."""
-
-MOST = 250
-"""How many documents of a file of the index are looked at."""
-FAR = 1_000
-"""How many, where words need not be in the same message."""
-MOST_READ = 100
-"""How many have their text read, to tell whether words stand together in it."""
-HUMAN, AGENT = 2.5, 1.0
-"""What a word weighs in what a person said, and in what the agent did."""
 SHOWN_AT_LENGTH = 3
 """Conversations of which several places are shown; of the others, the best."""
 SHORTEST_ID, MOST_NAMED = 6, 5
-NO_NAMES: Names = {}
+FEW = 100
+"""Where more conversations are asked for, all output is read in which a phrase may stand."""
+MOST_READ = 200
+"""Documents of output that are read for fewer."""
 
 
 class Search:
@@ -67,65 +68,84 @@ class Search:
         self._index = index or Index(record, is_meant)
         self._clean = clean
         self._unwanted = Unwanted(self._index, query)
-        self.is_complete = True
-        """Whether the search did not end before it had read everything."""
+        self._names_found: dict[str, list[str]] | None = None
+        self._reading = Reading(MOST_READ)
+        self._are_signs_read = True
 
     @cached_property
     def _conditions(self) -> Conditions:
         """What must hold of sessions and messages: also that nothing stands in a session that is excluded."""
         return Conditions([*self._wanted.sessions, *self._unwanted.conditions()], self._wanted.messages)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether no session was left out because too much has to be read to be sure that it matches."""
+        return self._are_signs_read and not self._reading.put_off
+
     def conversations(self, limit: int) -> Iterator[Conversation]:
         """Yield the best conversations, the best first: those whose id was typed before all others."""
-        return self.told(self.found(limit)[:limit])
+        return self.told(islice(self.matches(limit), limit))
 
-    def told(self, found: Ranked) -> Iterator[Conversation]:
-        """Yield conversations that were found, with the places where it is said."""
-        best = max([score for _, score, _ in found], default=1.0) or 1.0
-        for place, (session, score, docs) in enumerate(found):
-            hits = list(self._hits(docs[: HITS if place < SHOWN_AT_LENGTH else 1]))
-            conversation = conversation_of(self._record, session, score / best, hits)
+    def told(self, matches: Iterable[Match]) -> Iterator[Conversation]:
+        """Yield conversations with the places where it is said."""
+        for place, match in enumerate(matches):
+            hits = list(self._hits(match.docs(HITS if place < SHOWN_AT_LENGTH else 1)))
+            conversation = conversation_of(self._record, match.session, match.score, hits)
             if conversation is not None:
                 yield conversation
 
-    def found(self, limit: int, most: int = MOST) -> Ranked:
-        """Return those whose id it is, those that say it in one message, those where it went by, and so on.
+    def matches(self, limit: int | None = None, *, is_thorough: bool | None = None) -> Iterator[Match]:
+        """Yield the sessions that match, the best first: those that say it in one message, those where it went by, and so on.
 
-        There may be more than asked for; if there are fewer, there are no more.
+        The order is the same however many are taken; it is quicker where not more than a limit are. The last ones are
+        those of which too much has to be read to be sure that a phrase stands in the output of a tool: only a thorough
+        search reads it, as one without a limit, or with a high one, is.
         """
         if not self.query.terms:
-            return self._left(ranked(self._unasked(limit if self._unwanted.is_sure else None)), limit)
+            return self._allowed([self._unasked()])
         if is_of_signs(self.query):
-            return self._left(ranked(self._signs(limit)), limit)
-        found: Ranked = [(session, 1.0, []) for session in self.named()]
-        said = self._left(ranked(self.said(most=most)), limit)
-        found = followed(found, said) if found else said
-        for further in (self._shown, self._by_names, self._scattered):
-            if len(found) < limit:
-                known = {session for session, *_ in found}
-                most_new = limit - len(found) if self._unwanted.is_sure else FAR
-                more = ranked(further(_Rest(known, most_new)))
-                found = followed(found, self._left(more, limit))
-        return found
+            return self._allowed([self._signs()])
+        self._reading = Reading(MOST_READ)
+        tiers = [self._named(), self._said(limit), self._passed(), self._by_names(), self._scattered()]
+        if (limit is None or limit > FEW) if is_thorough is None else is_thorough:
+            tiers.append(self._put_off())
+        return self._allowed(tiers)
 
-    def _left(self, found: Ranked, limit: int) -> Ranked:
-        """Return so many conversations without those that hold what is excluded, where the index does not know."""
+    def near(self, limit: int) -> Iterator[Match]:
+        """Yield the sessions whose id it is, and those that say it in one message."""
+        return (
+            self.matches(limit)
+            if is_of_signs(self.query)
+            else self._allowed([self._named(), self._said(limit)])
+        )
+
+    def latest(self) -> Iterator[Match]:
+        """Yield the sessions that say it in one message, those of today first: however common it is, this is quick."""
+        holding = HoldingSessions(self._index, self.query, self._conditions, tables=("said",))
+        return in_order(holding.candidates())
+
+    def _allowed(self, tiers: Iterable[Iterator[Match]]) -> Iterator[Match]:
+        """Yield the matches of all tiers without those that hold what is excluded, where the index does not know."""
         if self._unwanted.is_sure:
-            return found
-        return list(islice((one for one in found if not self._unwanted.is_in(one[2][0])), limit))
+            return chained(tiers)
+        return (match for match in chained(tiers) if not any(map(self._unwanted.is_in, match.docs(1))))
 
-    def _signs(self, limit: int) -> Iterator[Found]:
+    def _signs(self) -> Iterator[Match]:
+        """Yield the sessions with signs that are no words, the newest first."""
         signs = Signs(self._record, self._index, self.query, self._conditions)
-        most = limit if self._unwanted.is_sure else FAR
-        yield from signs.found(most, self.patience)
-        self.is_complete = signs.is_complete
+        for docs in signs.found(self.patience):
+            yield Match(docs[0].session, 1.0, docs[0].ended_at, lambda most, docs=docs: docs[:most])  # type: ignore[misc]
+        self._are_signs_read = signs.is_complete
 
-    def _unasked(self, limit: int | None) -> Iterator[Found]:
-        """Yield the beginnings of conversations that only fields, and what they do not hold, are asked of."""
-        for file in self._index.files:
-            yield from file.beginnings(self._conditions, -1 if limit is None else limit)
+    def _unasked(self) -> Iterator[Match]:
+        """Yield the conversations when a query has nothing but fields and exclusions, the newest first."""
+        found = self._index.at_once(lambda file: file.beginnings(self._conditions))
+        yield from in_order(
+            Candidate(one.shard, one.told, 1.0, lambda most, one=one: [one][:most])  # type: ignore[misc]
+            for one in found
+        )
 
-    def named(self) -> Iterator[int]:
+    def _named(self) -> Iterator[Match]:
         """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so.
 
         What must hold of sessions holds of them as well: whoever may not see one cannot ask for it by its name.
@@ -139,69 +159,55 @@ class Search:
         ):
             teach(self._record.connection, is_meant)
             found = rows_meant(self._record, terms[0].text, self._wanted.sessions)
-            yield from (number for number, *_ in found[:MOST_NAMED])
+            yield from (Match(number, 1.0, None, lambda _: []) for number, *_ in found[:MOST_NAMED])
 
-    def said(self, names: Names = NO_NAMES, most: int = MOST) -> Iterator[Found]:
-        """Yield the messages in which all words stand, or names of which they are parts."""
-        match = expression(self.query, has_positions=True, names=names)
-        if match is not None:
-            yield from self._index.at_once(
-                lambda file: file.said(match, self._conditions, (HUMAN, AGENT), most)
-            )
+    def _said(self, limit: int | None) -> Iterator[Match]:
+        """Yield the sessions with a message in which all words stand."""
+        return ScoredSessions(self._index, self.query, self._conditions).matches(limit)
 
-    def output(self, names: Names = NO_NAMES, most: int = MOST, rest: _Rest | None = None) -> Iterator[Found]:
-        """Yield what went by in which all words stand; phrases are looked for in the text itself, until there are enough."""
-        match = expression(self.query, has_positions=False, names=names)
-        if match is None:
-            return
-        if not needs_verifying(self.query):
-            yield from self._index.at_once(lambda file: file.output(match, self._conditions, most))
-            return
-        wanted = rest or _Rest(set(), most)
-        yield from self._index.at_once(
-            lambda file: wanted.of(filter(self._is_right, file.output(match, self._conditions, MOST_READ)))
+    def _passed(self) -> Iterator[Match]:
+        """Yield the sessions where all words stand in what went by."""
+        holding = HoldingSessions(
+            self._index, self.query, self._conditions, tables=("output",), reading=self._reading
         )
+        yield from in_order(holding.candidates(), put_off=self._reading.put_off)
 
-    def _shown(self, rest: _Rest) -> Iterator[Found]:
-        yield from rest.of(self.output(rest=rest))
-
-    def _by_names(self, rest: _Rest) -> Iterator[Found]:
+    def _by_names(self) -> Iterator[Match]:
+        """Yield the sessions in which names have words as their parts."""
         names = self._names()
         if names:
-            yield from rest.of(chain(self.said(names), self.output(names, rest=rest)))
+            holding = HoldingSessions(self._index, self.query, self._conditions, names, reading=self._reading)
+            yield from in_order(holding.candidates(), put_off=self._reading.put_off)
 
-    def _scattered(self, rest: _Rest) -> Iterator[Found]:
-        """Yield documents of sessions that hold all words, each wherever it is said; the rarest word leads to them."""
+    def _scattered(self) -> Iterator[Match]:
+        """Yield the sessions that hold all words, each wherever it is said; the rarest word leads to them."""
         sought = self.query.clauses
         if len(sought) < 2:  # noqa: PLR2004 - one is found in one message
             return
         queries = [Query((one,), self.query.fields) for one in sought]
-        alone = [Search(self._record, query, self._wanted, self._index) for query in queries]
-        rarest, *others = sorted(alone, key=Search._frequency)
-        rarest._conditions = self._conditions  # noqa: SLF001 - of the same class; the others look into what it found
-        best: dict[int, Found] = {}
-        for one in chain(rarest.said(most=FAR), rarest.output(most=FAR) if rarest.matches[1] else ()):
-            best.setdefault(one.session, one)
-        yield from rest.of(one for found in islice(best.values(), FAR) for one in _joined(found, others))
+        names = self._names()
+        rarest, *others = sorted(
+            [
+                HoldingSessions(
+                    self._index,
+                    query,
+                    self._conditions,
+                    {word: names[word] for word in lone_words(query) if word in names},
+                    reading=self._reading,
+                )
+                for query in queries
+            ],
+            key=HoldingSessions.frequency,
+        )
+        joined = (_Joined(one, others) for one in rarest.candidates())
+        candidates = (Candidate(one.file, one.told, one.most, one.docs, one.weigh) for one in joined)
+        yield from in_order(candidates, put_off=self._reading.put_off)
 
-    @property
-    def matches(self) -> tuple[str | None, str | None]:
-        """What is asked of both tables; nothing of the second where it would have to be read to be sure of it."""
-        said = expression(self.query, has_positions=True)
-        return said, None if needs_verifying(self.query) else expression(self.query, has_positions=False)
-
-    def _frequency(self) -> int:
-        """Return how often it is found, as far as that matters."""
-        asked = [(table, match) for table, match in zip(TABLES, self.matches, strict=True) if match]
-        return sum(file.frequency(table, match, FAR) for file in self._index.files for table, match in asked)
-
-    def held_with(self, found: Found) -> Found | None:
-        """Return a document of the same session in which this is found."""
-        for table, match in zip(TABLES, self.matches, strict=True):
-            held = match and found.shard.held(table, match, found.told, self._conditions)
-            if held:
-                return held
-        return None
+    def _put_off(self) -> Iterator[Match]:
+        """Yield the sessions of which too much had to be read before."""
+        put_off, self._reading.put_off = self._reading.put_off, []
+        self._reading.unbound()
+        yield from in_order(put_off)
 
     def within(self, key: str, most: int) -> Iterator[tuple[int, Hit]]:
         """Yield where in one session it is said or went by, in its order, each with the place in its timeline.
@@ -230,11 +236,9 @@ class Search:
 
     def _names(self) -> dict[str, list[str]]:
         """Return the names of which the words of the query are parts."""
-        return names_with_parts(self._index, lone_words(self.query))
-
-    def _is_right(self, found: Found) -> bool:
-        """Tell whether a document of the table without places has the phrases that were asked for."""
-        return satisfies("\n".join(found.texts()), self.query)
+        if self._names_found is None:
+            self._names_found = names_with_parts(self._index, lone_words(self.query))
+        return self._names_found
 
     def _fits(self, found: Found) -> bool:
         """Tell whether a document has what was asked for, and nothing that is excluded."""
@@ -245,29 +249,42 @@ class Search:
             yield hit_of(self._record, one, shown(*telling_text(one, self.query), self.query, self._clean))
 
 
-def _joined(found: Found, others: Sequence[Search]) -> list[Found]:
-    """Return a document with those of the same session in which everything else is found; none, if something is not."""
-    joined = [found]
-    for other in others:
-        held = other.held_with(found)
-        if held is None:
-            return []
-        joined.append(held)
-    return joined
+class _Joined:
+    """A session that holds the rarest word, and maybe the others."""
 
+    __slots__ = ("_others", "_rarest")
 
-class _Rest:
-    """What is still wanted: documents of so many sessions that are not known yet."""
+    def __init__(self, rarest: Candidate, others: Sequence[HoldingSessions]) -> None:
+        self._rarest, self._others = rarest, others
 
-    def __init__(self, known: Collection[int], most: int) -> None:
-        self._known, self._most = known, most
+    @property
+    def file(self) -> IndexFile:
+        """The file of the index."""
+        return self._rarest.file
 
-    def of(self, found: Iterable[Found]) -> Iterator[Found]:
-        """Yield documents until they are of enough sessions: to find each may take some reading."""
-        new: set[int] = set()
-        for one in found:
-            if one.session not in self._known:
-                new.add(one.session)
-                if len(new) > self._most:
-                    return
-                yield one
+    @property
+    def told(self) -> int:
+        """The session's id there."""
+        return self._rarest.told
+
+    @property
+    def most(self) -> float:
+        """What it may be worth."""
+        return self._rarest.most
+
+    def weigh(self) -> float | None:
+        """Return what it is worth; 0 if it does not hold all words, None if too much would have to be read."""
+        try:
+            if not all(other.is_in(self.file, self.told) for other in self._others):
+                return 0.0
+        except TooMuchToRead:
+            return None
+        return self._rarest.most if self._rarest.weigh is None else self._rarest.weigh()
+
+    def docs(self, most: int) -> list[Found]:
+        """Return a document for each word, as far as so many are wanted."""
+        found = self._rarest.docs(1)
+        for other in self._others:
+            if len(found) < most:
+                found += other.docs_within(self.file, self.told, 1)
+        return found

@@ -37,20 +37,15 @@ class Signs:
         self.is_complete = True
         """Whether all texts were read, as far as they had to be."""
 
-    def found(self, limit: int, patience: float | None) -> Iterator[Found]:
-        """Yield the documents of so many conversations that have the signs; stop when the seconds of patience are over."""
+    def found(self, patience: float | None) -> Iterator[list[Found]]:
+        """Yield the documents with the signs, conversation by conversation; stop when the seconds of patience are over."""
         end = None if patience is None else time.monotonic() + patience
-        count = 0
         for shard_number, told, originals in self._sessions():
-            if count == limit:
-                return
             if end is not None and time.monotonic() > end:
                 self.is_complete = False
                 return
-            if self._may_hold(originals):
-                found = list(self._documents(shard_number, told))
-                count += bool(found)
-                yield from found
+            if self._may_hold(originals) and (found := list(self._documents(shard_number, told))):
+                yield found
 
     def _sessions(self) -> list[tuple[int, int, str | None]]:
         """Return all sessions that are meant, the newest first, with their originals where these hold all of their text."""

@@ -77,11 +77,15 @@ def _found(options: Namespace, console: Console) -> Iterator[Conversation]:
     from retold.cli.indexed import searched
     from retold.cli.project_names import project_finder
 
-    search = _scan if options.substring or options.regex else _recall if options.any else _search
+    text = " ".join(options.query).strip()
     with opened(console) as record:
         find = project_finder(record, console)
-        text = " ".join(options.query).strip()
-        found = searched(lambda: search(record, text, options, find), console)
+        if options.substring or options.regex:
+            found = searched(lambda: _scan(record, text, options, find), console)
+        elif options.any:
+            found = searched(lambda: _recall(record, text, options, find), console)
+        else:
+            found = searched(lambda: _search(record, text, options, find, console), console)
         yield from found
         if not found:
             console.tell("retold: nothing found")
@@ -116,14 +120,23 @@ def _recall(record: Record, text: str, options: Namespace, find: FindProject) ->
     return Recall(record, query, wanted).conversations(options.limit)
 
 
-def _search(record: Record, text: str, options: Namespace, find: FindProject) -> Iterator[Conversation]:
+def _search(
+    record: Record, text: str, options: Namespace, find: FindProject, console: Console
+) -> Iterator[Conversation]:
     from retold.query.language import parse
     from retold.query.search import Search
     from retold.query.wanted import Wanted
 
     query = parse(text)
     wanted = add_filters(Wanted(query.fields, find_project=find), options, in_messages=True)
-    return Search(record, query, wanted).conversations(options.limit)
+    search, left = Search(record, query, wanted), options.limit
+    for conversation in search.conversations(options.limit):
+        yield conversation
+        left -= 1
+    if left and not search.is_complete:
+        console.tell(
+            "retold: not all output of tools was read for the phrase: --limit 1000 reads it, which takes longer"
+        )
 
 
 def _print(conversation: Conversation, console: Console, *, is_first: bool) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
-from typing import TYPE_CHECKING, Annotated, Literal
+from itertools import islice
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -25,13 +25,10 @@ from retold.query.shelf import held_rows
 from retold.query.unknown import unknown_names
 from retold.query.wanted import Wanted
 
-if TYPE_CHECKING:
-    from retold.query.ranking import Ranked
-
 _MOST = 200
-"""Conversations that one question is told of, over all its pages."""
+"""Conversations that a search for letters or a pattern tells of, over all its pages."""
 _FEW = 20
-"""Those that are looked for at first: more are seldom told, and take several times as long to find."""
+"""Conversations that an answer tells of at most, or nearly so."""
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
@@ -83,7 +80,8 @@ def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:
     wanted.sessions += narrowed(asking, arguments)
     search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant), asking.clean)
     search.patience = BOUND
-    for holding in map(holding_of, chain.from_iterable(map(search.told, _found(search, asking.first)))):
+    found = islice(search.matches(_FEW, is_thorough=True), asking.first, None)
+    for holding in map(holding_of, search.told(found)):
         yield None if query.terms and is_untold(asking, holding) else holding
 
 
@@ -92,16 +90,6 @@ def _query(arguments: Arguments) -> Query:
         return short_query(arguments.query)
     except Unclear as unclear:
         raise Refused(f"{unclear.message} (character {unclear.place + 1} of the query)") from unclear
-
-
-def _found(search: Search, first: int) -> Iterator[Ranked]:
-    """Yield what is found, from the first that is wanted on; what is far behind is looked for when all else was told."""
-    near = search.found(_FEW)[:_MOST]
-    yield near[first:]
-    if len(near) >= _FEW:  # else there is no more
-        known = {session for session, *_ in near}
-        far = [one for one in search.found(_MOST) if one[0] not in known]
-        yield far[max(first - len(near), 0) : _MOST - len(near)]
 
 
 def _scan(arguments: Arguments) -> Job | None:

@@ -1,0 +1,108 @@
+"""A search finds every conversation that matches, in one order, however many files the index has."""
+
+from itertools import islice
+from typing import NamedTuple
+from unittest.mock import patch
+
+import pytest
+
+import retold.archive.health
+import retold.archive.stretches
+import retold.ingest.crew
+import retold.ingest.forgetting
+import retold.ingest.index_files  # noqa: F401 - all that know how many files there are
+from retold.archive.index import Index
+from retold.archive.record import Record
+from retold.ingest.update import Task, update
+from retold.projects.matching import is_meant
+from retold.query import scored_sessions
+from retold.query.language import parse
+from retold.query.search import Search
+from retold.query.wanted import Wanted
+from support.many_sessions import Sought, Talk, index_files, meant, queries, write_talks
+
+pytestmark = pytest.mark.slow
+
+SESSIONS, QUERIES = 2_000, 200
+FILES = (1, 2, 4)
+Answer = list[tuple[str, float]]
+"""The keys of the conversations that were found, in their order, with their scores."""
+
+
+class Archive(NamedTuple):
+    """What was said, and what each number of index files answers to each query."""
+
+    talks: list[Talk]
+    answers: dict[int, dict[str, Answer]]
+    first: dict[int, dict[str, Answer]]
+    """The first ten, where no more are asked for."""
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    folder = tmp_path_factory.mktemp("many")
+    talks = write_talks(folder / "ann", SESSIONS)
+    answers, first = {}, {}
+    for number in FILES:  # one sync, and then an index made anew for each number of files
+        with index_files(number):
+            task = Task(str(folder / "retold"), {"HOME": str(folder / "ann")}, reindex=number > FILES[0])
+            update(task, lambda: None, lambda _done, _size: None)
+            with Record(str(folder / "retold")) as record:
+                index = Index(record, is_meant)
+                keys = dict(record.rows("SELECT id, key FROM sessions"))
+                assert all(next(file.rows("SELECT count(*) FROM told"))[0] for file in index.files)
+                answers[number] = {one.typed: answer(record, index, keys, one) for one in queries(QUERIES)}
+                # Few documents are scored one by one, so that most queries need the limits of the others.
+                with (
+                    patch.object(scored_sessions, "EXACT", 300),
+                    patch.object(scored_sessions, "_LEAST_BEST", 40),
+                ):
+                    first[number] = {
+                        one.typed: answer(record, index, keys, one, 10) for one in queries(QUERIES)
+                    }
+    return Archive(talks, answers, first)
+
+
+def answer(
+    record: Record, index: Index, keys: dict[int, str], sought: Sought, limit: int | None = None
+) -> Answer:
+    query = parse(sought.typed)
+    search = Search(record, query, Wanted(query.fields), index)
+    return [(keys[match.session], match.score) for match in islice(search.matches(limit), limit)]
+
+
+@pytest.mark.parametrize("number", FILES)
+def test_every_conversation_that_matches_is_found(archive: Archive, number: int) -> None:
+    for sought in queries(QUERIES):
+        found = [key for key, _ in archive.answers[number][sought.typed]]
+        expected = meant(archive.talks, sought)
+        assert len(found) == len(set(found)), sought.typed
+        assert set(found) == expected, (sought.typed, sorted(expected ^ set(found))[:3])
+
+
+def test_the_queries_are_of_all_sizes(archive: Archive) -> None:
+    sizes = sorted(len(meant(archive.talks, sought)) for sought in queries(QUERIES))
+    assert sizes[0] < 10
+    assert sizes[QUERIES // 2] > 50
+    assert sizes[-1] > SESSIONS // 2
+
+
+@pytest.mark.parametrize("number", FILES[1:])
+def test_order_and_scores_do_not_depend_on_the_files_of_the_index(archive: Archive, number: int) -> None:
+    for typed, expected in archive.answers[FILES[0]].items():
+        assert archive.answers[number][typed] == expected, typed
+
+
+@pytest.mark.parametrize("number", FILES)
+def test_the_first_are_those_of_the_whole_answer(archive: Archive, number: int) -> None:
+    for typed, first in archive.first[number].items():
+        assert first == archive.answers[number][typed][:10], typed
+
+
+def test_scores_fall_from_one(archive: Archive) -> None:
+    for answers in archive.answers.values():
+        for typed, found in answers.items():
+            scores = [score for _, score in found]
+            assert scores == sorted(scores, reverse=True), typed
+            assert scores[:1] in ([], [1.0]), typed
+            assert all(score > 0 for score in scores), typed
