@@ -95,7 +95,7 @@ _FROM_PIPE = re.compile(
 )
 _GROUPS = grouped((*_FLAGS, *_OTHERS))
 
-ANCHORS = (*(anchor for anchor, _ in _GROUPS), *_ASKING)
+ANCHORS = (*_GROUPS, *_ASKING)
 """What to look for in the text in lower case."""
 
 

@@ -79,7 +79,7 @@ _RULES = (
 )  # fmt: skip
 _GROUPS = grouped(_RULES)
 
-ANCHORS = tuple(anchor for anchor, _ in _GROUPS)
+ANCHORS = tuple(_GROUPS)
 """What to look for in the text in lower case."""
 
 

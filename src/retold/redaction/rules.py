@@ -26,22 +26,23 @@ class Rule(NamedTuple):
     """What has to stand before the word, in the same command in lower case."""
 
 
-Group = tuple[str, tuple[Rule, ...]]
+Groups = dict[str, tuple[Rule, ...]]
 
 
-def grouped(rules: Iterable[Rule]) -> tuple[Group, ...]:
+def grouped(rules: Iterable[Rule]) -> Groups:
     """Return rules by the word they look for."""
     groups: dict[str, list[Rule]] = {}
     for rule in rules:
         groups.setdefault(rule.anchor, []).append(rule)
-    return tuple((anchor, tuple(held)) for anchor, held in groups.items())
+    return {anchor: tuple(held) for anchor, held in groups.items()}
 
 
-def matches(groups: Iterable[Group], text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def matches(groups: Groups, text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
     """Yield the secrets that rules find; `low` is the text in lower case, `seen` where the words stand."""
-    for anchor, rules in groups:
-        for place in seen.get(anchor, ()):
-            yield from _at(place, rules, text, low, budget)
+    for anchor, held in seen.items():
+        rules = groups.get(anchor)
+        for place in held if rules else ():
+            yield from _at(place, rules or (), text, low, budget)
 
 
 def _at(place: int, rules: tuple[Rule, ...], text: str, low: str, budget: Budget) -> Iterator[Finding]:
