@@ -115,8 +115,10 @@ def test_the_made_home_is_listed_and_its_projects_found(shared: Path, tmp_path: 
     subprocess.run(
         [sys.executable, shared / "truth" / "make_home.py", home], check=True, stdout=subprocess.DEVNULL
     )
-    rows = objects(retold(home, "list", "--json"))
-    assert sorted(row["kind"] for row in rows) == ["main"] * 8 + ["prompts-only", "subagent"]
+    rows = objects(retold(home, "list", "--json", "--all"))
+    assert sorted(row["kind"] for row in rows) == ["checkpoint", *["main"] * 8, "prompts-only", "subagent"]
+    listed = {row["key"] for row in objects(retold(home, "list", "--json"))}
+    assert listed == {row["key"] for row in rows if row["kind"] in ("main", "prompts-only")}
     assert all(row["project"]["evidence"] == "recorded" and row["sources"] for row in rows)
     (place,) = objects(retold(home, "projects", "alp", "--json"))
     assert place["root"] == str(home / "dev" / "alpha")
@@ -162,7 +164,8 @@ def test_every_agent_took_what_the_made_home_says(shared: Path, tmp_path: Path) 
 def used_by(agent: str, home: Path) -> list[tuple[int | None, ...]]:
     """What each session of an agent took; Gemini CLI's truth is that of all of them together."""
     names = ("input", "cached", "cache_write", "output", "reasoning", "total")
-    rows = objects(retold(home, "list", "--json", "--agent", agent))
+    every = objects(retold(home, "list", "--json", "--all", "--agent", agent))
+    rows = [row for row in every if row["kind"] != "checkpoint"]  # a copy of what a session holds
     figures = [tuple(row["usage"][name] for name in names) for row in rows]
     if agent != "gemini":
         return figures

@@ -150,7 +150,7 @@ def _query(chance: Random) -> Sought:
 
 
 def meant(talks: Sequence[Talk], sought: Sought) -> set[str]:
-    """Return the keys of the conversations that a query means: each clause holds in some text of theirs."""
+    """Return the keys of the conversations that match: each clause holds in some text, and no text holds an excluded word."""
     wanted = sought.wanted or tuple((one,) for one in sought.typed.split())
     return {
         talk.key
@@ -161,7 +161,8 @@ def meant(talks: Sequence[Talk], sought: Sought) -> set[str]:
 
 def _holds_all(talk: Talk, wanted: Sequence[Sequence[str]], sought: Sought) -> bool:
     texts = [text for kind, text in talk.texts if _is_of(talk, kind, sought)]
-    texts = [text for text in texts if not any(_holds(text, one, in_names=False) for one in sought.unwanted)]
+    if any(_holds(text, one) for _, text in talk.texts for one in sought.unwanted):
+        return False
     return all(any(_holds(text, one) for text in texts for one in clause) for clause in wanted)
 
 
@@ -171,7 +172,7 @@ def _is_of(talk: Talk, kind: str, sought: Sought) -> bool:
     return is_of_tool and sought.role in ("", role)
 
 
-def _holds(text: str, one: str, *, in_names: bool = True) -> bool:
+def _holds(text: str, one: str) -> bool:
     if not one.isascii():
         return one in text
     words = [word.lower() for word in text.split()]
@@ -179,7 +180,7 @@ def _holds(text: str, one: str, *, in_names: bool = True) -> bool:
         return any(word.startswith(one[:-1].lower()) for word in words)
     if " " in one:
         return f" {one.lower()} " in f" {' '.join(words)} "
-    parts = [part.lower() for word in text.split() for part in _HUMP.split(word)] if in_names else []
+    parts = [part.lower() for word in text.split() for part in _HUMP.split(word)]
     return one.lower() in (*words, *parts)
 
 

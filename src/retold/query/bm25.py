@@ -33,19 +33,15 @@ _MARGIN = 1 + 1e-9
 class _Corpus:
     """How many documents there are, how long they are on average, and how many of them have each phrase."""
 
-    __slots__ = ("average", "counts", "documents", "words")
+    __slots__ = ("average", "counts", "documents", "rarities", "words")
 
     def __init__(self, documents: int, words: int, counts: Sequence[int]) -> None:
         self.documents, self.words, self.counts = documents, words, counts
         self.average = words / documents if words else 1.0
-
-    @property
-    def rarities(self) -> list[float]:
-        """The inverse document frequency of each phrase."""
-        return [
-            max(math.log((self.documents - count + 0.5) / (count + 0.5)), _LEAST_RARITY)
-            for count in self.counts
+        self.rarities = [
+            max(math.log((documents - count + 0.5) / (count + 0.5)), _LEAST_RARITY) for count in counts
         ]
+        """The inverse document frequency of each phrase."""
 
 
 def _corpus(file: IndexFile, phrases: Sequence[str]) -> _Corpus:
@@ -63,13 +59,13 @@ class Bm25:
         there = self._files.values()
         counts = [sum(of_phrase) for of_phrase in zip(*[one.counts for one in there], strict=True)]
         self._all = _Corpus(sum([one.documents for one in there]), sum([one.words for one in there]), counts)
+        self.score = self.scorer()
         left = iter(self._all.counts)
         self.most_documents = min([sum([next(left) for _ in clause]) for clause in clauses], default=0)
         """As many documents at most have one phrase of each clause."""
 
-    @property
-    def score(self) -> Score:
-        """The function that returns the score of a row of FTS5."""
+    def scorer(self) -> Score:
+        """Return the function that returns the score of a row of FTS5."""
         rarities, average = list(enumerate(self._all.rarities)), self._all.average
 
         def score(row: Any) -> float:

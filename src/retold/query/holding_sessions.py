@@ -55,6 +55,11 @@ class Reading:
         self._left -= 1
         return self._left >= 0
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether none is left."""
+        return self._left is not None and self._left <= 0
+
     def unbound(self) -> None:
         """Let everything be read."""
         self._left = None
@@ -165,6 +170,8 @@ class HeldDocuments:
 
     def weigh(self) -> float | None:
         """Return what they are worth; None if too many would have to be read."""
+        if self._reading.is_spent and self.is_unsure:
+            return None
         try:
             counts = {
                 table: len(self._found(table)) if table in self._unsure else len(ids)

@@ -44,7 +44,7 @@ SHOWN_AT_LENGTH = 3
 SHORTEST_ID, MOST_NAMED = 6, 5
 FEW = 100
 """Where more conversations are asked for, all output is read in which a phrase may stand."""
-MOST_READ = 200
+MOST_READ = 60
 """Documents of output that are read for fewer."""
 
 
