@@ -123,14 +123,15 @@ def _list(record: Record, found: Sequence[Heading], console: Console, verb: str)
     """List what goes, with subagents counted; return how many sessions that is."""
     from retold.archive.sessions import family
     from retold.export.table import project_name
+    from retold.export.zone import day
     from retold.query.dates import moment_of
 
     count = len({number for one in found for number in family(record, one.key)})
     for one in found:
         ended_at = moment_of(one.ended_at)
-        day = f"{ended_at.astimezone():%Y-%m-%d}" if ended_at else "-"
+        ended_on = day(ended_at) if ended_at else "-"
         project = project_name(one.root, one.hash, one.native_key)
-        console.tell(f"{verb} {one.key}  {day}  {project}  {one.title or '(no title)'}")
+        console.tell(f"{verb} {one.key}  {ended_on}  {project}  {one.title or '(no title)'}")
     subagents = count - len(found)
     more = f", {subagents} of them subagent{'' if subagents == 1 else 's'}" if subagents else ""
     console.tell(f"retold: {_sessions(count)} in all{more}")
