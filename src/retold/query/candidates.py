@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from heapq import heappop, heappush
+from itertools import count
 
 from retold.archive.matches import heads
 
@@ -120,9 +121,10 @@ class _Queue:
         self._unknown = sorted(candidates, key=_most)
         self._rest, self._now, self._size = rest, today(), _BATCH
         self._heap: list[tuple[tuple[float, bool, float, str], int, _Waiting]] = []
+        self._numbers = count()  # so that two sessions in the queue are never compared
 
     def put(self, one: _Waiting) -> None:
-        heappush(self._heap, (one.rank, one.session, one))
+        heappush(self._heap, (one.rank, next(self._numbers), one))
 
     def next(self) -> _Waiting | None:
         """Return the one that may be worth most."""

@@ -84,6 +84,8 @@ class HoldingSessions:
         self._unsure = {"output"} if needs_verifying(query) else set()
         self._left = 0 if names else _ONE_BY_ONE
         self._known: dict[IndexFile, ByTable] | None = None
+        self._verified: dict[tuple[IndexFile, int], HeldDocuments] = {}
+        """Documents that were read to verify a phrase: they are not read a second time."""
 
     def candidates(self) -> Iterator[Candidate]:
         """Yield the sessions with such a document."""
@@ -116,7 +118,11 @@ class HoldingSessions:
 
     def docs_within(self, file: IndexFile, told: int, most: int) -> list[Found]:
         """Return so many documents of one session that match."""
-        return self._held(file, told).docs(most)
+        held = self._verified.get((file, told)) or self._held(file, told)
+        docs = held.docs(most)
+        if docs and held.is_unsure:
+            self._verified[file, told] = held
+        return docs
 
     def _by_file(self) -> dict[IndexFile, ByTable]:
         if self._known is None:

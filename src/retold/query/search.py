@@ -207,7 +207,8 @@ class Search:
         """Yield the sessions of which too much had to be read before."""
         put_off, self._reading.put_off = self._reading.put_off, []
         self._reading.unbound()
-        yield from in_order(put_off)
+        # Several tiers put the same session off. The last tier asks for least.
+        yield from in_order({(one.file, one.told): one for one in put_off}.values())
 
     def within(self, key: str, most: int) -> Iterator[tuple[int, Hit]]:
         """Yield where in one session it is said or went by, in its order, each with the place in its timeline.
