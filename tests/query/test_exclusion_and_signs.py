@@ -1,22 +1,33 @@
 """What a minus leaves out, signs and emoji as a query, and words that are written in other characters."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
+from unittest.mock import patch
 
 import pytest
 
 import retold
 from retold.archive import shards
+from retold.archive.conditions import Condition
+from retold.archive.index import Index
+from retold.archive.index_file import Found, IndexFile
 from retold.archive.record import Record
+from retold.projects.matching import is_meant
 from retold.query.finding import Sought, finding
 from retold.query.inside import found_inside
+from retold.query.language import parse
 from retold.query.leap import leap
 from retold.query.scope import Scope
+from retold.query.search import Search
+from retold.query.unwanted import Unwanted
+from retold.query.wanted import Wanted
 from retold.tui.answers import Archive, found
 from support.conversation_files import Turn, claude, claude_key
 from support.mcp_client import connect_person
 from support.person import Person
 
+T = TypeVar("T")
 TALKS: dict[int, Sequence[Turn]] = {
     1: [Turn("apple and plum", "out", "done"), Turn("then a cherry", "out", "yes")],
     2: [Turn("apple and plum", "out", "done"), Turn("then a pear", "out", "yes")],
@@ -214,3 +225,83 @@ def test_an_index_with_other_words_is_made_again(tmp_path: Path, monkeypatch: py
     assert person.keys("\U0001f389") == [claude_key(7)]
     assert person.run("sync").err.count("making") == 0
     assert shards.WORDS > 1
+
+
+def test_the_excluded_words_are_looked_up_before_the_files_are_asked(person: Person) -> None:
+    asking, when_looked_up = [0], []
+
+    class Watched(Unwanted):
+        def conditions(self) -> list[Condition]:
+            when_looked_up.append(asking[0])
+            return super().conditions()
+
+    class WatchedIndex(Index):
+        def at_once(self, ask: Callable[[IndexFile], Iterable[T]]) -> list[T]:
+            asking[0] += 1
+            try:
+                return super().at_once(ask)
+            finally:
+                asking[0] -= 1
+
+    query = parse("project:almanac -pear")
+    with Record(str(person.archive)) as record, patch("retold.query.search.Unwanted", Watched):
+        search = Search(record, query, Wanted(query.fields), WatchedIndex(record, is_meant))
+        assert list(search.matches())
+    assert when_looked_up == [0]
+
+
+@pytest.mark.parametrize(
+    "query", ["salt pepper", "salt & pepper", "salt -> pepper", "& salt pepper", "salt & pepper -cumin"]
+)
+def test_a_sign_between_words_of_different_messages_changes_nothing(spices: Person, query: str) -> None:
+    assert set(spices.keys(query)) == {claude_key(1), claude_key(2)}
+
+
+def test_a_sign_beside_one_word_finds_what_the_word_finds(spices: Person) -> None:
+    assert set(spices.keys("salt &")) == {claude_key(number) for number in (1, 2, 3)}
+
+
+@pytest.fixture(scope="module")
+def spices(tmp_path_factory: pytest.TempPathFactory) -> Person:
+    person = Person(tmp_path_factory.mktemp("spices") / "ann")
+    for number in (1, 2):
+        claude(person.folder, number, [Turn("the salt", "out", "done"), Turn("the pepper", "out", "yes")])
+    claude(person.folder, 3, [Turn("the salt", "out", "done")])
+    claude(person.folder, 4, [Turn("the pepper & the oil", "out", "done")])
+    person.sync()
+    return person
+
+
+@pytest.mark.parametrize("query", ['apple -"sweet and ripe"', "apple -!=", '"apple" -"sweet and ripe"'])
+def test_the_best_score_is_1_whatever_is_left_out(person: Person, query: str) -> None:
+    scores = [one["score"] for one in person.search("-n", "100", "--", query)]
+    assert scores[0] == 1.0
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_best_score_is_1_where_the_best_session_is_left_out(tmp_path: Path) -> None:
+    person = Person(tmp_path / "ann")
+    claude(person.folder, 1, [Turn("apple apple apple", "a sweet and ripe thing", "apple apple")])
+    claude(person.folder, 2, [Turn(f"apple {'of many other things ' * 20}", "a thing, ripe and sweet", "ok")])
+    person.sync()
+    (found,) = person.search("--", 'apple -"sweet and ripe"')
+    assert (found["key"], found["score"]) == (claude_key(2), 1.0)
+
+
+def test_a_session_is_examined_for_excluded_text_once(tmp_path: Path) -> None:
+    person = Person(tmp_path / "ann")
+    claude(person.folder, 1, [Turn("apple plum", "apple plum, a sweet and ripe thing", "done")])
+    claude(person.folder, 2, [Turn("apple plum", "apple plum, a thing, ripe and sweet", "done")])
+    person.sync()
+    examined = []
+
+    class Watched(Unwanted):
+        def is_in(self, found: Found) -> bool:
+            examined.append(found.session)
+            return super().is_in(found)
+
+    query = parse('apple plum -"sweet and ripe"')
+    with Record(str(person.archive)) as record, patch("retold.query.search.Unwanted", Watched):
+        found = list(Search(record, query, Wanted(query.fields)).matches())
+    assert len(found) == 1
+    assert len(examined) == len(set(examined)) == 2

@@ -13,6 +13,7 @@ from itertools import islice
 from retold.archive.conditions import teach
 from retold.archive.index import Index
 from retold.archive.index_file import TABLES, Conditions, Found
+from retold.archive.words import atoms
 from retold.projects.matching import is_meant
 from retold.query.candidates import Candidate, Match, in_order
 from retold.query.expression import expression, lone_words, needs_verifying
@@ -125,10 +126,19 @@ class Search:
         return in_order(holding.candidates())
 
     def _allowed(self, tiers: Iterable[Iterator[Match]]) -> Iterator[Match]:
-        """Yield the matches of all tiers without those that hold what is excluded, where the index does not know."""
+        """Leave out sessions with excluded text that only reading can find."""
         if self._unwanted.is_sure:
             return chained(tiers)
-        return (match for match in chained(tiers) if not any(map(self._unwanted.is_in, match.docs(1))))
+        known: dict[int, bool] = {}
+        return chained(self._without_unwanted(tier, known) for tier in tiers)
+
+    def _without_unwanted(self, tier: Iterable[Match], known: dict[int, bool]) -> Iterator[Match]:
+        """Yield the sessions of one tier that hold no excluded text; each session is examined once in all tiers."""
+        for match in tier:
+            if match.session not in known:
+                known[match.session] = any(map(self._unwanted.is_in, match.docs(1)))
+            if not known[match.session]:
+                yield match
 
     def _signs(self) -> Iterator[Match]:
         """Yield the sessions with signs that are no words, the newest first."""
@@ -139,7 +149,8 @@ class Search:
 
     def _unasked(self) -> Iterator[Match]:
         """Yield the conversations when a query has nothing but fields and exclusions, the newest first."""
-        found = self._index.at_once(lambda file: file.beginnings(self._conditions))
+        conditions = self._conditions  # looked up here, and not by the threads of several files
+        found = self._index.at_once(lambda file: file.beginnings(conditions))
         yield from in_order(
             Candidate(one.shard, one.told, 1.0, lambda most, one=one: [one][:most])  # type: ignore[misc]
             for one in found
@@ -181,7 +192,8 @@ class Search:
 
     def _scattered(self) -> Iterator[Match]:
         """Yield the sessions that hold all words, each wherever it is said; the rarest word leads to them."""
-        sought = self.query.clauses
+        # Signs beside words are not searched.
+        sought = [one for one in self.query.clauses if any(atoms(term.text) for term in one.alternatives)]
         if len(sought) < 2:  # noqa: PLR2004 - one is found in one message
             return
         queries = [Query((one,), self.query.fields) for one in sought]
