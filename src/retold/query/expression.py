@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from retold.query.language import Query, Term
 
 NO_NAMES: Mapping[str, Sequence[str]] = {}
+GROUPED = 500
+"""Operands of an OR. FTS5 looks at all operands for each document, so a longer OR becomes an OR of groups."""
 
 
 def expression(
@@ -81,7 +83,15 @@ def _conditions(
 
 def _with_names(term: Term, strings: list[str], names: Mapping[str, Sequence[str]]) -> list[str]:
     found = names.get(_lone(term) or "", ())
-    return [_joined("OR", [*strings, *(f'"{name}"' for name in found)])] if found else strings
+    return [_any_of([*strings, *(f'"{name}"' for name in found)])] if found else strings
+
+
+def _any_of(strings: Sequence[str]) -> str:
+    """Join strings by OR, in groups where they are many; NOT "" keeps FTS5 from joining the groups again."""
+    while len(strings) > GROUPED:
+        groups = [strings[start : start + GROUPED] for start in range(0, len(strings), GROUPED)]
+        strings = [f'({_joined("OR", group)} NOT "")' for group in groups]
+    return _joined("OR", strings)
 
 
 def _joined(operator: str, conditions: Sequence[str]) -> str:
