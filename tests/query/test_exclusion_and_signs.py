@@ -28,6 +28,7 @@ from support.mcp_client import connect_person
 from support.person import Person
 
 T = TypeVar("T")
+EARLY = "The search stopped early"
 TALKS: dict[int, Sequence[Turn]] = {
     1: [Turn("apple and plum", "out", "done"), Turn("then a cherry", "out", "yes")],
     2: [Turn("apple and plum", "out", "done"), Turn("then a pear", "out", "yes")],
@@ -305,3 +306,15 @@ def test_a_session_is_examined_for_excluded_text_once(tmp_path: Path) -> None:
         found = list(Search(record, query, Wanted(query.fields)).matches())
     assert len(found) == 1
     assert len(examined) == len(set(examined)) == 2
+
+
+def test_an_agent_is_told_that_a_search_for_signs_stopped_early(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connect_person(str(person.archive), is_all=True) as agent:
+        assert EARLY not in agent.ask("search_history", query="->").text
+        assert EARLY not in agent.ask("search_history", query="=== ==").text
+        monkeypatch.setattr("retold.mcp.tools.search_history.BOUND", -1.0)
+        stopped = agent.ask("search_history", query="->").text
+    assert EARLY in stopped
+    assert "Nothing was found" in stopped

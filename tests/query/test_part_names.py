@@ -30,12 +30,12 @@ def person(tmp_path_factory: pytest.TempPathFactory) -> Person:
 def longest_or(match: str) -> int:
     """Return how many operands the longest OR of an FTS5 expression has; FTS5 joins an OR within an OR."""
     levels, longest = [1], 1
-    for token in re.findall(r'"[^"]*"|[()]|\w+', match):
-        if token == "(":
+    for found in re.findall(r'"[^"]*"|[()]|\w+', match):
+        if found == "(":
             levels.append(1)
-        elif token == ")":
+        elif found == ")":
             levels.pop()
-        elif token == "OR":
+        elif found == "OR":
             levels[-1] += 1
             longest = max(longest, levels[-1])
     return longest

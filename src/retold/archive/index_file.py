@@ -32,17 +32,15 @@ if TYPE_CHECKING:
 COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
 TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
 _ANY = f"""
-SELECT {COLUMNS}, -1, min(docs.id) FROM docs {TOLD}
+SELECT {COLUMNS}, min(docs.id) FROM docs {TOLD}
 WHERE {{which}} GROUP BY told.id
 """  # noqa: S608 - ours
-_OF_ONE = (
-    f"SELECT {COLUMNS}, -1 FROM docs {TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
-)
+_OF_ONE = f"SELECT {COLUMNS} FROM docs {TOLD} WHERE told.id = ? AND {{which}} ORDER BY docs.seq DESC, docs.id"  # noqa: S608 - ours
 TABLES = ("said", "output")
 # FTS5 finds its way to a range of rows: the documents of one session lie side by side.
 _WITHIN = {
     table: f"""
-SELECT {COLUMNS}, 0 FROM {table} JOIN docs ON docs.id = {table}.rowid {TOLD}
+SELECT {COLUMNS} FROM {table} JOIN docs ON docs.id = {table}.rowid {TOLD}
 WHERE {table} MATCH ? AND docs.session = ? AND {table}.rowid BETWEEN
     (SELECT min(id) FROM docs WHERE session = ?) AND (SELECT max(id) FROM docs WHERE session = ?) AND {{which}}
 ORDER BY docs.seq, docs.id LIMIT ?
@@ -70,12 +68,11 @@ MAPPED = 256 << 20
 class Found:
     """A document that was found: which session of which file of the index, and where in it."""
 
-    __slots__ = ("ended_at", "place", "regions", "score", "seq", "session", "shard", "told")
+    __slots__ = ("ended_at", "place", "regions", "seq", "session", "shard", "told")
 
     def __init__(self, shard: IndexFile, row: Sequence[Any]) -> None:
         self.shard = shard
-        self.session, self.told, self.seq, self.place, self.regions, self.ended_at, cost, *_ = row
-        self.score = -cost
+        self.session, self.told, self.seq, self.place, self.regions, self.ended_at, *_ = row
 
     def texts(self) -> Iterator[str]:
         """Yield the texts of a document, one behind the other; what cannot be found any more is left out."""

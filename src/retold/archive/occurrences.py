@@ -26,7 +26,7 @@ _AMONG = "SELECT value FROM json_each(?) WHERE value IN (SELECT rowid FROM said 
 _COUNT = "SELECT count(*) FROM {table}_docsize"
 _BEGIN = "SELECT count(*), max(rowid) FROM (SELECT rowid FROM {table} WHERE {table} MATCH ? ORDER BY rowid LIMIT ?)"
 _LAST = "SELECT max(id) FROM docs"
-_AGAIN = f"SELECT docs.id, {COLUMNS}, -1 FROM docs {TOLD} WHERE docs.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - ours
+_AGAIN = f"SELECT docs.id, {COLUMNS} FROM docs {TOLD} WHERE docs.id IN (SELECT value FROM json_each(?))"  # noqa: S608 - ours
 _COPIED = (
     f"SELECT docs.id FROM docs {TOLD} WHERE docs.id IN (SELECT value FROM json_each(?)) AND messages.copied"  # noqa: S608 - ours
 )

@@ -140,7 +140,8 @@ def _note(asking: Asking, reply: Reply) -> str:
     """Return what has to be known of an answer besides what it says."""
     if asking.scanned is not None and asking.scanned.end == "stopped":
         return STOPPED
-    return NARROW if asking.reach.folders and not reply.passages else ""
+    narrow = [NARROW] if asking.reach.folders and not reply.passages else []
+    return " ".join([*asking.notes, *narrow])
 
 
 async def _never() -> bool:

@@ -51,6 +51,8 @@ class Asking(msgspec.Struct, frozen=True):
     """The number of the passage that is wanted first."""
     scanned: Scanned | None = None
     """What a scan has found, where one was asked for."""
+    notes: list[str] = msgspec.field(default_factory=list)
+    """Facts about the search that the answer states behind its passages."""
 
 
 class Tool(msgspec.Struct, frozen=True):

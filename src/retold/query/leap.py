@@ -61,7 +61,7 @@ def leap(record: Record, text: str) -> Leap:
 
 
 def _said(record: Record, text: str) -> list[Holding]:
-    """Return the best conversations that say it in one message, or else, newest first, those that say what begins so."""
+    """Return the best conversations with all words in one message, or else those with words that begin so."""
     index = kept_index(record, is_meant)
     query = short_query(text)
     search = Search(record, query, Wanted(query.fields), index)

@@ -121,7 +121,10 @@ class Search:
         )
 
     def latest(self) -> Iterator[Match]:
-        """Yield the sessions that say it in one message, those of today first: however common it is, this is quick."""
+        """Yield sessions with all words in one message, those with most such messages first.
+
+        Recent sessions weigh more. No message is scored, so this is quick for common words, too.
+        """
         holding = HoldingSessions(self._index, self.query, self._conditions, tables=("said",))
         return in_order(holding.candidates())
 

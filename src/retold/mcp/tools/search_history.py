@@ -29,6 +29,7 @@ _MOST = 200
 """Conversations that a search for letters or a pattern tells of, over all its pages."""
 _FEW = 20
 """Conversations that an answer tells of at most, or nearly so."""
+_EARLY = "The search stopped early: a filter, or mode `letters`, may find more."
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
@@ -71,7 +72,7 @@ def _refuse_unknown(asking: Asking, arguments: Arguments) -> None:
 
 
 def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:
-    """Yield the conversations that were found, from the first that is wanted on; none in place of one that is not told."""
+    """Yield results from the first one wanted; None for one the agent may not see."""
     if asking.scanned is not None:
         yield from asking.scanned.holdings[asking.first :]
         return
@@ -83,6 +84,8 @@ def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:
     found = islice(search.matches(_FEW, is_thorough=True), asking.first, None)
     for holding in map(holding_of, search.told(found)):
         yield None if query.terms and is_untold(asking, holding) else holding
+    if not search.is_complete:
+        asking.notes.append(_EARLY)
 
 
 def _query(arguments: Arguments) -> Query:
