@@ -107,7 +107,7 @@ class _Finder:
         )
 
     def found(self, limit: int, filters: Mapping[str, str]) -> tuple[list[Match], Search]:
-        """Return the best that were found, or all where the newest come first, and what tells of them."""
+        """Return the best matches (all, if sorted by time) and the search."""
         wanted = Wanted(self._query.fields)
         wanted.sessions += conditions_of(filters)
         search = Search(self._record, self._query, wanted, self._index)

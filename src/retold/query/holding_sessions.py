@@ -31,11 +31,11 @@ _WORTH = {"said": 2.0, "output": 1.0}
 _OFTEN = 1_000
 """Documents up to which they are counted to know which word is the rarest."""
 _ONE_BY_ONE = 100
-"""Sessions that are looked into one by one. For more, all that match are looked up once."""
+"""Up to this many sessions are queried one by one; for more, one query finds all."""
 
 
 class TooMuchToRead(Exception):  # noqa: N818 - it says what happened
-    """To be sure of a session, more would have to be read than may be for now."""
+    """Verifying this session would exceed the reading budget."""
 
 
 class Reading:
@@ -149,7 +149,7 @@ class HoldingSessions:
 
 
 class HeldDocuments:
-    """The documents of one session that hold all words; of those in some tables, it takes reading to be sure."""
+    """Documents of one session with all words; phrases in outputs are verified by reading."""
 
     __slots__ = ("_file", "_ids", "_query", "_read", "_reading", "_unsure")
 

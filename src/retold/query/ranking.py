@@ -13,7 +13,7 @@ SECOND = 0.1
 COUNTED = 3
 """Documents of a session that count."""
 LESS = 0.5
-"""What a conversation weighs that has a word only in what went by, as a part of a name, or in another message."""
+"""Factor for matches in outputs, in parts of names, or spread over messages."""
 
 
 def session_score(scores: Sequence[float]) -> float:

@@ -57,7 +57,7 @@ class ScoredSessions:
                 yield Candidate(file, told, messages.weigh(), messages.docs)
 
     def _first(self, bm25: Bm25, limit: int) -> tuple[list[Candidate], Rest]:
-        """Return the sessions of the best documents of each file, and the rest: FTS5 says what they are worth, or nearly so."""
+        """Return the sessions of FTS5's best documents, and a bound for all others."""
         # So many messages have a word that begins so that the best of them are worth nearly the same.
         most = min(max(_BEST * limit, _LEAST_BEST) * (4 if "*" in self._match else 1), EXACT)
         found = self._index.at_once(

@@ -44,7 +44,7 @@ SHOWN_AT_LENGTH = 3
 """Conversations of which several places are shown; of the others, the best."""
 SHORTEST_ID, MOST_NAMED = 6, 5
 FEW = 100
-"""Where more conversations are asked for, all output is read in which a phrase may stand."""
+"""Above this limit, all outputs are read to verify a phrase."""
 MOST_READ = 60
 """Documents of output that are read for fewer."""
 
@@ -75,7 +75,7 @@ class Search:
 
     @cached_property
     def _conditions(self) -> Conditions:
-        """What must hold of sessions and messages: also that nothing stands in a session that is excluded."""
+        """Conditions for sessions and messages, including that the session holds no excluded word."""
         return Conditions([*self._wanted.sessions, *self._unwanted.conditions()], self._wanted.messages)
 
     @property
@@ -96,7 +96,7 @@ class Search:
                 yield conversation
 
     def matches(self, limit: int | None = None, *, is_thorough: bool | None = None) -> Iterator[Match]:
-        """Yield the sessions that match, the best first: those that say it in one message, those where it went by, and so on.
+        """Yield matching sessions: first those with all words in one message, then in one tool output, and so on.
 
         The order is the same however many are taken; it is quicker where not more than a limit are. The last ones are
         those of which too much has to be read to be sure that a phrase stands in the output of a tool: only a thorough
@@ -113,7 +113,7 @@ class Search:
         return self._allowed(tiers)
 
     def near(self, limit: int) -> Iterator[Match]:
-        """Yield the sessions whose id it is, and those that say it in one message."""
+        """Yield sessions with this id, then those with all words in one message."""
         return (
             self.matches(limit)
             if is_of_signs(self.query)
@@ -162,7 +162,7 @@ class Search:
     def _named(self) -> Iterator[Match]:
         """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so.
 
-        What must hold of sessions holds of them as well: whoever may not see one cannot ask for it by its name.
+        The filters apply here too: an id gives no access to a hidden session.
         """
         terms = self.query.terms
         if (
@@ -180,7 +180,7 @@ class Search:
         return ScoredSessions(self._index, self.query, self._conditions).matches(limit)
 
     def _passed(self) -> Iterator[Match]:
-        """Yield the sessions where all words stand in what went by."""
+        """Yield sessions with all words in one tool output."""
         holding = HoldingSessions(
             self._index, self.query, self._conditions, tables=("output",), reading=self._reading
         )

@@ -73,7 +73,7 @@ class Signs:
 
 
 def _needle(query: Query) -> bytes | None:
-    """Return bytes that every original with the signs holds; None where there may be none such."""
+    """Return bytes that every matching original contains, or None if there are no such bytes."""
     lone = [clause.alternatives[0].text for clause in query.clauses if len(clause.alternatives) == 1]
     plain = [text for text in lone if text.isascii() and text.isprintable()]
     return json.dumps(max(plain, key=len))[1:-1].encode() if plain else None

@@ -1,4 +1,4 @@
-"""What a query excludes: a conversation in which it stands anywhere is left out, whatever else the query asks for."""
+"""Excluded words: a conversation that contains one anywhere is not found."""
 
 from __future__ import annotations
 
