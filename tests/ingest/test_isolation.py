@@ -385,6 +385,27 @@ def test_an_agent_that_fails_to_look_through_its_home_costs_no_other_agent(
     are_there(person, set())
 
 
+@pytest.mark.parametrize("step", ["find", "clues"])
+@pytest.mark.parametrize("agent", AGENTS)
+def test_files_are_present_after_a_reindex_in_which_an_agent_fails_to_look(
+    person: Person, monkeypatch: pytest.MonkeyPatch, step: str, agent: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise TypeError("unhashable type: 'list'")
+
+    person.sync()
+    asked = "SELECT count(*) FROM sources WHERE NOT is_there"
+    for _ in range(2):
+        with monkeypatch.context() as patched:
+            patched.setattr(AGENTS[agent], step, fail)
+            assert person.run("sync", "--reindex").code == 0
+        for number in range(len(FORMS)):
+            assert [one["state"] for one in person.show(key(number))["sources"]] == ["present"]
+        with Record(str(person.archive)) as record:
+            assert next(record.rows(asked)) == (0,)
+        person.sync()
+
+
 # Other readers of sessions ------------------------------------------------------------------------------------------
 
 

@@ -320,8 +320,8 @@ class _Sync:
         if self._prices.are_new:
             self._writer.touched.update(reprice(self._record, self._prices.cost))
             self._prices.end()
-        # Without a look at the homes, only the archive tells which files are there.
-        fresh = frozenset[int]() if self._order.is_kept_only else self._writer.fresh
+        # A session that was read without a look at its agent's homes says "gone" until `settle` corrects it.
+        fresh = frozenset[int]() if any(one.is_kept_only for one in found) else self._writer.fresh
         settle(self._record, self._writer.touched, fresh)
         self._writer.commit()
 
