@@ -56,7 +56,7 @@ class Parcel(msgspec.Struct):
     roots: dict[str, str] = {}
     """Roots of projects that were found on the way."""
     left: list[int] = []
-    """The names of conversations of which nothing more is kept: what there is of them stays."""
+    """Names of conversations that are not archived further; archived parts stay."""
     forgotten: list[str] = []
     """The files of conversations that are forgotten, and the roots of their projects: they are kept as hashes alone."""
     problems: list[Problem] = []
@@ -66,12 +66,15 @@ class Parcel(msgspec.Struct):
 
     Where there is one, sessions of the cluster that are not in the parcel stay as they are.
     """
+    unwritten: list[str] = []
+    """The files of sessions that cannot be written: they are kept even where their paths are hidden."""
 
 
 def without_sessions(parcel: Parcel, error: Exception) -> Parcel:
     """Return the files of a parcel whose sessions cannot be written because of an error, with a problem for each."""
-    own = {held.path: None for held in parcel.files if not held.is_beside}
-    paths = own or {path: None for rows in parcel.sessions for path in rows.sources}
+    own = [held.path for held in parcel.files if not held.is_beside]
+    unwritten = list(dict.fromkeys(path for rows in parcel.sessions for path in rows.sources))
+    paths = [path for path in own if path in unwritten] or unwritten or own
     told = [problem("reader-failed", f"{type(error).__name__}: {error}", printable(path)) for path in paths]
     failures = {path: problem_json(one).decode() for path, one in zip(paths, told, strict=True)}
     return Parcel(
@@ -79,6 +82,9 @@ def without_sessions(parcel: Parcel, error: Exception) -> Parcel:
         parcel.cluster,
         parcel.files,
         [],
+        left=parcel.left,
+        forgotten=parcel.forgotten,
         problems=[*parcel.problems, *told],
         failures={**failures, **parcel.failures},
+        unwritten=unwritten,
     )

@@ -172,16 +172,16 @@ class Writer:
         self._connection.execute(asked, (self._revision, agent, cluster))
 
     def _put_files(self, parcel: Parcel) -> None:
-        """Write the files of a parcel; those of forgotten conversations without what names or holds them."""
+        """Write the files of a parcel; files of forgotten conversations without path and content."""
         hidden, files = self.hidden, parcel.files
-        if parcel.left and not parcel.sessions:
+        if parcel.left and not parcel.sessions and not parcel.failures:
             # What lies beside files of which nothing is kept is not kept either.
             files = [held for held in files if not held.is_beside]
         if not hidden and not parcel.forgotten:
             for held in files:
                 self._put_file(parcel.agent, held)
             return
-        kept = {path for rows in parcel.sessions for path in rows.sources}
+        kept = {path for rows in parcel.sessions for path in rows.sources} | {*parcel.unwritten}
         hidden.hide(parcel.forgotten)
         for held in files:
             if held.path in hidden and held.path not in kept and not self._has_content(parcel.agent, held):
