@@ -322,6 +322,35 @@ def test_a_log_that_takes_too_long_is_put_off(
     assert kept_bytes(person, file) == file.read_bytes()
 
 
+def test_a_log_that_takes_too_long_is_put_off_where_a_project_is_excluded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = Person(tmp_path / "ann")
+    person.archive.mkdir()
+    (person.archive / "config.toml").write_text('exclude = ["almanac"]\n')
+    for log, text in LOGS.items():
+        write_file(person.folder / log, text)
+    file = write_file(person.folder / ".gemini/tmp/charts/logs.json", LOGS[next(iter(LOGS))])
+    monkeypatch.setattr("retold.ingest.worklist.time_budget", lambda _: 0.2)
+    agent, seconds = AGENTS["gemini"], []
+
+    def read(source: Any, *more: Any, whole: Any = agent.read) -> Any:
+        started = time.monotonic()
+        try:
+            while source.path == file and time.monotonic() < started + 30:
+                pass
+        finally:
+            seconds.append(time.monotonic() - started)
+        return whole(source, *more)
+
+    monkeypatch.setattr(agent, "read", read)
+    done = person.run("sync", "--json")
+    assert done.code == 0, done
+    assert (done.objects[0]["problems"], "reader-timeout" in done.err) == (1, True)
+    # Both logs are read twice: with all that they say, and without the excluded project.
+    assert (len(seconds), max(seconds) < 15) == (4, True)
+
+
 @pytest.mark.parametrize("step", ["group", "log_folder", "join"])
 def test_what_was_kept_of_a_log_stays_when_the_reader_fails_on_it(
     person: Person, poison: Callable[..., None], step: str

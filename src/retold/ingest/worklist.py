@@ -65,13 +65,14 @@ class Work(msgspec.Struct, frozen=True):
     def loose_without(self, record: Record, leaving: Leaving) -> Iterator[Case]:
         """Yield the files of many conversations, opened again, without what is left out; of some nothing is left."""
         agent = self.found.agent
-        for path in self.found.loose:
-            case = _case(record, self.found, path, forgotten_ids(record) | leaving.ids)
-            shared = scraps(agent, case.readings(), case.fail_to_join)
-            told = owned(record, agent, shared, clusters(record, agent.NAME))
-            if told.said.keys() <= leaving.names:
-                case.leave_all()
-            yield case
+        with Watch() as watch:
+            for path in self.found.loose:
+                case = _case(record, self.found, path, forgotten_ids(record) | leaving.ids)
+                shared = scraps(agent, _readings(watch, case, self.found), case.fail_to_join)
+                told = owned(record, agent, shared, clusters(record, agent.NAME))
+                if told.said.keys() <= leaving.names:
+                    case.leave_all()
+                yield case
 
     def jobs(self) -> Iterable[tuple[Job, int]]:
         """Yield a job for each cluster, with the size of its files."""
@@ -154,9 +155,13 @@ def _said(loose: Sequence[Case], found: Found) -> Iterator[Reading]:
         return
     with Watch() as watch:
         for case in loose:
-            with watch.limit(time_budget(sum(_size(found.sources[path].path) for path in case.live))):
-                readings = case.readings()
-            yield from readings
+            yield from _readings(watch, case, found)
+
+
+def _readings(watch: Watch, case: Case, found: Found) -> list[Reading]:
+    """Return what a file of many conversations says, within the time that its size allows."""
+    with watch.limit(time_budget(sum(_size(found.sources[path].path) for path in case.live))):
+        return case.readings()
 
 
 def _fail(loose: Iterable[Case], readings: Sequence[Reading], error: Exception) -> None:
