@@ -1,12 +1,15 @@
 """A session that cannot be written brings nothing back that its cluster has of forgotten and excluded sessions."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from retold.archive.originals import Packer
+from retold.archive.parcel import Parcel
 from retold.archive.record import Record
 from retold.archive.writer import Writer
 from support.conversation_files import (
@@ -144,3 +147,71 @@ def test_what_lies_beside_a_session_that_cannot_be_written_is_kept(
     done = person.run("sync", "--json")
     assert (done.code, done.objects[0]["problems"]) == (0, int(is_unwritten)), done
     assert kept_bytes(person, beside) == beside.read_bytes()
+
+
+# The writer's memory after a rollback -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def parcels(person: Person, monkeypatch: pytest.MonkeyPatch) -> list[Parcel]:
+    """Return the parcels of a reindex of two sessions."""
+    gemini_json(person.folder, 1 << 12, turns("lighthouse"))
+    gemini_json(person.folder, 2 << 12, turns("harbour"))
+    person.sync()
+    found: list[Parcel] = []
+    with monkeypatch.context() as patched:
+        whole = Writer.put
+        patched.setattr(Writer, "put", lambda writer, one: found.append(one) or whole(writer, one))
+        person.sync("--reindex")
+    return [one for one in found if one.sessions]
+
+
+@pytest.fixture
+def record(person: Person, parcels: list[Parcel]) -> Iterator[Record]:
+    assert len(parcels) == 2
+    with Record(str(person.archive), can_write=True) as record:
+        yield record
+
+
+@pytest.fixture
+def writer(record: Record) -> Writer:
+    return Writer(record, 1, lambda _model, _at, _figures: None)
+
+
+def failing(parcel: Parcel) -> Parcel:
+    """Return a parcel on which the writer fails in its last step."""
+    return replace(parcel, scraps={1: object()})  # type: ignore[dict-item]
+
+
+def test_a_session_whose_old_rows_are_back_is_not_fresh(writer: Writer, parcels: list[Parcel]) -> None:
+    first, second = parcels
+    writer.put(failing(first))
+    assert (writer.fresh, writer.touched, writer.born) == (set(), set(), set())
+    writer.put(second)
+    writer.put(failing(first))
+    assert (len(writer.fresh), len(writer.touched)) == (1, 1)
+
+
+def test_a_session_that_is_not_removed_after_all_stays_touched(
+    record: Record, writer: Writer, parcels: list[Parcel]
+) -> None:
+    former, name = (one.sessions[0].name for one in parcels)
+    number = next(record.rows("SELECT id FROM sessions WHERE name = ?", (former,)))[0]
+    writer.touched.add(number)
+    writer.commit()
+    writer.put(failing(Parcel("gemini", None, [], [], former={former: name})))
+    assert writer.touched == {number}
+
+
+def test_a_chunk_is_read_again_after_a_rollback(record: Record, writer: Writer) -> None:
+    def put(text: bytes) -> None:
+        packer = Packer()
+        packer.add(text)
+        record.originals.put(1 << 40, packer.ended())
+
+    writer.begin()
+    put(b"one")
+    assert record.originals.data(1 << 40) == b"one"
+    writer.put(failing(Parcel("gemini", None, [], [])))
+    put(b"two")
+    assert record.originals.data(1 << 40) == b"two"

@@ -178,11 +178,16 @@ class Originals:
             parts = list(self._parts(self.pieces(original), start, size))
         return b"".join(parts)
 
+    def reset(self) -> None:
+        """Forget what was read: after a rollback, other content gets the same numbers."""
+        self._last, self._pieces = (-1, b""), (-1, [])
+
     def _forget_if_changed(self) -> None:
         """Keep nothing in mind that another has changed: numbers are given anew."""
         version = self._connection.execute("PRAGMA data_version").get
         if version != self._version:
-            self._version, self._last, self._pieces = version, (-1, b""), (-1, [])
+            self._version = version
+            self.reset()
 
     def _parts(self, pieces: Iterable[tuple[int, int]], start: int, size: int | None) -> Iterator[bytes]:
         end, place = None if size is None else start + size, 0

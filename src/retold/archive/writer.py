@@ -16,7 +16,6 @@ from retold.archive.reunion import Reunion
 from retold.archive.rollup import TABLES as ROLLUPS
 from retold.archive.rollup import add_up
 from retold.archive.rows import Rows, time_or_none, usage_json, with_cost
-from retold.archive.sessions import ids
 from retold.model.project import root_hash
 from retold.model.request import LARGEST, stored_figure
 from retold.model.session import Kind, Session
@@ -71,8 +70,7 @@ class Writer:
         """Those of them that get their key when all of their files are read."""
         self._uncommitted: list[Parcel] = []
         """The parcels in the transaction."""
-        self._committed = self.reunion.state()
-        """The united clusters at the last commit."""
+        self._note_state()
 
     def begin(self) -> None:
         """Begin a transaction, if none is begun."""
@@ -84,7 +82,20 @@ class Writer:
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
         self._uncommitted.clear()
-        self._committed = self.reunion.state()
+        self._note_state()
+
+    def _note_state(self) -> None:
+        """Remember what a rollback goes back to."""
+        self._united = self.reunion.state()
+        self._sessions = {*self.touched}, {*self.fresh}, {*self.born}, {*self._unnamed}
+
+    def _roll_back(self) -> None:
+        """Undo the transaction, and all that was found out in it."""
+        self._connection.execute("ROLLBACK")
+        self.reunion.go_back(self._united)
+        self.touched, self.fresh, self.born, self._unnamed = self._sessions
+        self.hidden = HiddenPaths(self._record)
+        self._record.originals.reset()
 
     def put(self, parcel: Parcel) -> Parcel:
         """Write a parcel: its files, its sessions, and that others of its cluster are no more. Return what was written.
@@ -103,16 +114,11 @@ class Writer:
         return parcel
 
     def _put_without_sessions(self, parcel: Parcel, error: Exception) -> Parcel:
-        self._connection.execute("ROLLBACK")
-        self.reunion.go_back(self._committed)
-        self.hidden = HiddenPaths(self._record)
+        self._roll_back()
         written = without_sessions(parcel, error)
         self.begin()
         for one in (*self._uncommitted, written):
             self._put(one)
-        known = ids(self._record)
-        for numbers in (self.touched, self.fresh, self.born, self._unnamed):
-            numbers.intersection_update(known)
         self.commit()
         return written
 
