@@ -435,6 +435,21 @@ def test_files_are_present_after_a_reindex_in_which_an_agent_fails_to_look(
         person.sync()
 
 
+def test_files_of_forgotten_sessions_are_counted_when_an_agent_fails_to_look(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.sync()
+    assert person.run("forget", "-y", key(0)).code == 0
+    assert person.sync()["found"] == COUNT
+
+    def fail(*_: Any) -> None:
+        raise TypeError("unhashable type: 'list'")
+
+    monkeypatch.setattr(AGENTS["gemini"], "find", fail)
+    done = person.run("sync", "--json")
+    assert (done.code, done.objects[0]["found"], done.objects[0]["problems"]) == (0, COUNT, 1)
+
+
 # Other readers of sessions ------------------------------------------------------------------------------------------
 
 

@@ -42,6 +42,12 @@ def file_rows(record: Record, agent: str) -> Iterator[Row]:
     return record.rows(asked, (agent,))
 
 
+def count_there(record: Record, agent: str) -> int:
+    """Return how many files of an agent were there when its homes were looked through last, hidden ones too."""
+    asked = "SELECT count(*) FROM sources WHERE agent = ? AND NOT is_beside AND is_there"
+    return int(next(record.rows(asked, (agent,)))[0])
+
+
 def count_failures(record: Record, agent: str) -> int:
     """Return how many files of an agent have a problem of FAILURES."""
     asked = "SELECT json_extract(refusal, '$.code') FROM sources WHERE agent = ? AND refusal IS NOT NULL"

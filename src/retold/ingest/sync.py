@@ -21,7 +21,7 @@ from retold.archive.record import UNREAD, Record
 from retold.archive.rows import Rows, rows_of
 from retold.archive.sessions import clusters, ids, stamps
 from retold.archive.settling import settle
-from retold.archive.sources import FAILURES, count_failures
+from retold.archive.sources import FAILURES, count_failures, count_there
 from retold.archive.writer import Writer
 from retold.ingest.answers import FACT
 from retold.ingest.case import Job
@@ -54,7 +54,7 @@ _ROUNDS = 8
 _PATIENCE = 1.0
 """Seconds after which what was written is made to be seen."""
 _MUCH = 64 << 20
-"""Bytes of files after which it is made to be seen, too: until then it is held in memory."""
+"""Commit after this many bytes, to bound memory."""
 
 
 def sync(
@@ -351,9 +351,7 @@ class _Sync:
             unopened = sum(told.code not in FAILURES for told in self._problems[name])
             troubled = len(one.problems) + unopened + count_failures(self._record, name)
             if name not in self._answers:  # the agent failed to look for files: the next sync tries again
-                keep_found(
-                    self._record, scope, name, sum(row.is_there for row in one.rows.values()), troubled
-                )
+                keep_found(self._record, scope, name, count_there(self._record, name), troubled)
                 continue
             answers = with_hidden_paths(self._record, name, self._answers[name])
             keep_answers(self._record, f"{scope} {name}", answers)
