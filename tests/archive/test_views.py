@@ -24,7 +24,7 @@ from retold.archive.views import LACKING, MORE, VIEWS, columns_of
 from retold.lake.rows import rows_of
 from retold.lake.told import Refused, Told
 from retold.model.report import FIGURES
-from retold.model.session import COPIES
+from retold.model.session import COPIES, is_spoken
 from retold.model.tables import FILES, STRINGS, TABLES, Column
 from retold.model.wire import time_text
 from support.conversation_files import FORMS, turns
@@ -128,7 +128,13 @@ def tables_of(home: SyncedArchive, name: str) -> Iterator[dict[str, Any]]:
             yield {
                 column.name: in_sql(value, column)
                 for column, value in zip(columns.values(), row, strict=True)
-            }
+            } | _only_in_view(name, told)
+
+
+def _only_in_view(name: str, told: Told | Refused) -> dict[str, Any]:
+    """Return the columns that only the view has, made from the session."""
+    is_of_session = name == "sessions" and isinstance(told, Told)
+    return {"is_spoken": int(is_spoken(told.session))} if is_of_session else {}
 
 
 def in_sql(value: object, column: Column) -> object:

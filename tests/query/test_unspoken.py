@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from retold.query.wanted import Wanted
 from support.gemini_home import ROOT, GeminiHome, at, gemini, metadata, session_id, sha, user
 from support.person import Person
 
+PAGE = Path(__file__).parents[2] / "docs/conversations.md"
 TALK = [user("u1", 1, "How high is the tide?"), gemini("g1", 2, "Two metres.")]
 SET_UP = {"sessionId": "a2a-server", "projectHash": sha(ROOT), "startTime": at(1), "lastUpdated": at(1)}
 CONTEXT = {
@@ -87,6 +89,12 @@ def test_no_count_has_it(person: Person, record: Record) -> None:
     assert [place.sessions for place in places(record)] == [1]
     assert listed_shelf(record, {}, Cut(0, 10)).count == 1
     assert len(list(cards(record, Wanted()))) == 1
+    (query,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    assert [[*row.values()] for row in person.run("sql", "--json", query).objects] == [[1]]
+    told = person.run(
+        "sql", "--json", "SELECT count(*) AS n FROM sessions GROUP BY is_spoken ORDER BY n"
+    ).objects
+    assert told == [{"n": 1}, {"n": len(STARTED)}]
     (total,) = person.run("stats", "--by", "project", "--json").objects
     assert total["sessions"] == 1
     assert person.run("sync", "--json").objects[0]["new_sessions"] == 0

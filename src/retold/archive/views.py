@@ -8,7 +8,7 @@ from __future__ import annotations
 import apsw
 
 from retold.archive.record import summary_of
-from retold.model.tables import INT, TABLES, UNKNOWN, Column
+from retold.model.tables import BOOL, INT, TABLES, UNKNOWN, Column
 from retold.model.tools import CATEGORIES
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -33,7 +33,14 @@ LACKING: dict[str, Mapping[str, str]] = {
     "problems": {},
 }
 """By view: the columns of its table that it lacks, and why. What is `said` at length is in none of them."""
-MORE = {"files_touched": (Column("changes", INT, "Calls that were to write or edit it.", needed=True),)}
+MORE = {
+    "sessions": (
+        Column(
+            "is_spoken", BOOL, "False where nobody spoke: the agent was only started or set up.", needed=True
+        ),
+    ),
+    "files_touched": (Column("changes", INT, "Calls that were to write or edit it.", needed=True),),
+}
 """Columns that only a view has."""
 DOCS = {
     "tool_calls": "One row for each call of a tool.",
@@ -106,6 +113,7 @@ _SESSIONS = _COMMON | {
     "records": _kept("coverage.records"),
     "opaque": _kept("coverage.opaque"),
     "problems": "(SELECT count(*) FROM main.problems WHERE problems.session = s.id)",
+    "is_spoken": "s.is_spoken",
 }
 _MESSAGES = _COMMON | {
     **_same("seq", "id", of="m"),
