@@ -79,7 +79,7 @@ def _erase_one(record: Record, session: int, writer: Writer, hidden: HiddenPaths
 
 
 def _hide_if_empty(record: Record, source: int, hidden: HiddenPaths) -> None:
-    """Keep no path of a file of which nothing is kept any more: its row stays, so that a sync knows the file again."""
+    """Hide the path of a file without archived content; its row stays, so a sync recognises it."""
     if record.row("SELECT 1 FROM session_sources WHERE source = ?", (source,)) is not None:
         return
     left = record.row("SELECT max(size) FROM originals WHERE source = ?", (source,))

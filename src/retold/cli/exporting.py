@@ -67,7 +67,7 @@ class Export:
         return code or self._failure_code()
 
     def _failure_code(self) -> int:
-        """Return 4 if a session is damaged; raises an error of ours, now that all others are written."""
+        """Return 4 if a session is damaged; raises an internal error after all others are written."""
         for error in self._failures.values():
             if not isinstance(error, Damaged):
                 raise error

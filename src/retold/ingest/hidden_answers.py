@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
 
 WAY = "way"
-"""The kind of an answer that names a hidden folder on the way to something that was asked for."""
+"""Marks a hidden folder above a path that was looked at."""
 OF_PATHS = ("folder", "file", "held")
 
 

@@ -37,7 +37,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--no-redact", action="store_true", help="leave secrets in what is quoted")
     parser.add_argument("--http", action="store_true", help="over HTTP, until Ctrl-C")
     parser.add_argument(
-        "--port", type=int, default=0, help="with --http: a port; any that is free if not told"
+        "--port", type=int, default=0, help="with --http: port number (default: any free port)"
     )
     parser.add_argument(
         "--token-file",

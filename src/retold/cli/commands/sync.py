@@ -21,7 +21,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 def run(options: Namespace, console: Console) -> int:
-    """Bring the archive up to date, and tell how much of what there is was read; 1 if a home does not exist."""
+    """Update the archive and print how many files were read; 1 if a home does not exist."""
     code = 1 if missing_homes(options.home or ()) else 0
     coverage = run_sync(console, options.home or (), options.agent or (), reindex=bool(options.reindex))
     if not options.json:

@@ -29,7 +29,7 @@ def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--host", default="127.0.0.1", help="an address of this machine; 127.0.0.1 if not told"
     )
-    parser.add_argument("--port", type=_port, default=0, help="a port; any that is free if not told")
+    parser.add_argument("--port", type=_port, default=0, help="port number (default: any free port)")
     parser.add_argument(
         "--token",
         metavar="TEXT",

@@ -32,7 +32,7 @@ class Fact(NamedTuple):
 
 
 def facts(session: Session, *, has_zone: bool = True) -> Iterator[Fact]:
-    """Yield what is known about a session; what is not known is not told. Times are local, with or without the zone."""
+    """Yield the known facts of a session. Times are local."""
     counts, usage = session.counts, session.usage
     failed = f", {counts.tool_errors:,} failed" if counts.tool_errors else ""
     told = {

@@ -27,7 +27,7 @@ class PageView(msgspec.Struct, frozen=True):
     left_out: str
     is_redacted: bool
     zone: str
-    """What the time zone is called in which times are told."""
+    """Name of the time zone of the times."""
 
 
 def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
