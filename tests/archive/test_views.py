@@ -133,8 +133,9 @@ def tables_of(home: SyncedArchive, name: str) -> Iterator[dict[str, Any]]:
 
 def _only_in_view(name: str, told: Told | Refused) -> dict[str, Any]:
     """Return the columns that only the view has, made from the session."""
-    is_of_session = name == "sessions" and isinstance(told, Told)
-    return {"is_spoken": int(is_spoken(told.session))} if is_of_session else {}
+    if name == "sessions" and isinstance(told, Told):
+        return {"is_spoken": int(is_spoken(told.session))}
+    return {}
 
 
 def in_sql(value: object, column: Column) -> object:

@@ -161,7 +161,12 @@ def parcels(person: Person, monkeypatch: pytest.MonkeyPatch) -> list[Parcel]:
     found: list[Parcel] = []
     with monkeypatch.context() as patched:
         whole = Writer.put
-        patched.setattr(Writer, "put", lambda writer, one: found.append(one) or whole(writer, one))
+
+        def put(writer: Writer, one: Parcel) -> Parcel:
+            found.append(one)
+            return whole(writer, one)
+
+        patched.setattr(Writer, "put", put)
         person.sync("--reindex")
     return [one for one in found if one.sessions]
 
@@ -180,7 +185,7 @@ def writer(record: Record) -> Writer:
 
 def failing(parcel: Parcel) -> Parcel:
     """Return a parcel on which the writer fails in its last step."""
-    return replace(parcel, scraps={1: object()})  # type: ignore[dict-item]
+    return replace(parcel, scraps={1: object()})
 
 
 def test_a_session_whose_old_rows_are_back_is_not_fresh(writer: Writer, parcels: list[Parcel]) -> None:
