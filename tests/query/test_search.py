@@ -1,17 +1,24 @@
 """`retold search`: everything that was said is found, and a hit says where it is."""
 
+import gc
 import re
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from retold.archive.index import Index
 from retold.archive.record import Record
+from retold.projects.matching import is_meant
 from retold.query.finding import Sought
+from retold.query.language import parse
+from retold.query.search import Search
 from retold.query.shelf import Cut, found_shelf
+from retold.query.wanted import Wanted
 from support.conversation_files import (
     FORMS,
     ROOT,
@@ -375,6 +382,16 @@ def test_a_phrase_in_much_output_is_read_when_more_is_asked_for(talker: Person) 
     assert (len(every.objects), every.err) == (TALKS, "")
     assert every.objects[:10] == few.objects
     assert talker.run("search", '"again lamp"', "--limit", "1000").err == "retold: nothing found\n"
+
+
+def test_a_search_leaves_no_connection_to_the_index_behind(talker: Person) -> None:
+    with Record(str(talker.archive)) as record:
+        index = Index(record, is_meant)
+        assert list(Search(record, parse("again"), Wanted(), index).conversations(3))
+        connections = [weakref.ref(file.connection) for file in index.files]
+    del index
+    gc.collect()
+    assert [connection() for connection in connections] == [None] * len(connections)
 
 
 def test_pages_of_a_search_follow_each_other(talker: Person) -> None:

@@ -91,6 +91,21 @@ class Conditions:
         self.sessions, self.messages = sessions, messages
 
 
+class _Scorer:
+    """The SQL function `global_score`.
+
+    The connection holds it until it closes, so it must not lead back to the connection: nothing would ever close that.
+    """
+
+    __slots__ = ("score",)
+
+    def __init__(self) -> None:
+        self.score: Callable[[Any], float] | None = None
+
+    def __call__(self, row: Any, *_: Any) -> float:
+        return 0.0 if self.score is None else self.score(row)
+
+
 class IndexFile:
     """One file of the index, with the archive beside it."""
 
@@ -111,19 +126,23 @@ class IndexFile:
             self.connection.execute(f"PRAGMA mmap_size = {MAPPED if is_mapped else 0}")
             self.connection.execute("PRAGMA query_only = 1")
             self._number = os.stat(path).st_ino
-            self._score: Callable[[Any], float] | None = None
+            self._scorer: _Scorer | None = None
             self._begin()
         except apsw.Error as error:
             raise self._trouble(error) from error
 
-    def use_score(self, score: Callable[[Any], float]) -> None:
-        """Let `global_score` in SQL mean a function of what FTS5 knows about a row."""
-        if self._score is None:  # FTS5 keeps what is registered for as long as the connection is open
-            self.connection.register_fts5_function("global_score", self._score_of)
-        self._score = score
-
-    def _score_of(self, row: Any, *_: Any) -> float:
-        return 0.0 if self._score is None else self._score(row)
+    def scored_rows(
+        self, score: Callable[[Any], float], asked: str, values: Sequence[Any]
+    ) -> list[tuple[Any, ...]]:
+        """Return the rows of a query in which `global_score` is a function of what FTS5 knows about a row."""
+        if self._scorer is None:
+            self._scorer = _Scorer()
+            self.connection.register_fts5_function("global_score", self._scorer)
+        self._scorer.score = score
+        try:
+            return list(self.rows(asked, values))
+        finally:
+            self._scorer.score = None
 
     def _trouble(self, error: apsw.Error) -> Stopped:
         """Return what is wrong: with this file, or with the archive that is read along with it."""

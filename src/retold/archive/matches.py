@@ -101,8 +101,7 @@ def _scored(  # noqa: PLR0913 - the two ways to ask differ in the last three
     asked, values = _narrowed(_SCORED, wanted, range=within)
     if told_id is not None:
         asked, values = f"{asked} AND docs.session = ?", [*values, told_id]
-    file.use_score(score)
-    return list(file.rows(asked, [match, *bounds, *values]))
+    return file.scored_rows(score, asked, [match, *bounds, *values])
 
 
 def best_scores(
