@@ -22,20 +22,14 @@ Descriptors of SQLite are not among them. In a forked child, SQLite goes on usin
 
 
 def can_fork() -> bool:
-    """Return whether this process may fork: on Linux, with a second core, and while no other thread runs.
+    """Return whether this process may fork: on Linux, with a second core, and while no other thread of Python runs.
 
-    A lock that another thread holds at that moment stays locked in the child for ever.
+    A lock that another thread holds at that moment stays locked in the child for ever. Threads of Arrow do not count:
+    it starts them as it is imported, and a child that writes Parquet needs none of its locks.
     """
-    return sys.platform == "linux" and (os.cpu_count() or 1) > 1 and _thread_count() == 1
-
-
-def _thread_count() -> int:
-    """Return how many threads this process has; `threading` does not count those of C libraries."""
-    try:
-        return len(os.listdir("/proc/self/task"))
-    except OSError:
-        threading = sys.modules.get("threading")
-        return 1 if threading is None else threading.active_count()
+    threading = sys.modules.get("threading")
+    is_alone = threading is None or threading.active_count() == 1
+    return sys.platform == "linux" and (os.cpu_count() or 1) > 1 and is_alone
 
 
 def fork(run: Callable[[], object]) -> int:

@@ -22,7 +22,7 @@ def commands() -> list[list[str]]:
 
 def test_the_commands_of_the_page_run_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number, name in enumerate(("ann", "laptop", "mounted", "away")):
-        FORMS["claude"].write(tmp_path / name, number, turns(f"tide of {name}"))
+        FORMS["claude"].write(tmp_path / name, number, turns(f"tide of {name}, by its time zone"))
     Person(tmp_path / "away", tmp_path / "ben").sync()
     ann = Person(tmp_path / "ann")
     monkeypatch.chdir(tmp_path)
