@@ -43,7 +43,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
     folder = tmp_path_factory.mktemp("many")
     talks = write_talks(folder / "ann", SESSIONS)
     answers, first = {}, {}
-    for number in FILES:  # one sync, and then an index made anew for each number of files
+    for number in FILES:  # one sync, then a new index for each further number of files
         with index_files(number):
             task = Task(str(folder / "retold"), {"HOME": str(folder / "ann")}, reindex=number > FILES[0])
             update(task, lambda: None, lambda _done, _size: None)

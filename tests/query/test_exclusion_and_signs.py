@@ -222,7 +222,7 @@ def test_an_index_with_other_words_is_made_again(tmp_path: Path, monkeypatch: py
     assert person.keys("release") == [claude_key(7)]
     done = person.run("sync")
     assert done.code == 0
-    assert "is of another version: making the text index anew, from the archive" in done.err
+    assert "is of another version: rebuilding the text index from the archive" in done.err
     assert person.keys("\U0001f389") == [claude_key(7)]
     assert person.run("sync").err.count("making") == 0
     assert shards.WORDS > 1

@@ -279,8 +279,8 @@ DROP TABLE forgotten;
 ALTER TABLE tombstones RENAME TO forgotten;
 -- Paths that only forgotten sessions lead to. In `sources` and `answers` the same hash stands in place of such a path.
 CREATE TABLE hidden (hash BLOB PRIMARY KEY) WITHOUT ROWID;
--- Where something was forgotten: files of which nothing is kept are read again and known anew, and so are projects without
--- sessions. The next writer rewrites the file without the bytes of all this.
+-- An archive that forgot a session drops the rows of files without content and of projects without sessions: the next sync
+-- reads these files again. The next writer rewrites the file without the dropped bytes.
 DELETE FROM answers WHERE EXISTS (SELECT 1 FROM forgotten);
 DELETE FROM sources WHERE EXISTS (SELECT 1 FROM forgotten) AND refusal IS NULL
     AND NOT EXISTS (SELECT 1 FROM originals WHERE source = sources.id)

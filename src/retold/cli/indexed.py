@@ -1,4 +1,4 @@
-"""A search that makes the text index anew where it is missing or damaged."""
+"""A search that rebuilds the text index if it is missing or damaged."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ def searched(search: Callable[[], Iterator[Conversation]], console: Console) -> 
     # Not before the error has gone, and with it every connection to the old files.
     from retold.cli.syncing import run_sync
 
-    console.tell(f"retold: {damage}: making the text index anew, from the archive")
+    console.tell(f"retold: {damage}: rebuilding the text index from the archive")
     run_sync(console, reindex=True)
     return list(search())

@@ -138,7 +138,7 @@ class Progress:
 
     def tell_damage(self, damage: str) -> None:
         """Tell that the text index is made anew, and why."""
-        self._console.tell(f"retold: {damage}: making the text index anew, from the archive")
+        self._console.tell(f"retold: {damage}: rebuilding the text index from the archive")
 
     def show(self, done: int, size: int) -> None:
         """Draw the bar."""

@@ -69,7 +69,7 @@ def scraps(agent: Agent, readings: Iterable[Reading], fail: Fail | None = None) 
     for reading in readings:
         try:
             key = agent.group(reading) or reading.source.shown
-            list(places(agent, [reading]))  # whoever asks for them later must not fail
+            list(places(agent, [reading]))  # a failure belongs to this file, not to a later caller
         except Exception as error:
             if fail is None:
                 raise

@@ -16,7 +16,7 @@ def arguments(parser: ArgumentParser) -> None:
     home_arguments(
         parser, "also read this home folder: another machine's, or a backup's; with a LABEL it is remembered"
     )
-    parser.add_argument("--reindex", action="store_true", help="make the text index anew, from the archive")
+    parser.add_argument("--reindex", action="store_true", help="rebuild the text index from the archive")
     parser.add_argument("--json", action="store_true", help="one JSON object: found, read, unchanged, ...")
 
 
