@@ -69,8 +69,8 @@ HARMS: dict[str, Callable[[Path], object]] = {
 
 
 def told_once(done: CommandResult) -> bool:
-    """Tell whether a person is told on one line that the index is made anew."""
-    told = [line for line in done.err.splitlines() if "anew" in line]
+    """Tell whether one line of stderr says that the index is rebuilt."""
+    told = [line for line in done.err.splitlines() if "rebuilding the text index" in line]
     return len(told) == 1 and told[0].startswith("retold: ")
 
 

@@ -1,6 +1,7 @@
 """The real Gemini CLI, connected: one question brings back what was done last week, with the session cited."""
 
 import json
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -138,7 +139,10 @@ def test_the_end_of_a_session_archives_it(story: Story) -> None:
 def test_the_command_asks_headless(story: Story) -> None:
     done = story.ask(f"/recall {ASKED}")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"Told in {story.key}" in done.stdout
+    cited = re.findall(r"gemini:session[\w-]+", done.stdout)
+    assert story.key in cited, (
+        done.stdout
+    )  # the question of an earlier test may be archived by now, and be cited too
 
 
 @pytest.mark.flaky(reruns=1)
