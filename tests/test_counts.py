@@ -16,6 +16,7 @@ from retold.mcp.desk import Place as Reach
 from retold.tui.answers import Archive
 from support.demo_person import DemoPerson
 from support.mcp_client import McpClient
+from support.session_list_page import facets, list_rows, session_count
 from support.terminal_browser import drive, listed_matches, press
 from support.web_server import Visit, run_web_server
 
@@ -134,6 +135,28 @@ def test_the_page_counts_the_same(visit: Visit, count: int) -> None:
     each = re.findall(r'<span class="agent \w+">\w+</span> <span class="faint">(\d+)</span>', projects)
     assert sum(map(int, each)) == count
     assert number(visit.get("/spend?period=all").text, r"Sessions</dt>\s*<dd[^>]*>(\d+)") == count
+
+
+def test_a_search_on_the_page_counts_conversations_apart_from_subagents_and_copies(
+    visit: Visit, count: int, rows: list[dict[str, object]]
+) -> None:
+    for query in ("-tool:nope", "a&mode=letters", "[a-z]&mode=regex"):
+        page = visit.get(f"/?q={query}&many=100").text
+        words = r'<p role="status" aria-live="polite">(\d+) conversations, and (\d+) subagents or copies of one</p>'
+        found = re.search(words, page)
+        assert found is not None, query
+        assert (int(found[1]), int(found[2])) == (count, len(list_rows(page)) - count), query
+    assert len(list_rows(visit.get("/?q=-tool:nope&many=100").text)) == len(rows)
+
+
+def test_a_search_on_the_page_counts_a_filter_as_the_list_does(ann: DemoPerson, visit: Visit) -> None:
+    for name, value in ("agent", "claude"), ("since", "7d"), ("tool", "shell"):
+        listed = len(ann.run("list", "--json", f"--{name}", value).objects)
+        searched = visit.get(f"/?q={name}:{value}&many=100").text
+        assert session_count(searched) == session_count(visit.get(f"/?{name}={value}").text) == listed
+        assert all(
+            session_count(visit.get(href).text) == number for href, _, _, number in facets(searched)[:6]
+        )
 
 
 def test_each_project_of_the_page_counts_as_the_list_that_it_links(ann: DemoPerson, visit: Visit) -> None:

@@ -11,7 +11,7 @@ from support.demo_person import DemoPerson
 from support.mcp_client import connect_person
 from support.person import Json
 from support.report_pages import section, table_rows
-from support.session_list_page import session_count
+from support.session_list_page import list_rows, session_count
 from support.web_server import run_web_server
 
 ALL = ("-n", "1000")
@@ -77,7 +77,9 @@ def test_library_page_browser_and_tools_for_agents_find_the_same(person: DemoPer
     assert in_browser == expected
     with run_web_server(str(person.archive)) as visit:
         visit.enter()
-        assert session_count(visit.get("/?q=tool:Shell").text) == len(expected)
+        page = visit.get("/?q=tool:Shell&many=100").text
+        assert set(list_rows(page)) == expected
+        assert session_count(page) == len(person.run("list", "--json", "--tool=shell").objects)
         by_kind, by_name = (visit.get(f"/?tool={name}").text for name in ("SHELL", "shell_exec"))
         assert session_count(by_kind) == session_count(by_name) > 0
     with connect_person(str(person.archive), is_all=True) as agent:

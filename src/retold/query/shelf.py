@@ -7,7 +7,7 @@ from datetime import date
 
 import msgspec
 
-from retold.archive.cards import among
+from retold.archive.cards import among, count_of
 from retold.archive.conditions import CONVERSATIONS
 from retold.archive.record import Record
 from retold.query import dates
@@ -41,7 +41,7 @@ class Shelf(msgspec.Struct, frozen=True):
 
     rows: tuple[Row, ...]
     count: int
-    """Of all that there are, or were found."""
+    """How many conversations there are, or were found."""
     is_all: bool
     """Whether there are none behind these rows."""
     facets: tuple[Facet, ...] = ()
@@ -51,6 +51,8 @@ class Shelf(msgspec.Struct, frozen=True):
     """Whether there are no more than were counted."""
     begun: str | None = None
     """A word of which only the beginning was looked for."""
+    beside: int = 0
+    """How many subagents and copies were found: they have rows, and are no conversations of their own."""
 
 
 def usual_spans(today: date) -> dict[str, dict[str, str]]:
@@ -76,19 +78,28 @@ def found_shelf(record: Record, sought: Sought, cut: Cut) -> Shelf:
     """Return conversations that hold words; raises Unclear for a query that means nothing, ValueError for no date."""
     found = finding(record, sought, cut.first, cut.most)
     rows = held_rows(record, found.holdings)
-    count, is_exact = len(found.sessions), found.is_exact
-    shelf = Shelf(tuple(rows), count, found.is_all, is_exact=is_exact, begun=found.begun)
+    count, beside = _counted(record, found.sessions)
+    shelf = Shelf(tuple(rows), count, found.is_all, is_exact=found.is_exact, begun=found.begun, beside=beside)
     if cut.is_bare:
         return shelf
     every = everything_found(record, sought, found) if sought.filters else found.sessions
-    return _faceted(shelf, Facets(record, [among(every)], sought.filters))
+    return _faceted(shelf, Facets(record, [*BASE, among(every)], sought.filters))
 
 
 def scanned_shelf(record: Record, holdings: Sequence[Holding], cut: Cut, *, is_exact: bool) -> Shelf:
     """Return conversations that somebody else has looked through."""
     rows = held_rows(record, holdings[cut.first : cut.first + cut.most])
-    shelf = Shelf(tuple(rows), len(holdings), len(holdings) <= cut.first + cut.most, is_exact=is_exact)
-    return _faceted(shelf, Facets(record, [among([one.session for one in holdings])], {}))
+    sessions = [one.session for one in holdings]
+    count, beside = _counted(record, sessions)
+    is_all = len(holdings) <= cut.first + cut.most
+    shelf = Shelf(tuple(rows), count, is_all, is_exact=is_exact, beside=beside)
+    return _faceted(shelf, Facets(record, [*BASE, among(sessions)], {}))
+
+
+def _counted(record: Record, sessions: Sequence[int]) -> tuple[int, int]:
+    """Return how many of these sessions are conversations, and how many are not."""
+    count = count_of(record, [*BASE, among(sessions)])
+    return count, len(sessions) - count
 
 
 def held_rows(record: Record, holdings: Sequence[Holding]) -> list[Row]:

@@ -52,7 +52,7 @@ def sessions(asked: Asked, record: Record) -> Answer:
         "notes": [*looking.notes, *notes],
         "more": None if shelf.is_all else looking.address(**further),
         "is_first": cut.first == 0,
-        "is_new": not shelf.count and not count_sessions(record),
+        "is_new": not shelf.rows and not count_sessions(record),
         "modes": MODES,
         "orders": ORDERS,
         "few": FEW,
