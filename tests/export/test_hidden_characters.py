@@ -81,6 +81,33 @@ def test_selectors_of_variants_stand_behind_chinese_characters_only() -> None:
     assert safe_for_terminal("x\U000e0100\U000e0101") == "x\ufffd\ufffd"
 
 
+IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""What Unicode calls Default_Ignorable_Code_Point: characters that are not shown."""
+
+
+def test_no_character_that_is_not_shown_hides_behind_a_letter() -> None:
+    each = re.findall(f"[{IGNORABLE}]", "".join(map(chr, range(0x110000))))
+    assert len(each) > 4_000
+    assert [f"U+{ord(one):04X}" for one in each if one in safe_for_terminal(f"a{one}b")] == []
+
+
+@pytest.mark.parametrize("carrier", ["\u00e9", "\U0001f600", "\u845b", "1"])
+@pytest.mark.parametrize("pair", ["\u200c\u200d", "\ufe00\ufe0f", "\ufe0f\u200d", "\U000e0100\U000e0101"])
+def test_joiners_and_selectors_carry_no_hidden_text(carrier: str, pair: str) -> None:
+    shown = safe_for_terminal(carrier + pair * 8 + "x")
+    assert len(shown) == 18
+    assert shown.count("\ufffd") >= 7
+
+
+def test_a_symbol_may_choose_its_variant_once() -> None:
+    for text in ("\u2764\ufe0f", "1\ufe0f\u20e3", "\U0001f3f3\ufe0f\u200d\U0001f308", "\u2714\ufe0f done"):
+        assert safe_for_terminal(text) == text
+    assert safe_for_terminal("a\ufe0f") == "a\ufffd"
+
+
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\ufe66"])
 @pytest.mark.parametrize(
     "before",
