@@ -146,6 +146,7 @@ def test_examples_are_true(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     runner = doctest.DocTestRunner(verbose=False)
     tests = [
         *examples(text_of(ROOT / "README.md"), "README.md"),
+        *examples(text_of(ROOT / "docs/redaction.md"), "redaction.md"),
         *doctest.DocTestFinder(recurse=False).find(retold),
     ]
     for test in tests:

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import repeat
@@ -19,7 +20,9 @@ from retold.redaction import Redactor
 from retold.redaction.budget import Budget, OverBudget
 from retold.redaction.data import data_in
 from retold.redaction.detector import findings
+from retold.redaction.finding import KINDS
 from retold.redaction.redactor import TOO_COSTLY
+from support.blind_secrets import blind_samples
 from support.labelled_secrets import Sample, samples
 from support.secret_session import AT, PICTURE, session_filled_with
 from support.step_counter import assert_linear
@@ -93,6 +96,32 @@ def test_sessions_that_were_learned_first_are_without_the_secrets_of_later_ones(
     redactor.learn(late)
     assert SECRET not in told(redactor.redacted(early))
     assert SECRET in told(Redactor().redacted(early))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("git clone https://ann:%s@git.example/a", "git clone https://ann:[redacted:url-password:1]@git.example/a"),
+        ("postgres://app:%s@db:5432/shop", "postgres://app:[redacted:url-password:1]@db:5432/shop"),
+        ("https://ann:%s@localhost:8080/x (down)", "https://ann:[redacted:url-password:1]@localhost:8080/x (down)"),
+    ],
+)  # fmt: skip
+def test_an_address_keeps_its_host(text: str, expected: str) -> None:
+    assert Redactor().redacted_text(text % PASSWORD) == expected
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_the_name_of_a_placeholder_names_no_secret(kind: str) -> None:
+    text = f"https://ann:[redacted:{kind}:1]@host/x"
+    assert findings(text) == []
+    assert findings(f"{text} password={PASSWORD}") != []
+
+
+def test_no_placeholder_stands_in_another() -> None:
+    texts = [sample.text for sample in (*samples("seen"), *blind_samples("blind", "secrets"))]
+    redacted = [Redactor().redacted_text(text) for text in texts]
+    assert sum("[redacted:" in text for text in redacted) > len(texts) / 2
+    assert [text for text in redacted if re.search(r"\[redacted:[^\]]*\[", text)] == []
 
 
 def test_a_short_password_is_taken_out_where_it_stands_and_stays_a_word_elsewhere() -> None:

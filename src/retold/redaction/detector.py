@@ -8,7 +8,7 @@ from operator import attrgetter
 from retold.redaction import assignments, blocks, calls, commands, persons, phrases, surroundings, tokens
 from retold.redaction.budget import Budget
 from retold.redaction.encoded import SHORTEST, encoded, runs
-from retold.redaction.finding import Finding, apart
+from retold.redaction.finding import PLACEHOLDER, Finding, apart
 from retold.redaction.folding import joined, unfolded
 from retold.redaction.judgement import is_mixed
 from retold.redaction.words import alternatives, places, wanted
@@ -36,7 +36,21 @@ def findings(text: str, budget: Budget | None = None) -> list[Finding]:
     if plain:
         found += [Finding(*plain.span(start, end), kind) for start, end, kind in _found(plain.text, budget)]
     found += _parted(text, found, budget)
+    if found and "[redacted:" in text:
+        found = _outside_placeholders(text, found)
     return apart(found) if found else found
+
+
+def _outside_placeholders(text: str, found: list[Finding]) -> list[Finding]:
+    """Leave out what begins in a placeholder: `url-password:1]@host` names no password."""
+    holders = [holder.span() for holder in PLACEHOLDER.finditer(text)]
+    starts = [start for start, _ in holders]
+
+    def is_outside(finding: Finding) -> bool:
+        before = bisect_right(starts, finding.start) - 1
+        return before < 0 or finding.start >= holders[before][1]
+
+    return [*filter(is_outside, found)]
 
 
 def _found(text: str, budget: Budget) -> list[Finding]:
