@@ -34,6 +34,9 @@ def found_in(text: str) -> list[str]:
         "\\u001b[0m",
         "\\x1b[0m",
         "\\033[1;32m",
+        "\\u200b",
+        "\\\\ufeff",
+        "\\u00ad",
         "\u200b",
         "\u2060",
         "\ufeff",
@@ -51,6 +54,15 @@ def found_in(text: str) -> list[str]:
 )
 def test_a_token_is_found_whole_whatever_parts_it(sign: str) -> None:
     assert found_in(f"export X='{hidden(sign)}' # now") == [hidden(sign)]
+
+
+def test_a_token_with_dots_is_found_wherever_a_line_ends_in_it() -> None:
+    parts = ("eyJhbGciOiJIUzI1NiJ9", "eyJzdWIiOiI0NzExIiwiYSI6MX0", "q7Rk2VbX9tLm4ZpW8sYd3Hc6Jf1Kg5Mn0Qa")
+    token = ".".join(parts)
+    assert found_in(f"X='{token}'") == [token]
+    for place in range(20, len(token) - 20):
+        broken = f"{token[:place]}\n{token[place:]}"
+        assert found_in(f"X='{broken}'") == [broken], broken
 
 
 @pytest.mark.parametrize("sign", ["\u200b", "\x1b[m", "%5F"])

@@ -10,16 +10,17 @@ _INVISIBLE = (
 )
 _CODE = r"\[[0-9;:?]{0,40}[A-Za-z]"
 """A colour code without its escape character."""
+_INVISIBLE_ESCAPE = r"u(?:00[aA][dD]|034[fF]|061[cC]|180[b-eB-E]|20(?:0[b-fB-F]|2[a-eA-E]|6[0-9a-fA-F])|[fF][eE](?:0[0-9a-fA-F]|[fF]{2}))"
 _FOLD = re.compile(
-    rf"(?<!\\)\\++(?:u00([2-7][0-9a-fA-F])|(/)|(?:u001[bB]|x1[bB]|033|e){_CODE}|\r?\n)|%([2-7][0-9a-fA-F])"
+    rf"(?<!\\)\\++(?:u00([2-7][0-9a-fA-F])|(/)|(?:u001[bB]|x1[bB]|033|e){_CODE}|{_INVISIBLE_ESCAPE}|\r?\n)|%([2-7][0-9a-fA-F])"
     rf"|\x1b(?:{_CODE}|\][^\x07\x1b\n]{{0,400}}(?:\x07|\x1b\\))|[{_INVISIBLE}]+"
 )
 _HIDDEN = re.compile(f"[{_INVISIBLE}]")
 _PERCENT = re.compile("%[2-7][0-9a-fA-F]")
-_BACKSLASHED = ("\\u00", "\\/", "\\\n", "\\\r\n", "\\x1b[", "\\x1B[", "\\033[", "\\e[")
+_BACKSLASHED = ("\\u", "\\/", "\\\n", "\\\r\n", "\\x1b[", "\\x1B[", "\\033[", "\\e[")
 
-_BREAK = re.compile(r"\n(?<=[A-Za-z0-9_=\r-]\n)(?=[A-Za-z_-]{0,20}\d)[A-Za-z0-9_-]{8}")
-_BEFORE_BREAK = re.compile(r"[A-Za-z0-9_-]{8}(=?\r?)$")
+_BREAK = re.compile(r"\n(?<=[A-Za-z0-9_.=\r-]\n)(?=[A-Za-z_.-]{0,20}\d)[A-Za-z0-9_.-]{8}")
+_BEFORE_BREAK = re.compile(r"[A-Za-z0-9_.-]{8}(=?\r?)$")
 _PLUS = re.compile(r"\+[ \t\r\n]{0,80}[\"'`][A-Za-z0-9_-]")
 _BEFORE_PLUS = re.compile(r"[A-Za-z0-9_-]([\"'`][ \t\r\n]{0,80})$")
 _FARTHEST_BEFORE = 90
