@@ -6,11 +6,11 @@ from support.blind_secrets import Blind, blind_samples, blind_score
 from support.detector_score import detect_with_retold
 
 SLOT_SIGNS = set("«»\u2039\u203a␛⍽")
-LEAST = {"blind": (160, 70, 160), "blind-2": (60, 30, 60)}
+LEAST = {"blind": (160, 70, 160), "blind-2": (60, 30, 60), "blind-3": (60, 30, 20)}
 """The fewest secrets, kinds and harmless texts of each set."""
 
 
-@pytest.mark.parametrize("blind", ["blind", "blind-2"])
+@pytest.mark.parametrize("blind", ["blind", "blind-2", "blind-3"])
 def test_a_blind_set_is_large_enough(blind: Blind) -> None:
     secrets = [secret for sample in blind_samples(blind, "secrets") for secret in sample.secrets]
     harmless = blind_samples(blind, "harmless")
@@ -21,7 +21,7 @@ def test_a_blind_set_is_large_enough(blind: Blind) -> None:
     assert not any(sample.secrets for sample in harmless)
 
 
-@pytest.mark.parametrize("blind", ["blind", "blind-2"])
+@pytest.mark.parametrize("blind", ["blind", "blind-2", "blind-3"])
 def test_every_slot_is_filled_and_every_piece_is_in_its_text(blind: Blind) -> None:
     for part in ("secrets", "harmless"):
         for sample in blind_samples(blind, part):

@@ -72,3 +72,31 @@ def test_findings_that_overlap_become_one_over_both() -> None:
         Finding(9, 12, "jwt"),
     ]
     assert apart(found) == [Finding(0, 9, "password"), Finding(9, 12, "jwt")]
+
+
+KEY_ID, KEY = "AKIA" + "Q7RKEXVBX9TLM4ZP", "w8sYd3Hc6Jf1Kg5Mn0QaR7Rk2VbX9tLm4ZpW8sYd"
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        (f"Access key ID,Secret access key\n{KEY_ID},{KEY}\n", KEY),
+        (f"| {KEY_ID} | {KEY} |", KEY),
+        ("Le mot de passe du wifi est : Merle&Vent42", "Merle&Vent42"),
+        ('variable "admin_password" {\n  type    = string\n  default = "Merle#Vent42"\n}', "Merle#Vent42"),
+    ],
+)
+def test_a_secret_beside_its_name_is_found(text: str, secret: str) -> None:
+    assert secret in [text[start:end] for start, end, _ in detector.findings(text)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Le mot de passe est : obligatoire",
+        'variable "db_password" {\n  type = string\n}\nvariable "region" {\n  default = "eu-west-1a"\n}',
+        'variable "db_password" {\n  default = ""\n}',
+    ],
+)
+def test_what_stands_beside_such_a_name_and_is_no_secret_stays(text: str) -> None:
+    assert detector.findings(text) == []

@@ -118,7 +118,10 @@ def test_the_name_of_a_placeholder_names_no_secret(kind: str) -> None:
 
 
 def test_no_placeholder_stands_in_another() -> None:
-    texts = [sample.text for sample in (*samples("seen"), *blind_samples("blind", "secrets"))]
+    texts = [
+        *(sample.text for sample in samples("seen")),
+        *(sample.text for sample in blind_samples("blind", "secrets")),
+    ]
     redacted = [Redactor().redacted_text(text) for text in texts]
     assert sum("[redacted:" in text for text in redacted) > len(texts) / 2
     assert [text for text in redacted if re.search(r"\[redacted:[^\]]*\[", text)] == []

@@ -16,7 +16,7 @@ BLIND_BEGIN, BLIND_END = (
     "<!-- blind numbers: written by tests/support/redaction_page.py -->\n",
     "<!-- end of the blind numbers -->\n",
 )
-BLIND: tuple[Blind, ...] = ("blind", "blind-2")
+BLIND: tuple[Blind, ...] = ("blind", "blind-2", "blind-3")
 
 
 def score_tables() -> str:
@@ -67,8 +67,8 @@ def blind_tables() -> str:
 
 def _faults(name: Blind, one: BlindScore) -> list[str]:
     return [
-        f"- Missed in `{name}`: {'; '.join(one.misses)}.",
-        f"- Taken for a secret in `{name}`: {'; '.join(one.false_alarms)}.",
+        f"- Missed in `{name}`: {'; '.join(one.misses) or 'nothing'}.",
+        f"- Taken for a secret in `{name}`: {'; '.join(one.false_alarms) or 'nothing'}.",
     ]
 
 

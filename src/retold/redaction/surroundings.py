@@ -64,6 +64,17 @@ _RULES = (
         "auth", "basic-auth", re.compile(r"(?i)(?<=_)auth\s*=\s*\"?([A-Za-z0-9+/]{8,}={0,2})"), _is_credential
     ),
     _Rule("auth", "service-token", re.compile(r"(?i)auth:([a-z0-9]{30})(?![a-z0-9])"), is_random),
+    *(
+        _Rule(
+            begin,
+            "aws-secret-key",
+            re.compile(
+                rf"{begin.upper()}[A-Z0-9]{{16}}[\"']?[ \t]{{0,8}}[,;:|\t ][ \t]{{0,8}}[\"']?([A-Za-z0-9+/]{{40}})(?![A-Za-z0-9+/=])"
+            ),
+            is_random,
+        )
+        for begin in ("akia", "asia")
+    ),
     _Rule("sig=", "azure-key", re.compile(r"(?i)sig=([A-Za-z0-9%+/=]{40,120})"), _is_any),
     _Rule(
         "signature=",
