@@ -13,6 +13,7 @@ import pytest
 
 from retold.demo.home import make_home
 from retold.web.pages.sessions import FOUND
+from support.conversation_files import Turn, claude, claude_key
 from support.gemini_home import GeminiHome, session_id, user
 from support.person import Person
 from support.session_list_page import facets, list_rows, session_count
@@ -62,6 +63,20 @@ def test_fifty_at_a_time_and_each_once(tmp_path: Path) -> None:
         found = visit.get("/?q=otter").text
         assert session_count(found) == 60
         assert len(list_rows(found)) == FOUND
+
+
+def test_a_search_that_did_not_read_all_outputs_says_how_to_read_them(tmp_path: Path) -> None:
+    person, note = Person(tmp_path / "ann"), "`retold search --limit 1000` in a terminal reads them."
+    for number in range(1, 71):
+        output = "the otter and the heron" if number != 5 else "an otter heron"
+        claude(person.folder, number, [Turn("q", output, "done")])
+    person.sync()
+    with run_web_server(str(person.archive)) as visit:
+        visit.enter()
+        assert note in unescape(visit.get("/?q=%22otter+heron%22").text)
+        assert note not in unescape(visit.get("/?q=%22an+otter%22").text)
+        assert note not in unescape(visit.get("/?q=otter").text)
+    assert person.keys('"otter heron"', "--limit", "1000") == [claude_key(5)]
 
 
 @pytest.fixture(params=["UTC", "Pacific/Kiritimati", "America/Los_Angeles"])

@@ -7,6 +7,7 @@ from retold.archive.listing import count_sessions
 from retold.archive.record import Record
 from retold.export.hits import FATES, marked, speaker
 from retold.export.table import project_name, short_number
+from retold.query.finding import COUNTED as SOUGHT
 from retold.query.finding import Sought
 from retold.query.language import Unclear, parse
 from retold.query.scanned import BOUND, Job, Scanned
@@ -29,6 +30,8 @@ _ENDS = {
     "broken": "The search broke off: below is what was found until then. Try `retold search` in a terminal.",
     "busy": "Two others are being looked for right now: try again in a moment.",
 }
+
+_UNREAD = "Not all texts were read, because that takes longer: `retold search --limit 1000` in a terminal reads them."
 
 
 def scan(asked: Asked) -> Job | None:
@@ -98,10 +101,11 @@ def _shelf(record: Record, looking: Looking, cut: Cut, scanned: Scanned | None) 
             "The text index is missing or damaged: `retold sync --reindex` makes it anew, from the archive."
         )
         return _EMPTY, [told]
+    unread = [_UNREAD] if not shelf.is_exact and shelf.count + shelf.beside < SOUGHT else []
     if not shelf.rows and cut.first == 0:
-        return shelf, [*map(as_sentence, _unknown(record, looking))]
+        return shelf, [*map(as_sentence, _unknown(record, looking)), *unread]
     begun = f"Nobody said “{shelf.begun}” as a word: these begin so."
-    return shelf, [begun] if shelf.begun and shelf.rows else []
+    return shelf, [*([begun] if shelf.begun and shelf.rows else []), *unread]
 
 
 def _unknown(record: Record, looking: Looking) -> list[str]:
