@@ -98,7 +98,9 @@ def test_several_projects_are_refused_with_their_names(person: Person, option: s
     done = person.run("forget", option, "--project", "app")
     assert done.code == 2
     assert "app may mean any of 2 projects" in done.err
-    assert "  /home/ann/dev/happy  (1 session)\n  /home/ann/dev/webapp  (1 session)\n" in done.err
+    assert (
+        "  /home/ann/dev/happy  (1 session in all)\n  /home/ann/dev/webapp  (1 session in all)\n" in done.err
+    )
     assert len(roots(person)) == 2
 
 

@@ -97,7 +97,7 @@ def _of_project(record: Record, text: str, console: Console) -> list[Heading] | 
         return chosen[0]
     console.tell(f"retold: {text} may mean any of {len(chosen)} projects; name one by its path or hash:")
     for found in sorted(chosen, key=_place):
-        console.tell(f"  {_place(found)}  ({_sessions(len(found))})")
+        console.tell(f"  {_place(found)}  ({_sessions(len(found))} in all)")
     return 2
 
 
