@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from retold.ingest import update
 from retold.query.scanned import Job, Scanned
 from retold.query.scans import Scans
 from support.conversation_files import FORMS, turns
@@ -57,3 +58,17 @@ def test_keep_says_that_no_settings_can_hold_it(person: Person) -> None:
     done = person.run("keep", "--install")
     assert done.code == 4
     assert "nothing was changed" in done.err
+
+
+def test_conversations_in_a_home_that_is_no_text_are_kept_and_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person = Person(tmp_path / os.fsdecode(b"ann \xff"), tmp_path / "kept")
+    FORM.write(person.folder, 1, turns("ferry"))
+    person.age()
+    assert person.sync()["read"] == 1
+    assert person.keys("ferry") == [FORM.key(1)]
+    assert person.spawn("list").code == 0
+    assert person.run("doctor").code == 0
+    monkeypatch.setattr(update, "brought_up", None)  # a sync that finds nothing new does not call it
+    assert person.sync()["unchanged"] == 1

@@ -9,6 +9,7 @@ import os
 
 from retold.archive.answers import BELOW, HIDDEN, kept_answers
 from retold.archive.originals import digest
+from retold.archive.record import as_stored
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -22,6 +23,12 @@ UNSURE = 2_000_000_000
 TAIL = 4096
 _SPACES = 3
 """The spaces in an answer without the digest of the file's end."""
+
+
+def env_answer(env: Mapping[str, str | None], name: str) -> str | bytes | None:
+    """Return the value of a variable as the archive takes it: a path that is no text as its bytes."""
+    value = env.get(name)
+    return None if value is None else as_stored(value)
 
 
 def folder_answer(path: str, asked_ns: int | None = None) -> int | None:
@@ -86,7 +93,7 @@ def _now(
     if kind == FOLDER:
         return folder_answer(asked)
     if kind == ENV:
-        return env.get(asked)
+        return env_answer(env, asked)
     if kind == FACT:
         return facts.get(asked)
     return file_answer(asked)

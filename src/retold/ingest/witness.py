@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from retold.archive.record import as_stored
-from retold.ingest.answers import ENV, FILE, FOLDER, file_answer, folder_answer
+from retold.ingest.answers import ENV, FILE, FOLDER, env_answer, file_answer, folder_answer
 from retold.reading.disk import DISK, DiskEntry, OpenFile
 
 Answer = tuple[str, str | bytes, object]
@@ -71,4 +71,4 @@ class AskedEnvironment(Mapping[str, str]):
 
     def answers(self) -> Iterator[Answer]:
         """Yield what was asked, and what was answered."""
-        return ((ENV, name, answer) for name, answer in self._asked.items())
+        return ((ENV, name, env_answer(self._asked, name)) for name in self._asked)
