@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retold.archive.database import Stopped
-from retold.care.changes import Change, carry_out
+from retold.care.changes import LARGEST, Change, carry_out
 from support.installed_script import InstalledPerson, file_tree
 from support.person import is_root
 
@@ -260,6 +260,16 @@ def test_settings_that_are_a_folder_are_refused(ann: InstalledPerson) -> None:
     before = homes(ann)
     assert ann.run("keep", "--install").code == 4
     assert homes(ann) == before
+
+
+def test_settings_that_are_far_too_large_are_not_read(ann: InstalledPerson) -> None:
+    with gemini(ann).open("wb") as file:
+        file.truncate(LARGEST + 1)
+    refusal = f"{gemini(ann)} is too large for a settings file; nothing was changed"
+    assert refusal in ann.run("keep").out
+    done = ann.run("keep", "--install")
+    assert (done.code, refusal in done.err) == (4, True)
+    assert not claude(ann).exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")

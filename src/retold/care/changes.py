@@ -15,6 +15,8 @@ from retold.care.jsonc import Broken
 from retold.export.files import new_draft
 
 _UNCHANGED = "; nothing was changed"
+LARGEST = 64 << 20
+"""Bytes; what is larger is no settings file."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -36,11 +38,14 @@ def content(path: str) -> bytes | None:
         if not stat.S_ISREG(os.stat(path).st_mode):  # to open a pipe would be to wait for its other end
             raise Stopped(f"{path} is no file{_UNCHANGED}")
         with open(path, "rb") as file:
-            return file.read()
+            held = file.read(LARGEST + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise Stopped(f"{path} cannot be read ({error.strerror}){_UNCHANGED}") from error
+    if len(held) > LARGEST:
+        raise Stopped(f"{path} is too large for a settings file{_UNCHANGED}")
+    return held
 
 
 def text_of(path: str, raw: bytes | None) -> str | None:
