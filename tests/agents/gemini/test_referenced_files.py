@@ -31,3 +31,18 @@ def test_the_last_part_that_is_an_end_mark_ends_a_block_of_parts() -> None:
     texts = ["Mend it.", OPENS[:38], "\nContent from @tide.py:\n", END, "high = 2", END, "And then?"]
     parts = said_by_user([{"text": text} for text in texts], Notes("session.json"))
     assert prompt_of(parts) == "Mend it.And then?"
+
+
+@pytest.mark.parametrize(
+    ("text", "typed"),
+    [
+        (f"Why '{OPENS[1:38]}'?", f"Why '{OPENS[1:38]}'?"),
+        (
+            f"Why '{OPENS[1:38]}'?\nLook at @tide.py{OPENS}high = 2{END}",
+            f"Why '{OPENS[1:38]}'?\nLook at @tide.py",
+        ),
+        (f"{OPENS[1:]}high = 2{END}\nMend it.", "Mend it."),
+    ],
+)
+def test_a_mark_within_a_line_of_a_prompt_begins_no_block(text: str, typed: str) -> None:
+    assert prompt_of(said_by_user(text, Notes("session.json"))) == typed

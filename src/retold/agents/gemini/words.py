@@ -89,13 +89,28 @@ def as_task(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 def _text(text: str) -> Iterator[Part]:
     """Cut a text into what was typed and what was added."""
     position = 0
-    while (opens := text.find(FILES_OPEN, position)) >= 0:
+    while (opens := _block_start(text, position)) >= 0:
         start = max(position, opens - (text[opens - 1 : opens] == "\n"))
         ends = _block_end(text, opens)
         yield from _around_files(text[position:start])
         yield from _files(text[start:ends])
         position = ends
     yield from _around_files(text[position:] if position else text)
+
+
+def _block_start(text: str, position: int) -> int:
+    """Return where a block of referenced files begins, -1 if none does: its mark is a line of its own, too."""
+    found = text.find(FILES_OPEN, position)
+    while found >= 0:
+        behind = found + len(FILES_OPEN)
+        if text[max(found - 1, 0) : found] in ("", "\n", "\r") and text[behind : behind + 1] in (
+            "",
+            "\n",
+            "\r",
+        ):
+            return found
+        found = text.find(FILES_OPEN, behind)
+    return found
 
 
 def _block_end(text: str, opens: int) -> int:
