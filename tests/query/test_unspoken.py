@@ -37,6 +37,7 @@ STARTED = {
         metadata(3, 3),
         {"id": "n1", "type": "info", "timestamp": at(3), "content": "lighthouse"},
     ],
+    "only a set-up with fields that nobody knows": [{**SET_UP, "kind": "main", "surface": "lighthouse"}],
 }
 
 

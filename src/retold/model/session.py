@@ -92,9 +92,10 @@ def is_spoken(session: Session) -> bool:
 
     An agent that was only started leaves a session without messages, or with what the agent itself told the model: it is
     archived, and neither listed nor counted. One with a title, or with something that could not be read, may have been a
-    conversation.
+    conversation. Unknown fields do not make it one: a later version of the agent may describe a session with more of them.
     """
-    return bool(session.title or session.problems or any(map(_is_conversation, session.timeline)))
+    is_unread = any(problem.code != "unknown-part" for problem in session.problems)
+    return bool(session.title or is_unread or any(map(_is_conversation, session.timeline)))
 
 
 _SET_UP = frozenset(("acknowledgement", "command", "environment", "hook", "ide", "notification", "reminder"))

@@ -79,9 +79,10 @@ def _inside(survey: Survey) -> Iterator[Finding]:
         text = f"{where}: {message} [{code}]{more}"
         fix = command("retold", "show", key)
         yield Finding("damaged-file", "note", text, homes.get(key), key, fix=fix)
+    unspoken = {session.key for session in survey.sessions if not session.is_spoken}
     for key, _, summary in summaries(survey.record):
         opaque = json.loads(summary).get("coverage", {}).get("opaque", 0)
-        if opaque:
+        if opaque and key not in unspoken:
             text = f"{opaque} record{'s' if opaque > 1 else ''} of an unknown kind, kept as they are"
             fix = command("retold", "show", key, "--json")
             yield Finding("unknown-records", "note", text, homes.get(key), key, fix=fix)
