@@ -89,7 +89,7 @@ def test_the_next_sync_finishes_it(made: Person, steps: list[int], tmp_path: Pat
     forgotten = 0
     for person in copies(made, tmp_path, steps):
         done = person.run("sync")
-        assert (done.code, "anew" in done.err) == (0, False), done
+        assert (done.code, "rebuilding" in done.err) == (0, False), done
         is_there = KEY in person.rows()  # it was killed before anything was changed
         assert is_there or [*traces(person, WORD)] == [], person.archive
         assert not is_there or person.keys(WORD) == [KEY]
