@@ -39,7 +39,6 @@ def check(agent: Agent, paths: Sequence[Path], chance: Random) -> None:
     for source in sources:
         found = agent.read(source)
         readings += [] if isinstance(found, Problem) else found
-    agent.meter(sources)
     for view in ("full", "active"):
         for _, _, session in conversations(agent, readings, Scraps(), view):
             check_session(session, is_shown=chance.random() < 0.1)

@@ -24,6 +24,41 @@ print(os.getpid())
 for place, process in shared_out(work, range(6), lambda place: 64 << 20, tuple[int, int]):
     print(place, process)
 """
+KILLED = """
+import os, signal
+from retold.ingest.shares import shared_out
+
+parent = os.getpid()
+
+def work(places):
+    if os.getpid() != parent:
+        os.kill(os.getpid(), signal.SIGKILL)
+    yield from ((place, os.getpid()) for place in places)
+
+print(parent)
+for place, process in shared_out(work, range(6), lambda place: 64 << 20, tuple[int, int]):
+    print(place, process)
+"""
+UNUSED = """
+import os, time
+from retold.ingest import shares
+
+started = []
+fork = shares.fork
+shares.fork = lambda work: started.append(fork(work)) or started[-1]
+
+def work(places):
+    time.sleep(300)
+    yield from places
+
+begun = shares.shared_out(work, [0, 1], lambda place: 64 << 20, int)
+assert len(started) == 2
+del begun
+try:
+    os.waitpid(-1, 0)
+except ChildProcessError:
+    print(len(started), "processes were started, none is left")
+"""
 ENDLESS = """
 import os, sys, time
 from retold.ingest.shares import shared_out
@@ -43,6 +78,17 @@ def test_two_processes_do_what_one_would() -> None:
     starter, *done = [tuple(map(int, line.split())) for line in told.splitlines()]
     assert sorted(place for place, _ in done) == list(range(6))
     assert len({process for _, process in done} - {*starter}) == 2
+
+
+def test_what_a_killed_process_did_not_do_is_done_here() -> None:
+    told = subprocess.run([sys.executable, "-c", KILLED], capture_output=True, text=True, check=True).stdout
+    starter, *done = [tuple(map(int, line.split())) for line in told.splitlines()]
+    assert sorted(done) == [(place, *starter) for place in range(6)]
+
+
+def test_work_that_nobody_takes_leaves_no_process_behind() -> None:
+    told = subprocess.run([sys.executable, "-c", UNUSED], capture_output=True, text=True, check=True).stdout
+    assert told == "2 processes were started, none is left\n"
 
 
 def test_what_was_shared_out_ends_with_whoever_is_killed() -> None:

@@ -1,11 +1,13 @@
 """Requests of a session whose file is gone count in the earliest session that copied them, until the file is back."""
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from support.conversation_files import as_lines, uuid, write_file
-from support.home_ledgers import count_both_ways
+from support.home_ledgers import ledger_from_archive
 from support.person import Person
+from support.synced_archive import sync_archive
 from support.token_homes import Request, claude_file, claude_records
 
 PARENT, ELDER, YOUNGER = 1, 2, 3
@@ -23,9 +25,11 @@ def write_child(home: Path, session: int, own: list[dict[str, Any]]) -> None:
 
 
 def counted(person: Person) -> dict[str, tuple[int, int | None]]:
-    """Requests and input tokens of every session: the same listed and reported, with and without an archive."""
+    """Requests and input tokens of every session; an archive made from scratch has the same ledger."""
     person.sync()
-    count_both_ways(person.folder)
+    with TemporaryDirectory() as folder:
+        sync_archive(folder, {"HOME": str(person.folder)})
+        assert ledger_from_archive(folder) == ledger_from_archive(str(person.archive))
     usages = {row["native_id"]: row["usage"] for row in person.rows().values()}
     return {name: (usage["requests"], usage["input"]) for name, usage in usages.items()}
 

@@ -27,7 +27,6 @@ from retold.agents.protocol import (
     Threat,
 )
 from retold.agents.registry import AGENTS
-from retold.model.metered import Metered
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.model.session import Session, View
@@ -128,7 +127,3 @@ def retention(home: Home) -> Iterator[Threat]:  # noqa: ARG001 - required by the
 
 def remains(home: Home) -> Iterator[Remains]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
-
-
-def meter(sources: Sequence[Source]) -> Sequence[Metered] | None:  # noqa: ARG001 - required by the Agent protocol
-    return None

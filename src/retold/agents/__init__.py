@@ -17,7 +17,7 @@ NAMES = tuple(TITLES)
 def import_when_asked(package: str, homes: Mapping[str, str]) -> None:
     """Let each function of an agent be imported, from the module that is its home, when it is first asked for.
 
-    To read takes forty modules, to count or to look for files a few. The functions belong to a class of the package's own,
+    To read takes forty modules, to look for files a few. The functions belong to a class of the package's own,
     for a module that bears the name of its function would take its place in the package when it is imported.
     """
     import sys  # noqa: PLC0415 - start-up is a feature

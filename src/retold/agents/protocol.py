@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.agents.connection import Connection, ConnectPlan
-from retold.model.metered import Metered
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.model.session import Session, SourceFile, View
@@ -238,12 +237,6 @@ class Agent(Protocol):
 
     def relate(self, sessions: Sequence[Session]) -> Sequence[Session]:
         """Link parents and children among the sessions of one cluster, given back one for one, in the same order."""
-
-    def meter(self, sources: Sequence[Source]) -> Sequence[Metered] | None:
-        """What the conversations of one cluster took, each request once; None where only `read` can tell.
-
-        It looks at nothing but what is counted. Whatever it returns is what `read`, `join` and `relate` would tell.
-        """
 
     def ghosts(self, home: Home) -> Iterator[Ghost]:
         """Files of a home without conversation that make the agent delete those with it."""

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-
 from retold.archive.rates import PRICED_BY
-from retold.archive.record import exists
 from retold.cli.archive import opened
 from retold.export.zone import zone_name
-from retold.ingest.home import retold_home
 from retold.query.stats import basis, lines, overview, titles, tools
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -21,15 +17,8 @@ if TYPE_CHECKING:
     from retold.query.question import Question
 
 
-def counted(console: Console, by: str | None) -> Record:
-    """Return the archive with its sums; where there is none, requests are counted straight from the files, but not tools."""
-    folder = retold_home(os.environ)
-    if not exists(folder) and by != "tool":
-        from retold.ingest.cold import counted as counted_from_files
-
-        told = "requests are counted straight from the files, and nothing is kept; `retold sync` keeps all"
-        console.tell(f"retold: no archive yet: {told}")
-        return counted_from_files(folder, os.environ)
+def counted(console: Console) -> Record:
+    """Return the archive with its sums; it is brought up to date first if it does not exist or has no sums yet."""
     record = opened(console)
     if record.fact(PRICED_BY) is not None:
         return record

@@ -4,10 +4,20 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import stat
 
+import msgspec
+
 from retold.agents.protocol import Agent, Home, Source
-from retold.ingest.counted import Cluster
 from retold.model.problem import Problem
 from retold.model.project import Clue
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """The files of one cluster."""
+
+    agent: str
+    name: str
+    sources: tuple[Source, ...]
+    size: int
 
 
 def size_here(source: Source) -> int:

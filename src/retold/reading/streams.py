@@ -86,18 +86,6 @@ class LineFile:
         return hashlib.blake2b(b"".join(samples), digest_size=16).digest()
 
 
-def whole_lines(path: Path, disk: Disk = DISK) -> Iterator[bytes | memoryview]:
-    """Yield every line of a file that consists of whole lines; raises ValueError where the last has no end yet."""
-    file = disk.open(str(path))
-    try:
-        for raw, is_whole in split_lines(lambda: file.read(CHUNK)):
-            if not is_whole:
-                raise ValueError("the last line has no end")
-            yield raw
-    finally:
-        file.close()
-
-
 def split_lines(
     read: Callable[[], bytes], longest: int = LONGEST
 ) -> Iterator[tuple[bytes | memoryview, bool]]:

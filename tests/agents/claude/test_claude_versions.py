@@ -11,7 +11,6 @@ from retold import Message, Session
 from retold.model.parts import Attachment
 from retold.model.session import View
 from support.conversation_files import as_lines, write_file
-from support.home_ledgers import count_both_ways
 from support.person import Person
 from support.synced_archive import sync_conversations
 from support.token_homes import Request, claude_file, claude_records
@@ -62,7 +61,6 @@ def test_a_text_that_only_an_earlier_copy_has_is_superseded(tmp_path: Path, plac
         one for one, _ in texts(conversation(tmp_path, "active"))
     ]
     assert (found.usage.requests, found.usage.input, found.usage.output) == (3, 600, 60)
-    count_both_ways(tmp_path)
 
 
 def test_the_copy_that_was_modified_last_stands(tmp_path: Path) -> None:
@@ -107,7 +105,6 @@ def test_a_line_written_again_for_another_response_leaves_the_tokens_of_both(tmp
     write_file(claude_file(tmp_path, 1), as_lines([*LINES[:2], again, more, *LINES[2:]]))
     found = conversation(tmp_path)
     assert (found.usage.requests, found.usage.input, found.usage.output) == (4, 607, 66)
-    count_both_ways(tmp_path)
 
 
 def test_a_subagents_line_written_again_in_a_main_file_is_superseded(tmp_path: Path) -> None:

@@ -32,7 +32,6 @@ from support.codex_home import (
     write,
 )
 from support.disks import MemoryDisk, watch_paths
-from support.home_ledgers import count_both_ways
 from support.synced_archive import sync_archive
 
 MAIN, FORK, BACK = thread_id(0, 1), thread_id(100, 2), thread_id(50, 3)
@@ -263,7 +262,6 @@ def test_a_request_that_a_fork_copied_counts_in_its_parent_alone(home: Path) -> 
         (2, 1100),
         (1, 100),
     ]
-    count_both_ways(home.parent)
 
 
 def test_a_copied_count_without_turn_ids_is_told_by_comparison_with_its_parent(home: Path) -> None:

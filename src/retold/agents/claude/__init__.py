@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from retold.agents.claude.families import relate
     from retold.agents.claude.hooks import hook_plan
     from retold.agents.claude.join import group, join, log_folder
-    from retold.agents.claude.meter import meter
     from retold.agents.claude.places import clues, cluster_of, find, home_in, homes
     from retold.agents.claude.read import read
     from retold.agents.claude.remains import remains
@@ -34,7 +33,6 @@ __all__ = [
     "join",
     "limit",
     "log_folder",
-    "meter",
     "read",
     "relate",
     "remains",
@@ -56,7 +54,6 @@ _HOMES = {
     "join": "join",
     "limit": "retention",
     "log_folder": "join",
-    "meter": "meter",
     "read": "read",
     "relate": "families",
     "remains": "remains",

@@ -7,7 +7,6 @@ if TYPE_CHECKING:
     from retold.agents.codex.connect import connect_plan
     from retold.agents.codex.hooks import hook_plan
     from retold.agents.codex.join import group, join, log_folder, relate
-    from retold.agents.codex.meter import meter
     from retold.agents.codex.places import clues, cluster_of, find, home_in, homes
     from retold.agents.codex.read import read
     from retold.agents.codex.remains import remains
@@ -33,7 +32,6 @@ __all__ = [
     "join",
     "limit",
     "log_folder",
-    "meter",
     "read",
     "relate",
     "remains",
@@ -55,7 +53,6 @@ _HOMES = {
     "join": "join",
     "limit": "retention",
     "log_folder": "join",
-    "meter": "meter",
     "read": "read",
     "relate": "join",
     "remains": "remains",

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from retold.agents.gemini.ghosts import ghosts
     from retold.agents.gemini.hooks import hook_plan
     from retold.agents.gemini.join import group, join, log_folder
-    from retold.agents.gemini.meter import meter
     from retold.agents.gemini.places import clues, cluster_of, find, home_in, homes
     from retold.agents.gemini.read import read
     from retold.agents.gemini.remains import remains
@@ -35,7 +34,6 @@ __all__ = [
     "join",
     "limit",
     "log_folder",
-    "meter",
     "read",
     "relate",
     "remains",
@@ -57,7 +55,6 @@ _HOMES = {
     "join": "join",
     "limit": "retention",
     "log_folder": "join",
-    "meter": "meter",
     "read": "read",
     "relate": "families",
     "remains": "remains",

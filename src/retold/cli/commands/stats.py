@@ -46,7 +46,7 @@ def run(options: Namespace, console: Console) -> int:
         console.tell("retold: --explain tells of requests: not by tool, and not as CSV")
         return 2
     asked = span(options.since, options.until, is_utc=bool(options.utc))
-    with counted(console, options.by) as record:
+    with counted(console) as record:
         wanted = add_filters(Wanted(find_project=project_finder(record, console)), options, without=TIMES)
         code = _told(Question(record, wanted, asked, options.model, options.tool), options, console)
         if code == 1:
