@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from retold.archive.conditions import Condition, clause
+from retold.archive.listing import LISTED, NEWEST_FIRST
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -12,23 +13,16 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
 
     CardRow = tuple[Any, ...]
-    """What `_LISTED` names, the packed JSON form, how many subagents there were, and whether a file is left."""
+    """The columns of `LISTED` and `_MORE`, the packed JSON form, and whether a file is left."""
 
-_LISTED = (
-    "id", "key", "agent", "kind", "parent", "root", "native_key", "hash", "title", "ended_at", "status", "messages",
-    "total", "estimated",
-)  # fmt: skip
-_COLUMNS = ", ".join(f"sessions.{name}" for name in _LISTED)
-_AGENTS = (
-    "(SELECT count(*) FROM sessions child WHERE child.parent = sessions.key AND child.kind = 'subagent')"
-)
+_MORE = "sessions.id, sessions.key, sessions.parent, sessions.ended_at, sessions.status"
 _IS_THERE = (
     "EXISTS (SELECT 1 FROM session_sources JOIN sources ON sources.id = source"
     " WHERE session_sources.session = sessions.id AND is_there AND NOT is_beside AND sources.cluster IS NOT NULL)"
 )
 """Whether a file of its own is left: a log of the prompts of many sessions is none."""
-_CARDS = f"SELECT {_COLUMNS}, packed, {_AGENTS}, {_IS_THERE} FROM sessions JOIN summaries ON session = id"  # noqa: S608 - ours
-_ORDER = "ORDER BY ended_at DESC, key DESC LIMIT ? OFFSET ?"
+_CARDS = f"SELECT {LISTED}, {_MORE}, packed, {_IS_THERE} FROM sessions JOIN summaries ON session = id"  # noqa: S608 - ours
+_ORDER = f"{NEWEST_FIRST} LIMIT ? OFFSET ?"
 
 
 def card_rows(

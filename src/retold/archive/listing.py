@@ -13,28 +13,20 @@ if TYPE_CHECKING:
     from retold.archive.record import Record
 
     SessionRow = tuple[Any, ...]
-    """A session, as a list shows it: what `_LISTED` names, and how many subagents it had."""
+    """A session, as a list shows it: the columns of `LISTED`, the native id and the day."""
 
-_LISTED = (
-    "agent",
-    "native_id",
-    "kind",
-    "root",
-    "native_key",
-    "hash",
-    "title",
-    "day",
-    "messages",
-    "total",
-    "estimated",
-)
-_DAY = "coalesce(date(sessions.ended_at, 'localtime'), substr(sessions.ended_at, 1, 10))"
-"""The day on which it ended, in this machine's zone; at the end of the calendar a zone may have none."""
-_COLUMNS = ", ".join(_DAY if name == "day" else f"sessions.{name}" for name in _LISTED)
-_AGENTS = (
+_SUBAGENTS = (
     "(SELECT count(*) FROM sessions child WHERE child.parent = sessions.key AND child.kind = 'subagent')"
 )
-_ORDER = "ORDER BY ended_at DESC, key DESC LIMIT ?"
+LISTED = (
+    "sessions.agent, sessions.kind, sessions.root, sessions.native_key, sessions.hash, sessions.title,"
+    f" sessions.messages, sessions.total, sessions.estimated, {_SUBAGENTS}"
+)
+"""The columns that every list of sessions shows; the last is the number of subagents."""
+NEWEST_FIRST = "ORDER BY ended_at DESC, key DESC"
+_DAY = "coalesce(date(sessions.ended_at, 'localtime'), substr(sessions.ended_at, 1, 10))"
+"""The day on which it ended, in this machine's zone; at the end of the calendar a zone may have none."""
+_ORDER = f"{NEWEST_FIRST} LIMIT ?"
 _ALL = -1
 _TYPED = "WITH typed (text) AS (SELECT ?1 UNION SELECT DISTINCT agent || ':' || ?1 FROM sessions)"
 _SELECT = "SELECT id, key, title, kind FROM"
@@ -49,7 +41,7 @@ _BEGUN = (
 def session_rows(record: Record, conditions: Iterable[Condition], limit: int | None) -> list[SessionRow]:
     """Return sessions, the newest first."""
     which, values = clause(conditions)
-    asked = f"SELECT {_COLUMNS}, {_AGENTS} FROM sessions WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
+    asked = f"SELECT {LISTED}, native_id, {_DAY} FROM sessions WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
     return list(record.rows(asked, [*values, _ALL if limit is None else limit]))
 
 

@@ -28,17 +28,17 @@ def session_table(sessions: Sequence[SessionRow], columns: int) -> Iterator[str]
     projects: dict[tuple[str | None, ...], str] = {}
     for (
         agent,
-        native_id,
         kind,
         root,
         native_key,
         project,
         title,
-        day,
         count,
         total,
         estimated,
         agents,
+        native_id,
+        day,
     ) in sessions:
         known = root, project, native_key
         if known not in projects:

@@ -70,8 +70,8 @@ def glances_of(record: Record, sessions: Sequence[int]) -> list[Glance]:
 
 
 def _glance(row: Sequence[Any]) -> Glance:
-    number, key, agent, kind, parent, root, native_key, project_hash, title, ended_at, status, *rest = row
-    messages, tokens, estimated, packed, subagents, is_there = rest
+    agent, kind, root, native_key, project_hash, title, messages, tokens, estimated, subagents, *rest = row
+    number, key, parent, ended_at, status, packed, is_there = rest
     told = _DECODER.decode(summary_of(packed))
     return Glance(
         session=number,
