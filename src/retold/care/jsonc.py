@@ -6,8 +6,10 @@ from typing import Literal
 
 import msgspec
 
+from retold.reading.settings import COMMENT
+
 DEEPEST = 100
-TRIVIA = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
+TRIVIA = re.compile(rf"(?:[ \t\r\n]+|{COMMENT})*", re.DOTALL)
 """What may stand between two tokens."""
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"')
 _PLAIN = re.compile(r"(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.])", re.ASCII)

@@ -1,5 +1,6 @@
 """Settings files of agents: JSON in which comments may stand."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,10 @@ from retold.reading.files import FileBytes, printable, read_bytes
 
 MOST = 4 << 20
 """Bytes; what is larger is no settings file."""
+COMMENT = r"//[^\r\n]*|/\*.*?\*/"
+"""A comment in JSON, for patterns in which a dot matches the end of a line."""
+# A string or a comment that does not end takes the rest of the text.
+_STRING_OR_COMMENT = re.compile(rf'(?P<string>"(?:[^"\\]|\\.)*+"?)|{COMMENT}|/\*.*'.encode(), re.DOTALL)
 
 
 def read_settings(path: Path, disk: Disk) -> dict[str, Any] | Problem:
@@ -29,38 +34,4 @@ def read_settings(path: Path, disk: Disk) -> dict[str, Any] | Problem:
 
 def without_comments(text: bytes) -> bytes:
     """Return JSON without `//` and `/* */`; what stands in a string stays."""
-    kept = bytearray()
-    place = 0
-    while place < len(text):
-        end = _end(text, place)
-        if text[place : place + 2] not in (b"//", b"/*"):
-            kept += text[place:end]
-        place = end
-    return bytes(kept).strip()
-
-
-def _end(text: bytes, place: int) -> int:
-    """Return where the string, the comment or the run of anything else ends that begins at a place."""
-    begin = text[place : place + 2]
-    if begin == b"//":
-        return _after(text, b"\n", place)
-    if begin == b"/*":
-        return _after(text, b"*/", place + 2)
-    if begin[:1] == b'"':
-        return _string_end(text, place + 1)
-    stops = [found for mark in (b'"', b"/") if (found := text.find(mark, place + 1)) >= 0]
-    return min(stops, default=len(text))
-
-
-def _string_end(text: bytes, place: int) -> int:
-    while (quote := text.find(b'"', place)) >= 0:
-        backslashes = quote - len(text[place:quote].rstrip(b"\\")) - place
-        if backslashes % 2 == 0:
-            return quote + 1
-        place = quote + 1
-    return len(text)
-
-
-def _after(text: bytes, mark: bytes, place: int) -> int:
-    found = text.find(mark, place)
-    return len(text) if found < 0 else found + len(mark)
+    return _STRING_OR_COMMENT.sub(lambda found: found["string"] or b"", text).strip()
