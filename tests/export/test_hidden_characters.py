@@ -9,6 +9,8 @@ import pytest
 from retold.cli.console import Console
 from retold.export.cells import harmless as harmless_cell
 from retold.export.controls import safe_for_terminal
+from retold.export.html.signs import visible
+from retold.mcp.passage import plain as plain_for_agents
 from retold.tui.words import plain, styled
 
 HIDDEN = {
@@ -25,6 +27,7 @@ HIDDEN = {
     "line separator": "\u2028",
     "word joiner": "\u2060",
     "filler": "\u3164",
+    "vowel without a sign": "\u17b4",
     "annotation": "\ufff9",
     "escape": "\x1b",
     "C1": "\x9b",
@@ -52,6 +55,15 @@ def test_it_is_shown_as_a_sign_by_every_writer(character: str) -> None:
     written = out.getvalue() + err.getvalue() + plain(text) + styled([("plain", text)]).plain
     assert character not in written
     assert len(re.findall("a[\ufffd\u2400-\u2421]b", written)) == 9
+
+
+@pytest.mark.parametrize("character", [*HIDDEN.values(), "\U000e0fff", "\xad"])
+def test_pages_and_agents_get_a_sign_for_it(character: str) -> None:
+    text = f"a{character}b"
+    assert character not in visible(text)
+    assert len(visible(text)) >= len(text)
+    assert character not in plain_for_agents(text)
+    assert len(plain_for_agents(text)) == len(text)
 
 
 @pytest.mark.parametrize("character", HIDDEN.values(), ids=HIDDEN)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
+from retold.export.controls import HIDDEN
+
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _FORMULA = re.compile(
-    # Blanks, control characters and characters without width, which some spreadsheets skip; then what begins a formula,
-    # with its wide and small forms, which do so in East Asian settings.
-    "[\\s\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
-    "\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e0fff]*+"
+    # Blanks and hidden characters, which some spreadsheets skip; then what begins a formula, with its wide and small forms,
+    # which do so in East Asian settings.
+    f"[\\s{HIDDEN}\xad\u034f\u180b-\u180f\u200c\u200d\u2800\ufe00-\ufe0f\U000e0000-\U000e0fff]*+"
     "[=+\\-@\uff1d\uff0b\uff0d\uff20\ufe62\ufe63\ufe66\ufe6b]"
     "|[\t\r\n]"
 )

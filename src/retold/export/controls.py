@@ -7,15 +7,15 @@ import re
 _PICTURES, _FIRST_LETTER, _DELETE = 0x2400, 0x20, 0x7F
 _DELETED, _OTHER = 0x2421, 0xFFFD
 _LAST_OF_ONE_UNIT = 0xFFFF
-# C0 but for tab and line end, DEL and C1; marks of direction; line and paragraph separators; characters without width, soft
-# hyphens among them; half surrogates; tags.
-_HIDDEN = (
+HIDDEN = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
 )
-_NEVER = re.compile(f"[{_HIDDEN}]")
-_SUSPECT = re.compile(f"[{_HIDDEN}\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""The inside of a character class: C0 but for tab and line end, DEL and C1; marks of direction; line and paragraph
+separators; characters without width, soft hyphens among them; half surrogates; tags. Every other guard adds to these."""
+_NEVER = re.compile(f"[{HIDDEN}]")
+_SUSPECT = re.compile(f"[{HIDDEN}\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 # Joiners belong between letters of some scripts and between emoji, one at a time; selectors of variants behind a digit or a
 # character beyond ASCII, one each, the further ones behind Chinese characters. More of them carry a hidden text.
 _MISPLACED = re.compile(

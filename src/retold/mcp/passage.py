@@ -6,15 +6,12 @@ import re
 
 import msgspec
 
-from retold.export.controls import pictured
+from retold.export.controls import HIDDEN, pictured
 from retold.mcp.budget import fitting, units
 
-# C0 but for tab and line end, DEL, C1; what turns the direction of text, and what nobody sees but a model reads: marks
-# without width (but for the joiners, which emoji and scripts need), tags, and selectors of variants beyond the usual ones.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff"
-    "\U000e0000-\U000e01ef]"
-)
+# A model reads what no person sees: soft hyphens, joiners of graphemes, marks of Mongolian, and selectors of variants
+# beyond the usual ones. Joiners of emoji and scripts stay.
+_UNSEEN = re.compile(f"[{HIDDEN}\xad\u034f\u180b-\u180f\U000e0000-\U000e01ef]")
 LONGEST_HEAD = 240
 _WIDEST_HEAD = 360
 """In units of the budget: some letters take more room than others, and the smallest answer has to hold a head."""

@@ -2,12 +2,11 @@
 
 import re
 
+from retold.export.controls import HIDDEN
+
 _COLOURS = re.compile("\x1b\\[[0-9;:]*[mK]")
 """What a terminal takes for colours, and for the end of a line that is written again."""
-_NEVER = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164"
-    "\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e00ff\U000e01f0-\U000e0fff"
-)
+_NEVER = f"{HIDDEN}\xad"
 _SUSPECT = re.compile(f"[{_NEVER}\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """What may have to be shown: few texts have any of it, and to look for one is much faster than what comes then."""
 _HIDDEN = re.compile(
