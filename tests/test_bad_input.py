@@ -23,10 +23,11 @@ from retold.lake.batches import Wanted, batches
 from retold.lake.job import planned
 from retold.model.entries import Message
 from retold.model.session import Session, View
-from retold.model.wire import decode_session, session_json
+from retold.model.wire import decode_session
 from retold.reading import files
 from retold.reading.disk import OpenFile
 from support.conversation_files import FORMS, turns
+from support.session_json import session_json
 from support.synced_archive import sync_conversations
 
 META = {"sessionId": "s1", "projectHash": "h1", "startTime": "2026-03-01T09:00:00.000Z"}

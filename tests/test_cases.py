@@ -17,8 +17,9 @@ from retold.agents.registry import NotASession
 from retold.model.problem import CODES
 from retold.model.schema import schemas
 from retold.model.session import Session, View
-from retold.model.wire import decode_session, session_json
+from retold.model.wire import decode_session
 from support import cases
+from support.session_json import session_json
 
 IS_UPDATE = bool(os.environ.get("RETOLD_UPDATE_CASES"))
 VIEWS: tuple[View, ...] = get_args(View)

@@ -20,9 +20,9 @@ from retold.export.transcript import Wanted, transcript
 from retold.ingest.derive import Scraps, conversations
 from retold.model.problem import Problem
 from retold.model.session import Session
-from retold.model.wire import session_json
 from retold.reading.told import told_sessions
 from support.mutations import case_files, exported_files, mutated
+from support.session_json import session_json
 
 pytestmark = pytest.mark.slow
 

@@ -19,8 +19,8 @@ from retold.model.entries import Message
 from retold.model.parts import ToolCall
 from retold.model.problem import Problem
 from retold.model.session import Session, View
-from retold.model.wire import session_json
 from support.gemini_home import ROOT, GeminiHome, Json, call, gemini, session_id, sha, user
+from support.session_json import session_json
 from support.synced_archive import sync_archive, sync_conversations
 
 pytestmark = pytest.mark.slow

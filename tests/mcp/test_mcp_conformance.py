@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 
 from conftest import available
 from retold.archive.record import Record
-from retold.mcp.budget import LEAST, MOST, tokens
+from retold.mcp.budget import LEAST, MOST
 from retold.mcp.desk import Desk, Place
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.server import Counter
@@ -30,6 +30,7 @@ from support.mcp_arguments import Json, invalid_arguments, plain_arguments, vali
 from support.mcp_inspector import INSPECTOR, Inspector, install_package
 from support.mcp_process import TOKEN, answer_text, run_http_server, stdio_client
 from support.real_gemini import cache_folder
+from support.token_budget import tokens
 
 pytestmark = pytest.mark.slow
 

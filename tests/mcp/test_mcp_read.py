@@ -9,12 +9,12 @@ import pytest
 from retold.archive.record import Record
 from retold.export import quoting
 from retold.export.quoting import WHOLE, Quoting
-from retold.mcp.budget import tokens
 from retold.model.entries import Entry
 from retold.redaction import Redactor
 from support import conversation_files
 from support.gemini_home import ROOT, GeminiHome, call, gemini, user
 from support.mcp_client import McpClient, ToolAnswer, connect, connect_person
+from support.token_budget import tokens
 
 KEY = "gemini:session-2026-03-01T09-00-00000001"
 PROMPTS = ("Why are the herons late?", "And the tides?", "Write it down.")

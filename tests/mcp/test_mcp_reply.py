@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.mcp.budget import LEAST, MOST, fitting, tokens, units
+from retold.mcp.budget import LEAST, MOST, fitting, units
 from retold.mcp.cursor import Cursor, Refused, cursor_of
 from retold.mcp.desk import STOPPED
 from retold.mcp.passage import LONGEST_HEAD, QUOTE, Passage, head_line, plain
 from retold.mcp.reply import NOTE, Reply, fenced, replied
+from support.token_budget import tokens
 
 MORE = 'There is more: call a_tool_with_a_long_name with the same arguments and cursor "{cursor}".'
 FENCED = re.compile(r"<(history-[0-9a-f]{8})>\n(.*)\n</\1>", re.DOTALL)

@@ -8,11 +8,12 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from syrupy.assertion import SnapshotAssertion
 
-from retold.mcp.budget import MOST, tokens
+from retold.mcp.budget import MOST
 from retold.mcp.prompts import BUDGET, PROMPTS, Offer
 from retold.mcp.resources import PAGE, address
 from support.gemini_home import ROOT, GeminiHome, gemini, user
 from support.mcp_client import McpClient, connect, connect_person
+from support.token_budget import tokens
 
 KEY = "gemini:session-2026-03-01T09-00-00000001"
 ODD = "session-2026-03-01T09-59-a b%2F ü?#&"

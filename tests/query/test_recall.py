@@ -16,11 +16,11 @@ from retold.query.forms import forms
 from retold.query.hits import Conversation
 from retold.query.language import Unclear
 from retold.query.plain import parse_plain
-from retold.query.recall import recalled
 from retold.query.telling import MOST_WORDS, telling
 from support.conversation_files import FORMS, Turn
 from support.gemini_home import DAY, GeminiHome, user
 from support.person import Person
+from support.recall import recalled
 from support.synced_archive import sync_archive
 
 

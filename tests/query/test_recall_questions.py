@@ -12,10 +12,10 @@ from retold.archive.record import Record
 from retold.projects.matching import is_meant
 from retold.query.language import Clause, Query
 from retold.query.plain import parse_plain
-from retold.query.recall import recalled
 from retold.query.search import Search
 from retold.query.wanted import Wanted
 from support.mcp_client import connect_person
+from support.recall import recalled
 from support.recall_corpus import Question, demo_questions, write_corpus
 from support.synced_archive import sync_archive
 

@@ -8,12 +8,12 @@ import pytest
 from retold.archive.record import Record
 from retold.query.language import parse
 from retold.query.marks import marks
-from retold.query.recall import recalled
 from retold.query.search import Search
 from retold.query.surroundings import AROUND, shown
 from retold.query.wanted import Wanted
 from retold.redaction.redactor import Redactor
 from support.conversation_files import FORMS, Turn
+from support.recall import recalled
 from support.synced_archive import sync_archive
 
 SECRET = "ghp_" + "a1B2c3D4e5F6" * 3

@@ -15,7 +15,7 @@ import pytest
 from retold.model.entries import Message
 from retold.model.parts import Attachment, Text, Thinking, ToolCall
 from retold.model.session import Session
-from retold.model.wire import decode_session, session_json
+from retold.model.wire import decode_session
 from retold.redaction import Redactor
 from retold.redaction.budget import Budget, OverBudget
 from retold.redaction.data import data_in
@@ -25,6 +25,7 @@ from retold.redaction.redactor import TOO_COSTLY
 from support.blind_secrets import blind_samples
 from support.labelled_secrets import Sample, samples
 from support.secret_session import AT, PICTURE, session_filled_with
+from support.session_json import session_json
 from support.step_counter import assert_linear
 
 KEY = "AIza" + "SyB7" + "k" * 3 + "Q9" * 14  # in the shape of a key, and none

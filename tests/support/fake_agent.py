@@ -30,9 +30,10 @@ from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.model.session import Session, View
-from retold.model.wire import decode_session, session_json
+from retold.model.wire import decode_session
 from retold.reading.disk import DISK, Disk
 from retold.reading.files import read_bytes
+from support.session_json import session_json
 
 NAME = PROGRAM = PACKAGE = "made"
 HOME_VARIABLE = "MADE_HOME"

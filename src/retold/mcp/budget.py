@@ -9,13 +9,8 @@ CHARACTERS_PER_TOKEN = 3
 """Of ASCII. Tokenizers give prose four and code about three; what is told must fit for each of them."""
 
 
-def tokens(text: str) -> int:
-    """Return how many tokens a text takes at most, but for strange ones: other letters than those of ASCII take one each."""
-    return units(text) // CHARACTERS_PER_TOKEN + 1
-
-
 def units(text: str) -> int:
-    """Return the room of a text in thirds of tokens, which add up."""
+    """Return the room of a text in thirds of tokens, which add up; letters other than those of ASCII take a token each."""
     if text.isascii():
         return len(text)
     plain = len(text.encode("ascii", "ignore"))

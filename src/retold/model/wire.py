@@ -15,13 +15,8 @@ from retold.model.steps import AnyStep
 _TIMES = (datetime,)
 
 
-def session_json(session: Session) -> bytes:
-    """Return a session with its timeline, on one line."""
-    return b"".join(session_pieces(session))
-
-
 def session_pieces(session: Session) -> Iterator[bytes]:
-    """Yield the same piece by piece: a session may be larger than what should be in memory twice."""
+    """Yield a session with its timeline, on one line, piece by piece: a session may be larger than what should be in memory twice."""
     yield summary_json(session)[:-1] + b',"timeline":['
     for place, entry in enumerate(session.timeline):
         yield (b"," if place else b"") + encoded(as_builtins(entry))
@@ -46,7 +41,7 @@ def problem_json(problem: Problem) -> bytes:
 
 
 def decode_session(data: bytes) -> Session:
-    """Return the session that `session_json` wrote."""
+    """Return the session that `session_pieces` wrote."""
     return msgspec.json.decode(data, type=Session)
 
 

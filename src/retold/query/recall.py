@@ -13,23 +13,21 @@ from retold.query.gathering import Gathering
 from retold.query.hits import HITS, conversation_of, hit_of
 from retold.query.language import Query
 from retold.query.nearness import best_of
-from retold.query.plain import parse_plain
 from retold.query.scale import Scale
 from retold.query.search import SHOWN_AT_LENGTH, Search
 from retold.query.surroundings import shown, telling_text
 from retold.query.telling import telling
 from retold.query.unwanted import Unwanted
-from retold.query.wanted import Wanted
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from retold.archive.conditions import Condition
     from retold.archive.index_file import Found, IndexFile
     from retold.archive.record import Record
     from retold.query.hits import Conversation, Hit
     from retold.query.surroundings import Clean
+    from retold.query.wanted import Wanted
 
 RECENT = 0.03
 """How much more a conversation of today weighs than one of long ago: it decides between equals."""
@@ -37,28 +35,11 @@ COPY = 0.2
 """How much less one weighs that has all of it from another, as a fork has its beginning: that one should come first."""
 
 
-def recalled(  # noqa: PLR0913 - a question, where it is asked, and how it is answered
-    record: Record,
-    question: str,
-    conditions: Sequence[Condition],
-    limit: int,
-    *,
-    index: Index | None = None,
-    clean: Clean | None = None,
-) -> list[Conversation]:
-    """Return the conversations that come closest to a question, the best first; raises Unclear for one that means nothing.
-
-    Fields, phrases, -not and OR mean what they mean in a search; conditions hold besides, whatever is asked. Where
-    nothing is telling in a question, the newest are returned.
-    """
-    query = parse_plain(question)
-    wanted = Wanted(query.fields)
-    wanted.sessions += conditions
-    return list(Recall(record, query, wanted, index, clean).conversations(limit))
-
-
 class Recall:
-    """One question in plain words."""
+    """One question in plain words.
+
+    Fields, phrases, -not and OR mean what they mean in a search, and conditions hold besides.
+    """
 
     def __init__(
         self,

@@ -17,9 +17,10 @@ from retold.model.parts import ToolCall
 from retold.model.problem import Problem
 from retold.model.schema import schemas
 from retold.model.session import Session
-from retold.model.wire import as_builtins, decode_session, session_json, time_text
+from retold.model.wire import as_builtins, decode_session, time_text
 from retold.reading.files import printable
 from support.cases import strings
+from support.session_json import session_json
 
 pytestmark = [pytest.mark.shared, pytest.mark.slow]
 

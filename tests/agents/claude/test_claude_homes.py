@@ -15,7 +15,7 @@ from retold.agents.protocol import Home, Source
 from retold.model.entries import Message
 from retold.model.parts import ToolCall
 from retold.model.session import Session
-from retold.model.wire import session_json
+from support.session_json import session_json
 from support.synced_archive import sync_archive, sync_conversations
 
 Json = dict[str, Any]

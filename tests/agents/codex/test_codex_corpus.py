@@ -21,8 +21,9 @@ from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.schema import schemas
 from retold.model.session import Session, View
-from retold.model.wire import as_builtins, decode_session, session_json
+from retold.model.wire import as_builtins, decode_session
 from support.cases import strings
+from support.session_json import session_json
 from support.synced_archive import sync_conversations
 
 pytestmark = [pytest.mark.shared, pytest.mark.slow]

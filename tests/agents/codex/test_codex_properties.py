@@ -13,8 +13,9 @@ from retold import Message, Session
 from retold.agents import codex
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
-from retold.model.wire import decode_session, session_json
+from retold.model.wire import decode_session
 from support import cases
+from support.session_json import session_json
 
 CASES = [case for case in cases.NAMES if case.startswith("codex-")]
 ROLLOUTS = [

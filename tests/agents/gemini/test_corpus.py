@@ -14,8 +14,9 @@ from retold.agents import gemini
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem
 from retold.model.schema import schemas
-from retold.model.wire import as_builtins, decode_session, session_json
+from retold.model.wire import as_builtins, decode_session
 from support.cases import strings
+from support.session_json import session_json
 
 pytestmark = [pytest.mark.shared, pytest.mark.slow]
 

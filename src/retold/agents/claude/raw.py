@@ -59,7 +59,6 @@ BLOCKS: dict[str, type[Block]] = {
     "tool_result": ToolResultBlock,
     "image": ImageBlock,
 }
-Content = str | list[Block | Record]
 """Blocks, and what is none of the known ones as it stands."""
 
 

@@ -5,9 +5,6 @@ from typing import Any
 Record = dict[str, Any]
 """A payload, or the line around it."""
 
-SETTINGS = frozenset(("turn_context", "world_state", "thread_settings_applied"))
-"""What is written again and again, changed or not."""
-
 ITEM_TYPES = frozenset(
     (
         "message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output",

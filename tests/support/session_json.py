@@ -1,0 +1,9 @@
+"""The JSON form of a session as one value."""
+
+from retold.model.session import Session
+from retold.model.wire import session_pieces
+
+
+def session_json(session: Session) -> bytes:
+    """Return a session with its timeline, on one line."""
+    return b"".join(session_pieces(session))

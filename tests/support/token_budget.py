@@ -1,0 +1,8 @@
+"""Counts tokens as the budget of an MCP answer does."""
+
+from retold.mcp.budget import CHARACTERS_PER_TOKEN, units
+
+
+def tokens(text: str) -> int:
+    """Return the most tokens that a text takes."""
+    return units(text) // CHARACTERS_PER_TOKEN + 1
