@@ -16,9 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from retold.agents.registry import NotASession
+from retold.archive.database import connected
 from retold.archive.originals import packed
 from retold.archive.record import Record
-from retold.archive.texts import Shard
+from retold.archive.stretches import WITHOUT_MESSAGES
+from retold.archive.texts import MARK, STEPS, Shard
 from retold.demo.home import make_home
 from retold.ingest import slices, stretches
 from retold.ingest.forgetting import forget
@@ -137,7 +139,6 @@ def put_together(record: Record, whole: Session, count: int, room: int) -> Sessi
         part = told_slice(record, whole.key, place, count, whole.view, room)
         assert part is not None
         assert (part.first, part.total) == (place, len(sizes))
-        assert part.messages_before == sum(isinstance(entry, Message) for entry in whole.timeline[:place])
         assert part.size == sum(source.bytes for source in whole.sources)
         end = place + len(part.session.timeline)
         assert end - place <= count
@@ -562,3 +563,13 @@ def test_one_long_session_is_read_whole_at_a_time(person: Person, monkeypatch: p
 
     with ThreadPoolExecutor(3) as threads:
         assert set(threads.map(ask, range(6))) == {8}
+
+
+def test_an_index_of_before_keeps_its_stretches(tmp_path: Path) -> None:
+    path = str(tmp_path / "index.db")
+    older = connected(path, MARK, STEPS[: STEPS.index(WITHOUT_MESSAGES)])
+    older.execute("INSERT INTO stretches VALUES (1, 2, 3, 4, x'05', x'06')")
+    older.close()
+    now = connected(path, MARK, STEPS)
+    assert list(now.execute("SELECT * FROM stretches")) == [(1, 2, 3, b"\x05", b"\x06")]
+    now.close()

@@ -37,11 +37,12 @@ CREATE TABLE stretches (
 );
 CREATE UNIQUE INDEX session_stretches ON stretches (session, place);
 """
+WITHOUT_MESSAGES = "ALTER TABLE stretches DROP COLUMN messages"
 _KEPT = """
 SELECT told.id, total, outline FROM told JOIN timelines ON timelines.session = told.id WHERE name = ? AND stamp = ?
 """
 _FROM = """
-SELECT place, messages, packed FROM stretches WHERE session = ?1 AND place >=
+SELECT place, packed FROM stretches WHERE session = ?1 AND place >=
     (SELECT max(place) FROM stretches WHERE session = ?1 AND place <= ?2) ORDER BY place
 """
 
@@ -50,12 +51,12 @@ _LEVEL = 1
 
 
 class Stretch:
-    """Entries that follow each other, packed: where they begin, and how many messages come before them."""
+    """Entries that follow each other, packed, and where they begin."""
 
-    __slots__ = ("data", "messages", "place")
+    __slots__ = ("data", "place")
 
-    def __init__(self, place: int, messages: int, data: bytes) -> None:
-        self.place, self.messages, self.data = place, messages, data
+    def __init__(self, place: int, data: bytes) -> None:
+        self.place, self.data = place, data
 
 
 class Timeline:
@@ -73,17 +74,15 @@ def put_timeline(ask: Ask, session: int, timeline: Timeline | None) -> None:
         remove_timeline(ask, session)
         return
     known = {
-        place: (messages, bytes(sealed))
-        for place, messages, sealed in ask(
-            "SELECT place, messages, seal FROM stretches WHERE session = ?", (session,)
-        )
+        place: bytes(sealed)
+        for place, sealed in ask("SELECT place, seal FROM stretches WHERE session = ?", (session,))
     }
     for stretch in timeline.stretches:
         sealed = digest(stretch.data)
-        if known.get(stretch.place) != (stretch.messages, sealed):
+        if known.get(stretch.place) != sealed:
             ask("DELETE FROM stretches WHERE session = ? AND place = ?", (session, stretch.place))
-            row = (session, stretch.place, stretch.messages, sealed, packed(stretch.data, _LEVEL))
-            ask("INSERT INTO stretches VALUES (NULL, ?, ?, ?, ?, ?)", row)
+            row = (session, stretch.place, sealed, packed(stretch.data, _LEVEL))
+            ask("INSERT INTO stretches VALUES (NULL, ?, ?, ?, ?)", row)
         known.pop(stretch.place, None)
     for place in known:
         ask("DELETE FROM stretches WHERE session = ? AND place = ?", (session, place))
@@ -116,8 +115,8 @@ class KeptTimeline:
     def stretches(self, first: int) -> Iterator[Stretch]:
         """Yield the stretch in which an entry is, and those that follow."""
         try:
-            for place, messages, data in self._connection.execute(_FROM, (self._session, first)):
-                yield Stretch(place, messages, unpacked(data))
+            for place, data in self._connection.execute(_FROM, (self._session, first)):
+                yield Stretch(place, unpacked(data))
         except apsw.Error as error:
             raise IndexDamaged(f"a stretch of a timeline cannot be read ({error})") from error
 

@@ -15,7 +15,7 @@ import apsw
 from retold.archive.database import MACHINE, Damaged, IndexDamaged, connected, index_trouble, is_log_emptied
 from retold.archive.record import as_text
 from retold.archive.shards import WORDS
-from retold.archive.stretches import STEP, put_timeline, remove_timeline
+from retold.archive.stretches import STEP, WITHOUT_MESSAGES, put_timeline, remove_timeline
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ CREATE VIRTUAL TABLE output USING fts5(
 );
 """,
     STEP,
+    WITHOUT_MESSAGES,
 )
 _BEGIN_OF_SAID, _BEGIN_OF_OUTPUT = 2048, 256
 """How much of a text is looked through for names: most stand in several texts."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import chain, islice
+from itertools import islice
 from threading import Lock
 from typing import Any
 
@@ -19,7 +19,7 @@ from retold.ingest.belonging import Belonging
 from retold.ingest.held import Held
 from retold.ingest.retell import unmarked
 from retold.ingest.turns import OPENINGS, Opening, Turn, openings, told_turns
-from retold.model.entries import Entry, Message
+from retold.model.entries import Entry
 from retold.model.packing import ENTRIES, Unreadable, unbundled
 from retold.model.session import Session, View
 from retold.model.wire import decode_summary
@@ -45,8 +45,6 @@ class Slice(msgspec.Struct, frozen=True):
     """The place of the first of them in the whole timeline of the view, from 0."""
     total: int
     """Entries in the whole timeline."""
-    messages_before: int
-    """Messages among the entries before the first."""
     size: int
     """Bytes of the files that the session was read from."""
 
@@ -127,7 +125,7 @@ def _of_whole(session: Session, part: _Part) -> Slice:
     first = min(part.first, len(timeline))
     taken = len(part.fitting(map(ENTRIES.packed, timeline[first:])))
     told = replace(session, timeline=timeline[first : first + taken])
-    return Slice(told, first, len(timeline), _messages(timeline[:first]), _size(session))
+    return Slice(told, first, len(timeline), _size(session))
 
 
 def _of_stretches(record: Record, row: Sequence[Any], part: _Part) -> Slice | None:
@@ -139,10 +137,10 @@ def _of_stretches(record: Record, row: Sequence[Any], part: _Part) -> Slice | No
     first, total = min(part.first, kept.total), kept.total
     with kept:
         try:
-            before, entries = _entries(kept, first, part) if first < total else (session.counts.messages, ())
+            entries = _entries(kept, first, part) if first < total else ()
         except (Damaged, Unreadable):
             return None
-    return Slice(replace(session, timeline=entries), first, total, before, _size(session))
+    return Slice(replace(session, timeline=entries), first, total, _size(session))
 
 
 def _kept(record: Record, row: Sequence[Any]) -> KeptTimeline | None:
@@ -162,16 +160,10 @@ def _turn(record: Record, row: Sequence[Any]) -> AbstractContextManager[object]:
     return _ALONE if _is_long(record, row) else nullcontext()
 
 
-def _entries(kept: KeptTimeline, first: int, part: _Part) -> tuple[int, tuple[Entry, ...]]:
-    """Return how many messages come before a part, and its entries."""
-    found = kept.stretches(first)
-    begin = next(found, None)
-    if begin is None:
-        raise Unreadable("no stretch")
-    skipped = unbundled(begin.data)[: first - begin.place]
-    before = begin.messages + _messages(map(ENTRIES.unpacked, skipped))
-    packed = part.fitting(_packed(chain([begin], found), first, kept.total))
-    return before, tuple(map(ENTRIES.unpacked, packed))
+def _entries(kept: KeptTimeline, first: int, part: _Part) -> tuple[Entry, ...]:
+    """Return the entries of a part."""
+    packed = part.fitting(_packed(kept.stretches(first), first, kept.total))
+    return tuple(map(ENTRIES.unpacked, packed))
 
 
 def _packed(found: Iterable[Stretch], first: int, total: int) -> Iterator[bytes]:
@@ -198,10 +190,6 @@ def _openings(record: Record, row: Sequence[Any], view: View) -> Sequence[Openin
                 pass  # it is read anew
     with _turn(record, row):
         return list(openings(_whole(record, row, view).timeline))
-
-
-def _messages(entries: Iterable[Entry]) -> int:
-    return sum(isinstance(entry, Message) for entry in entries)
 
 
 def _size(session: Session) -> int:

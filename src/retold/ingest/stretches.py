@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from retold.archive.stretches import Stretch, Timeline
 from retold.ingest.turns import OPENINGS, openings
-from retold.model.entries import Entry, Message
+from retold.model.entries import Entry
 from retold.model.packing import ENTRIES, bundled
 
 LONG = 3 << 20
@@ -22,11 +22,10 @@ def timeline_of(timeline: Sequence[Entry]) -> Timeline:
 def _stretches(timeline: Sequence[Entry]) -> Iterator[Stretch]:
     """Yield stretches, cut from the beginning on: where a session grows, all but the last stay as they are."""
     waiting: list[bytes] = []
-    size = messages = before = 0
+    size = 0
     for place, entry in enumerate(timeline, 1):
         waiting.append(ENTRIES.packed(entry))
         size += len(waiting[-1])
-        messages += isinstance(entry, Message)
         if len(waiting) == _MOST or size >= _ROOM or place == len(timeline):
-            yield Stretch(place - len(waiting), before, bundled(waiting))
-            waiting, size, before = [], 0, messages
+            yield Stretch(place - len(waiting), bundled(waiting))
+            waiting, size = [], 0
