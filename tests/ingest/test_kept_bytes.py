@@ -1,5 +1,6 @@
 """The originals in the archive: every content that a file had when it was synced, byte for byte."""
 
+import json
 import os
 from collections.abc import Callable
 from itertools import pairwise
@@ -11,7 +12,17 @@ import pytest
 from retold.agents.registry import AGENTS
 from retold.archive.cutting import cut_by_content
 from retold.archive.record import Record
-from support.conversation_files import FORMS, ROOT, Turn, dice, gemini_json, gemini_key, turns
+from support.conversation_files import (
+    FORMS,
+    ROOT,
+    Turn,
+    as_lines,
+    dice,
+    gemini_json,
+    gemini_key,
+    turns,
+    write_file,
+)
 from support.gemini_home import GeminiHome, gemini, sha, user
 from support.person import Person, source_states
 
@@ -78,6 +89,48 @@ def test_a_rewrite_without_a_picture_and_without_tokens_takes_neither_away(tmp_p
         assert session["usage"] == earlier["usage"]
         assert not session["usage"]["estimated"]
         assert source_states(session) == ["earlier", "present"]
+
+
+LEFT_OUT: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "the parent of a line": ("claude", lambda lines: lines[2].update(parentUuid=lines[0]["uuid"])),
+    "the branch of one line": ("claude", lambda lines: lines[2].pop("gitBranch")),
+    "what a tool gave to the agent alone": ("claude", lambda lines: lines[2].pop("toolUseResult")),
+    "a field that nobody knows": ("gemini-lines", lambda lines: lines[2].pop("mood")),
+    "a field of an event": ("codex", lambda lines: lines[2]["payload"].pop("mood")),
+    "a number": ("gemini-json", lambda lines: lines[0]["messages"][1].update(mood=2)),
+}
+"""Changes of a file of which the session shows nothing: the form of the file, and what is done to its records."""
+
+
+@pytest.mark.parametrize("change", LEFT_OUT)
+def test_a_rewrite_without_a_value_that_no_session_shows_takes_it_not_away(
+    tmp_path: Path, change: str
+) -> None:
+    form, leave_out = LEFT_OUT[change]
+    person = Person(tmp_path / "ann")
+    file = FORMS[form].write(person.folder, 1, turns("heron", "otter"))
+    lines = [json.loads(file.read_text())] if form == "gemini-json" else records_in(file)
+    if form == "claude":
+        for line in lines:
+            line["gitBranch"] = "main"
+        lines[2]["toolUseResult"] = {"stdout": "bittern", "stderr": ""}
+    elif form == "codex":
+        lines[2]["payload"]["mood"] = "calm"
+    elif form == "gemini-json":
+        lines[0]["messages"][1]["mood"] = 1
+    else:
+        lines[2]["mood"] = "calm"
+    before = write_file(file, as_lines(lines)).read_bytes()
+    person.sync()
+    leave_out(lines)
+    after = write_file(file, as_lines(lines)).read_bytes()
+    for arguments in ((), ("--reindex",)):
+        person.sync(*arguments)
+        assert originals(person) == {before: False, after: True}
+
+
+def records_in(file: Path) -> list[Any]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])

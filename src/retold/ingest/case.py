@@ -14,7 +14,7 @@ from retold.archive.hiding import NOBODY, KeyedSet
 from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.record import Record, as_path
 from retold.archive.sources import FAILURES, known_at, known_in_cluster
-from retold.ingest.containment import LaterVersions, hold_unread
+from retold.ingest.containment import LaterVersions, hold_unread, hold_values
 from retold.ingest.derive import Scraps, conversations
 from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
@@ -118,7 +118,7 @@ class Case:
                 if (
                     sessions is not None
                     and all(map(self._later.hold, sessions))
-                    and self._holds_unread(path, kept, sessions)
+                    and self._holds_bytes(path, kept, sessions)
                 ):
                     self._dropped.setdefault(path, []).append(kept.name)
                     is_compared = False
@@ -128,16 +128,18 @@ class Case:
             found.extend(earlier)
         return found
 
-    def _holds_unread(self, path: str, kept: Kept, sessions: Iterable[Session]) -> bool:
-        """Tell whether a file holds what could not be read of an earlier version."""
+    def _holds_bytes(self, path: str, kept: Kept, sessions: Iterable[Session]) -> bool:
+        """Tell whether a file holds what no session shows of an earlier version: values, and what could not be read.
+
+        The values of files that are too large to be held in memory are not compared.
+        """
         shown = printable(path)
         problems = [one for session in sessions for one in session.problems if one.path == shown]
-        if all(one.severity != "loss" for one in problems):
-            return True
         still = self._disk.files.get(path)
         if still is None or still.data is None or kept.size > LARGEST:
-            return False
-        return hold_unread(still.data, self._record.originals.data(kept.id), problems)
+            return all(one.severity != "loss" for one in problems)
+        earlier = self._record.originals.data(kept.id)
+        return hold_unread(still.data, earlier, problems) and hold_values(still.data, earlier)
 
     def _sessions(self, readings: Sequence[Reading]) -> list[Session] | None:
         """Return the conversations in some files; None, and a failure, where the agent cannot join one."""
