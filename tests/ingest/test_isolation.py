@@ -83,14 +83,14 @@ def damage(person: Person, number: int) -> Path:
     return file
 
 
-def damage_original(person: Person, file: Path) -> None:
+def damage_original(person: Person, file: Path, *, is_earlier: bool = False) -> None:
     """Flip a bit in the archive's copy of a file."""
     with Record(str(person.archive), can_write=True) as record:
         chunk, packed = next(
             record.rows(
                 "SELECT chunks.id, packed FROM chunks JOIN pieces ON chunk = chunks.id JOIN originals ON original = originals.id"
-                " JOIN sources ON sources.id = source WHERE path = ?",
-                (str(file),),
+                " JOIN sources ON sources.id = source WHERE path = ? AND NOT (is_latest AND ?)",
+                (str(file), is_earlier),
             )
         )
         flipped = bytearray(packed)
@@ -192,6 +192,30 @@ def test_a_damaged_original_costs_no_other(person: Person, options: tuple[str, .
         assert done.objects[0]["problems"] >= 1
     again = person.sync()
     assert (again["read"], again["problems"]) == (0, done.objects[0]["problems"])
+
+
+@pytest.mark.parametrize("place", range(len(FORMS)))
+def test_a_session_goes_on_when_an_earlier_version_of_its_file_is_damaged(tmp_path: Path, place: int) -> None:
+    person = Person(tmp_path / "ann")
+    for number in range(8):
+        write(person, number, f"word{number}", "otter")
+    person.sync()
+    write(person, place, f"word{place}")
+    person.sync()
+    file = file_of(person, place)
+    damage_original(person, file, is_earlier=True)
+    write(person, place, f"word{place}", "plover")
+    done = person.run("sync", "--json")
+    assert (done.code, done.objects[0]["problems"]) == (0, 1), done
+    assert (done.err.count("original-damaged"), str(file) in done.err) == (1, True)
+    for _ in range(2):
+        assert person.keys("plover") == person.keys(f"word{place}") == [key(place)]
+        assert key(place) not in person.keys("otter")
+        shown = person.run("show", key(place))
+        assert (shown.code, "asked plover" in shown.out, "original-damaged" in shown.out) == (0, True, True)
+        (found,) = [one for one in person.run("doctor", "--json").objects if one["finding"] == "unread-file"]
+        assert (found["session"], str(file) in found["text"]) == (key(place), True)
+        assert person.run("sync", "--json", "--reindex").objects[0]["problems"] == 1
 
 
 @pytest.mark.parametrize("poisoned", range(len(FORMS)))

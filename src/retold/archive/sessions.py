@@ -123,8 +123,12 @@ def renamed_keys(record: Record) -> dict[str, str]:
 
 
 def count_problems(record: Record) -> int:
-    """Return how many problems there are that are more than notes."""
-    return int(next(record.rows("SELECT count(*) FROM problems WHERE severity <> 'note'"))[0])
+    """Return how many problems of sessions there are that are more than notes.
+
+    A damaged copy in the archive is a problem of its file, and is counted there.
+    """
+    asked = "SELECT count(*) FROM problems WHERE severity <> 'note' AND code <> 'original-damaged'"
+    return int(next(record.rows(asked))[0])
 
 
 def family(record: Record, key: str) -> Iterator[int]:

@@ -87,6 +87,8 @@ class Case:
         self._refusals: dict[str, Problem] = {}
         self.failures: dict[str, Problem] = {}
         """Why files could not be read, by path: a bug of the reader, or damage in the archive. Their bytes are kept."""
+        self.damaged: dict[str, Problem] = {}
+        """Files that could be read, by path, of which the archive has a damaged earlier version."""
         self._fresh: dict[str, Fresh | None] = {}
         self._beginnings: dict[str, bool] = {}
         """Whether a file begins with what was kept of it last, by path."""
@@ -224,6 +226,12 @@ class Case:
             file = KeptFile(self._record.originals, kept.id, kept.size, kept.modified_ns)
             try:
                 readings = self._agent.read(known.source.on(Pinned(self._disk, path, file)))
+            except Damaged as error:
+                if path in self._live:  # what the file says now is told without it
+                    self.damaged[path] = problem("original-damaged", str(error), printable(path))
+                else:
+                    self.fail([path], error)
+                continue
             except Exception as error:  # noqa: BLE001 - one bad file costs no other
                 self.fail([path], error)
                 continue
@@ -308,11 +316,13 @@ class Case:
     def unopened(self) -> list[Problem]:
         """Return why files that were found could not be opened or read, where nothing else tells it."""
         unopened = [one for path, one in self._refusals.items() if path not in self._disk.files]
-        return [*unopened, *self.failures.values()]
+        return [*unopened, *{**self.damaged, **self.failures}.values()]
 
     def with_failures(self, parcel: Parcel) -> Parcel:
         """Return a parcel with the problems of the files of this cluster."""
-        failures = {path: problem_json(one).decode() for path, one in self.failures.items()}
+        failures = {
+            path: problem_json(one).decode() for path, one in {**self.damaged, **self.failures}.items()
+        }
         return msgspec.structs.replace(parcel, problems=self.unopened(), failures=failures)
 
     def files(self) -> Iterator[Held]:

@@ -98,17 +98,20 @@ class Reader:
             name = conversation_name(agent, group)
             if name in spared:  # read before from a file that cannot be read now
                 continue
-            whole = msgspec.structs.replace(self.placed(session), sources=case.told_sources(session.sources))
+            sources = case.told_sources(session.sources)
+            damaged = {case.damaged[path]: None for path in _paths(told) if path in case.damaged}
+            whole = msgspec.structs.replace(
+                self.placed(session), sources=sources, problems=(*session.problems, *damaged)
+            )
             if not self.is_wanted(name, whole):
                 case.leave(told)
                 left.append(name)
                 if self._wanted.is_forgotten(name):
-                    forgotten += [str(reading.source.path) for reading in told]
+                    forgotten += _paths(told)
                     forgotten += [whole.project.root] if whole.project.root else []
                 continue
             stamp = stamp_of(told)
-            paths = sorted({str(reading.source.path) for reading in told})
-            kept.append(rows_of(whole, name, stamp, job.cluster, paths, _named_cluster(agent, whole)))
+            kept.append(rows_of(whole, name, stamp, job.cluster, _paths(told), _named_cluster(agent, whole)))
             wanted.append((whole, name, stamp, case.contents(told)))
         # A session that is left may be named by another, and is not when that one is read from the archive.
         is_long = not left and _size(readings) >= stretches.LONG
@@ -149,6 +152,11 @@ def index_entry(
         docs.extend(zip(spoken.docs, finder.regions(spoken), strict=True))
     timeline = stretches.timeline_of(session.timeline) if is_long else None
     return Indexed(name, stamp, [number for number, _ in contents], docs, finder.pages(), timeline)
+
+
+def _paths(readings: Iterable[Reading]) -> list[str]:
+    """Return the paths of the files that were read, each once."""
+    return sorted({str(reading.source.path) for reading in readings})
 
 
 def _size(readings: Iterable[Reading]) -> int:

@@ -9,6 +9,7 @@ import msgspec
 
 from retold.agents.protocol import Agent, Home, Lost, Reading, Source
 from retold.agents.registry import AGENTS
+from retold.archive.database import Damaged
 from retold.archive.record import Record, as_path, summary_of
 from retold.archive.sessions import known_by
 from retold.archive.sources import kept_in_cluster, read_from
@@ -35,7 +36,7 @@ def lost(record: Record, key: str) -> Lost | None:
         return None
     number, name, agent, cluster, packed = row
     known = decode_summary(summary_of(packed))
-    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, "full", _files(known))
+    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, "full", _own([known]))
     readings = () if found is None else found[0]
     disk = KeptDisk(record, agent)
     rows = kept_in_cluster(record, agent, cluster) if cluster is not None else ()
@@ -59,7 +60,7 @@ def unmarked(record: Record, row: Sequence[Any], view: View) -> Session:
     """Return a session by what it is known by; what of its timeline belongs to others is not told."""
     number, name, agent, cluster, packed = row
     known = decode_summary(summary_of(packed))
-    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, view, _files(known))
+    found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, view, _own([known]))
     return known if found is None else _as_known(found[1], known)
 
 
@@ -97,7 +98,7 @@ class _Shelf:
         reader = AGENTS[agent]
         loose, clustered = _parted(_as_sources(self._record, agent, files))
         summaries = {row[1]: decode_summary(summary_of(row[4])) for row in rows}
-        own = frozenset[str]().union(*map(_files, summaries.values()))
+        own = _own(summaries.values())
         asked = (agent, *(file for file in files if file[4] is None))
         if asked != self._scraps[0]:
             self._scraps = asked, scraps(reader, _readings(reader, loose, own), _leave_out)
@@ -112,15 +113,26 @@ def _leave_out(readings: Sequence[Reading], error: Exception) -> None:
     """Leave out what the agent fails on in files of many conversations: it may be of others."""
 
 
-def _files(session: Session) -> frozenset[str]:
-    """Return the paths of the files that a session was read from."""
-    return frozenset(source.path for source in session.sources)
+class _Own(msgspec.Struct, frozen=True):
+    """The files that some sessions were read from."""
+
+    paths: frozenset[str]
+    damaged: frozenset[str]
+    """The paths of those of which an earlier version was damaged when a sync read them: the sessions go without it."""
+
+
+def _own(sessions: Iterable[Session]) -> _Own:
+    paths, damaged = set[str](), set[str]()
+    for session in sessions:
+        paths.update(source.path for source in session.sources)
+        damaged.update(one.path for one in session.problems if one.code == "original-damaged" and one.path)
+    return _Own(frozenset(paths), frozenset(damaged))
 
 
 def _read(
-    agent: Agent, sources: Iterable[Source], name: int, view: View, own: frozenset[str]
+    agent: Agent, sources: Iterable[Source], name: int, view: View, own: _Own
 ) -> tuple[Sequence[Reading], Session] | None:
-    """Return what a session is read from, and the session; `own` are the paths of its files."""
+    """Return what a session is read from, and the session; `own` are its files."""
     loose, clustered = _parted(sources)
     shared = scraps(agent, _readings(agent, loose, own), _leave_out)
     found = next(_told(agent, _readings(agent, clustered, own), shared, [name], view, own), None)
@@ -136,14 +148,15 @@ def _parted(sources: Iterable[Source]) -> tuple[list[Source], list[Source]]:
     return loose, clustered
 
 
-def _readings(agent: Agent, sources: Iterable[Source], own: frozenset[str]) -> list[Reading]:
+def _readings(agent: Agent, sources: Iterable[Source], own: _Own) -> list[Reading]:
     """Return what files say. A file that cannot be read is left out, unless it is one of the sessions' own."""
     found: list[Reading] = []
     for source in sources:
         try:
             told = agent.read(source)
-        except Exception:
-            if source.shown in own:
+        except Exception as error:
+            is_earlier = isinstance(error, Damaged) and isinstance(source.disk, Pinned)
+            if source.shown in own.paths and not (is_earlier and source.shown in own.damaged):
                 raise
             continue
         if not isinstance(told, Problem):
@@ -157,15 +170,15 @@ def _told(  # noqa: PLR0913 - the files of a cluster, and the sessions that are 
     shared: Scraps,
     names: Iterable[int],
     view: View,
-    own: frozenset[str],
+    own: _Own,
 ) -> Iterator[tuple[int, Sequence[Reading], Session]]:
     """Yield those of some sessions that readings tell of, by their names.
 
-    A session of other files than `own` that cannot be joined is left out.
+    A session of other files than those of `own` that cannot be joined is left out.
     """
 
     def fail(readings: Sequence[Reading], error: Exception) -> None:
-        if any(reading.source.shown in own for reading in readings):
+        if any(reading.source.shown in own.paths for reading in readings):
             raise error
 
     wanted = set(names)
@@ -221,4 +234,5 @@ def _as_known(session: Session, known: Session) -> Session:
             "sources",
         )
     }
-    return msgspec.structs.replace(session, **kept)
+    damaged = [one for one in known.problems if one.code == "original-damaged"]
+    return msgspec.structs.replace(session, **kept, problems=(*session.problems, *damaged))
