@@ -194,6 +194,27 @@ def test_a_damaged_original_costs_no_other(person: Person, options: tuple[str, .
     assert (again["read"], again["problems"]) == (0, done.objects[0]["problems"])
 
 
+@pytest.mark.parametrize("table", ["chunks", "pieces"])
+@pytest.mark.parametrize("number", range(len(FORMS)))
+def test_a_session_stays_when_the_archive_lacks_a_part_of_its_original(
+    person: Person, table: str, number: int
+) -> None:
+    person.sync()
+    file = file_of(person, number)
+    file.unlink()
+    which = "SELECT {} FROM pieces JOIN originals ON original = originals.id JOIN sources ON sources.id = source WHERE path = ?"
+    with Record(str(person.archive), can_write=True) as record:
+        named, held = ("id", "chunk") if table == "chunks" else ("original", "original")
+        asked = f"DELETE FROM {table} WHERE {named} IN ({which.format(held)})"  # noqa: S608 - fixed SQL
+        record.connection.execute(asked, (str(file),))
+    done = person.run("sync", "--json", "--reindex")
+    assert (done.code, done.objects[0]["problems"], str(file) in done.err) == (0, 1, True), done
+    assert "original-damaged" in done.err
+    assert key(number) in person.rows()
+    are_there(person, {number})
+    assert person.run("show", key(number)).code == 4
+
+
 @pytest.mark.parametrize("place", range(len(FORMS)))
 def test_a_session_goes_on_when_an_earlier_version_of_its_file_is_damaged(tmp_path: Path, place: int) -> None:
     person = Person(tmp_path / "ann")

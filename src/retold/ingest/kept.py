@@ -5,6 +5,7 @@ import os
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
+from retold.archive.database import Damaged
 from retold.archive.originals import Originals
 from retold.archive.record import Record, as_path
 from retold.archive.sources import latest_at, paths_below
@@ -39,8 +40,12 @@ class KeptFile:
         self.size, self.modified_ns = size, modified_ns
 
     def read(self, size: int, /) -> bytes:
-        """Return the next bytes."""
-        data = self._originals.data(self.original, self._place, min(size, self.size - self._place))
+        """Return the next bytes; raises Damaged where the archive lacks some of them."""
+        wanted = max(min(size, self.size - self._place), 0)
+        data = self._originals.data(self.original, self._place, wanted)
+        if len(data) != wanted:
+            why = f"{wanted - len(data):,} bytes are missing"
+            raise Damaged(f"an original is damaged ({why}): bring back a copy of archive.db")
         self._place += len(data)
         return data
 
