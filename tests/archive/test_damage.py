@@ -164,7 +164,7 @@ def test_an_index_that_cannot_be_written_is_not_removed(person: Person) -> None:
     done = person.spawn("sync", code=LIMITED)
     assert done.code == 4, done
     assert any(f"retold: {path}: " in done.err for path in files(person)), done.err
-    assert "anew" not in done.err
+    assert "rebuilding" not in done.err
     assert [path.stat().st_ino for path in files(person)] == before
     assert person.keys("tide3") == [FORMS["codex"].key(3)]
     person.sync()

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from retold.ingest import containment
 from retold.ingest.containment import LaterVersions
 from retold.model.display import TextDisplay
 from retold.model.entries import Entry, Event, Message
@@ -210,3 +211,24 @@ def test_calls_and_messages_of_these_types_are_all_there_are() -> None:
     }
     assert types == {Message, Event}
     assert parts == {Text, Thinking, ToolCall, Attachment, Context, Opaque}
+
+
+def test_entries_without_ids_in_another_order_are_compared_in_linear_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared, whole = list[None](), containment._holds_entry  # noqa: SLF001 - the step that is counted
+
+    def counting(*arguments: Any) -> bool:
+        compared.append(None)
+        return whole(*arguments)
+
+    monkeypatch.setattr(containment, "_holds_entry", counting)
+    counts = []
+    for size in (200, 400):
+        timeline = tuple(Event(None, "notice", None, "live", "", extra={"number": n}) for n in range(size))
+        earlier = session(*timeline)
+        later = session(*timeline[::-1])
+        compared.clear()
+        assert not LaterVersions([later]).hold(earlier)
+        counts.append(len(compared))
+    assert counts[1] <= 2 * counts[0]

@@ -31,6 +31,8 @@ _GROWING = frozenset({"text", "prompt", "subject", "result", "error", "full_resu
 
 _VOLATILE_KEYS = frozenset({"lastUpdated", "messageCount", "userMessageCount", "status"})
 """Keys in the files of agents whose values change while a conversation goes on. Sessions show what matters of them."""
+_NEAREST = 32
+"""Entries without ids with which one is compared. Where the order changed more, the earlier version is kept."""
 _LISTS = ("messages", "clientHistory", "history", "items")
 """Keys of the lists of records in documents."""
 _Place = tuple[str | None, str | None]
@@ -186,9 +188,8 @@ def _holds_nameless(later: Session, earlier: Session) -> bool:
     for entry in earlier.timeline:
         if entry.id is None:
             candidates = unmatched[_beginning(entry)]
-            match = next(
-                (place for place, one in enumerate(candidates) if _holds_entry(one, entry, earlier)), None
-            )
+            nearest = enumerate(candidates[:_NEAREST])
+            match = next((place for place, one in nearest if _holds_entry(one, entry, earlier)), None)
             if match is None:
                 return False
             del candidates[match]
