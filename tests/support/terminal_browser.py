@@ -1,6 +1,7 @@
 """Drives the terminal browser with keys, and returns the screen as plain lines."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +15,7 @@ from retold.tui.rows import Rows
 from support.gemini_home import GeminiHome, at, call, gemini, user
 
 SMALL, LARGE = (80, 24), (120, 40)
+PATIENCE = 60.0
 NOW = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 ROOT, OTHER = "/home/ann/dev/almanac", "/home/ann/dev/tide-clock"
 HOSTILE = (
@@ -48,6 +50,14 @@ async def wait_until_idle(pilot: Pilot[str]) -> None:
         while any(worker.is_running for worker in pilot.app.workers):  # noqa: ASYNC110 - there is no event to wait for
             await asyncio.sleep(0.01)
     await pilot.pause()
+
+
+async def wait_until(pilot: Pilot[str], is_so: Callable[[], object]) -> None:
+    """Wait until `is_so()` is true, where a worker that waits keeps the browser from being idle."""
+    ends = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < ends, screen_text(pilot)
+        await pilot.pause(0.01)
 
 
 async def press(pilot: Pilot[str], *keys: str) -> None:

@@ -23,6 +23,7 @@ from support.terminal_browser import (
     screen_after,
     screen_lines,
     screen_text,
+    wait_until,
     wait_until_idle,
 )
 
@@ -76,16 +77,15 @@ def test_names_answer_before_the_text_was_searched(small: Archive, monkeypatch: 
     gate = threading.Event()
 
     def slow(*_: Any) -> list[Conversation]:
-        gate.wait(30)
+        gate.wait(120)
         return []
 
     monkeypatch.setattr("retold.tui.found.found", slow)
 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press(*"moon")
-        await pilot.pause()
-        assert listed_titles(pilot) == [MOON]
-        assert "searching" in screen_text(pilot)
+        await wait_until(pilot, lambda: listed_titles(pilot) == [MOON])
+        await wait_until(pilot, lambda: "searching" in screen_text(pilot))
         gate.set()
         await wait_until_idle(pilot)
         assert "searching" not in screen_text(pilot)
@@ -99,7 +99,7 @@ def test_an_answer_that_comes_too_late_is_dropped(small: Archive, monkeypatch: p
     def answered(archive: Archive, scope: Any, typed: str) -> Sequence[Conversation]:
         asked.append(typed)
         if typed == "walrus":
-            first.wait(30)
+            first.wait(120)
         return answers.found(archive, scope, typed)
 
     monkeypatch.setattr("retold.tui.found.found", answered)
@@ -255,14 +255,14 @@ def test_what_goes_soon_is_not_told_over_what_was_found_meanwhile(
 
     def late(_: Archive) -> str:
         is_asked.set()
-        may_answer.wait(30)
+        may_answer.wait(120)
         return "soon deleted"
 
     monkeypatch.setattr("retold.tui.home.warning", late)
 
     async def run() -> None:
         async with Browser(small).run_test(size=(80, 24)) as pilot:
-            await asyncio.to_thread(is_asked.wait, 30)
+            await asyncio.to_thread(is_asked.wait, 60)
             await pilot.press(*"walrus")
             may_answer.set()
             await wait_until_idle(pilot)

@@ -10,7 +10,15 @@ from retold.tui import pages
 from retold.tui.answers import Archive
 from retold.tui.pages import ENTRIES, Page
 from retold.tui.transcript import Transcript
-from support.terminal_browser import drive, press, screen_after, screen_lines, screen_text, wait_until_idle
+from support.terminal_browser import (
+    drive,
+    press,
+    screen_after,
+    screen_lines,
+    screen_text,
+    wait_until,
+    wait_until_idle,
+)
 
 MOON = ("down", "down", "enter")
 
@@ -171,23 +179,20 @@ def test_a_large_conversation_does_not_keep_the_screen_from_answering(
 
     def slow(*asked: Any) -> Page:
         started.set()
-        gate.wait(30)
+        gate.wait(120)
         return pages.page(*asked)
 
     monkeypatch.setattr("retold.tui.transcript.page", slow)
 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press("enter")
-        await pilot.pause()
-        await pilot.pause()
-        assert started.wait(10)
-        assert "Question 0" in screen_lines(pilot)[0]  # the title is there, and the text is being read
+        await wait_until(pilot, started.is_set)
+        # The title is there, and the text is being read.
+        await wait_until(pilot, lambda: "Question 0" in screen_lines(pilot)[0])
         await pilot.press("question_mark")
-        await pilot.pause()
-        assert "The transcript" in screen_text(pilot)
+        await wait_until(pilot, lambda: "The transcript" in screen_text(pilot))
         await pilot.press("escape", "escape")
-        await pilot.pause()
-        assert "conversations, the newest first" in screen_text(pilot)
+        await wait_until(pilot, lambda: "conversations, the newest first" in screen_text(pilot))
         await pilot.press("down")
         await pilot.pause()
         assert not gate.is_set()
@@ -204,7 +209,7 @@ def test_a_large_conversation_does_not_keep_the_list_from_moving(
 
     def slow(_archive: Archive, match: Any, _now: Any) -> list[list[tuple[str, str]]]:
         asked.append(match.card.title)
-        gate.wait(30)
+        gate.wait(120)
         return [[("plain", f"preview of {match.card.title}")]]
 
     monkeypatch.setattr("retold.tui.home.preview", slow)
@@ -213,8 +218,7 @@ def test_a_large_conversation_does_not_keep_the_list_from_moving(
         await pilot.press("down")
         await pilot.pause()
         await pilot.press("down")
-        await pilot.pause()
-        assert len(asked) > 1
+        await wait_until(pilot, lambda: len(asked) > 1)
         assert "preview of" not in screen_text(pilot)
         gate.set()
         await wait_until_idle(pilot)
