@@ -16,7 +16,7 @@ from support.conversation_files import FORMS, turns
 from support.person import Person
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-PATIENCE = 20.0
+PATIENCE = 60.0
 SLOW_WORKERS = """
 import os, signal, time
 from pathlib import Path

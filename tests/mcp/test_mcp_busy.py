@@ -17,7 +17,7 @@ from support.synced_archive import sync_archive
 pytestmark = pytest.mark.slow
 
 KEY = "gemini:session-2026-03-01T09-00-00000001"
-PATIENCE = 20
+PATIENCE = 60
 
 
 class BusyDesk(Desk):

@@ -25,8 +25,8 @@ from support.person import Person
 
 pytestmark = pytest.mark.slow
 
-SOON = 1.0
-"""Seconds within which it ends, and as many again for a machine that has other things to do."""
+SOON, BEFORE_SCAN_ENDS = 15.0, 4.0
+"""Seconds within which it ends on a busy machine: less than `SLOW`, and less than the bound of a scan, would let it wait."""
 WORD = "herons"
 SLOW = """
 import sys, time
@@ -256,10 +256,10 @@ Counter.tools = tools
 # The end ----------------------------------------------------------------------------------------------------------
 
 
-def _has_ended(spoken: LineClient, code: int) -> None:
+def _has_ended(spoken: LineClient, code: int, soon: float = SOON) -> None:
     scanner = [int(line.split()[1]) for line in spoken.scanners()]
     found, seconds = spoken.ended()
-    assert (found, seconds < 2 * SOON) == (code, True), seconds
+    assert (found, seconds < soon) == (code, True), seconds
     assert not any(map(is_running, scanner))
 
 
@@ -310,7 +310,7 @@ def test_it_ends_at_once_while_a_scan_runs_and_leaves_no_process(
         spoken.call(1, query=SLOW_PATTERN, mode="regex")
         spoken.wait_for_scanners(1)
         end(spoken)
-        _has_ended(spoken, code)
+        _has_ended(spoken, code, BEFORE_SCAN_ENDS)
 
 
 @pytest.mark.parametrize(("end", "code"), ENDS)
@@ -339,7 +339,7 @@ def test_a_pattern_that_never_ends_is_ended_and_said_to_be(endless: Person) -> N
         spoken.greet()
         began = time.monotonic()
         answer = spoken.called(1, query=SLOW_PATTERN, mode="regex")
-        assert 4.5 < time.monotonic() - began < 9
+        assert 4.5 < time.monotonic() - began < 20
         assert "The scan was ended before it had seen everything" in result_text(answer)
         assert spoken.scanners() == []
         assert "So say sheep" in result_text(spoken.called(2, query="sheep"))

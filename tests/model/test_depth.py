@@ -13,13 +13,13 @@ def test_the_limit_is_what_it_was_after_the_last_has_left() -> None:
     def stay() -> None:
         with room_for_depth():
             is_inside.set()
-            may_leave.wait(10)
+            may_leave.wait(60)
 
     other = threading.Thread(target=stay)
     with room_for_depth():
         other.start()
-        assert is_inside.wait(10)
+        assert is_inside.wait(60)
     assert sys.getrecursionlimit() >= FRAMES  # the other is still there
     may_leave.set()
-    other.join(10)
+    other.join(60)
     assert sys.getrecursionlimit() == before

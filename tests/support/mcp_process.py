@@ -22,7 +22,7 @@ from mcp_types import CallToolResult, TextContent
 from support.person import Person
 
 Json = dict[str, Any]
-PATIENCE = 20.0
+PATIENCE = 60.0
 """How many seconds a client waits for an answer."""
 TOKEN = "quokka-" * 4
 VERSION = "2025-06-18"
@@ -134,7 +134,7 @@ class LineClient:
         assert self.process.stdin is not None
         self.process.stdin.close()
 
-    def ended(self, patience: float = 10.0) -> tuple[int, float]:
+    def ended(self, patience: float = PATIENCE) -> tuple[int, float]:
         """Wait until the server exits; return its exit code and the seconds that this took."""
         began = time.monotonic()
         return self.process.wait(patience), time.monotonic() - began

@@ -12,7 +12,7 @@ from typing import IO, Any
 from support.person import CommandResult, Person
 
 Json = dict[str, Any]
-PATIENCE = 30.0
+PATIENCE = 60.0
 QUIET = 1.5
 """Seconds without output after which the watch counts as idle."""
 

@@ -11,7 +11,7 @@ from retold.web.answer import Page
 from retold.web.pages import PAGES
 from retold.web.server import Place, Web
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 class PageResponse(NamedTuple):

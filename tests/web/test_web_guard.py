@@ -233,8 +233,8 @@ def test_a_body_without_end_is_not_read_to_its_end(visit: Visit) -> None:
 
 
 def test_the_slow_and_the_silent_keep_nobody_waiting(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "PATIENCE", 0.5)
-    monkeypatch.setattr(web_request, "PATIENCE", 0.5)
+    monkeypatch.setattr(connection, "PATIENCE", 2.0)
+    monkeypatch.setattr(web_request, "PATIENCE", 2.0)
     place = ("127.0.0.1", visit.web.port)
     starts = [
         b"", b"GET / HT", f"GET / HTTP/1.1\r\nHost: {visit.host}\r\nX-Slow: ".encode(),

@@ -78,13 +78,13 @@ def test_it_ends_quickly_and_quietly_with_a_page_still_open(ann: Person, how: si
         assert live.readline() == b"retry: 2000\n"
         (watcher,) = children(process.pid)
         process.send_signal(how)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=PATIENCE)
         live.close()
         connection.close()
         assert process.returncode == 0
         assert "Traceback" not in err
         assert err.splitlines()[1:] == []
-        assert within(5, lambda: not is_running(watcher))
+        assert within(PATIENCE, lambda: not is_running(watcher))
 
 
 def test_the_watcher_ends_with_the_server_however_that_ends(ann: Person) -> None:
@@ -94,8 +94,8 @@ def test_the_watcher_ends_with_the_server_however_that_ends(ann: Person) -> None
         (watcher,) = children(process.pid)
         assert is_running(watcher)
         os.kill(process.pid, signal.SIGKILL)
-        process.wait(10)
-        assert within(10, lambda: not is_running(watcher))
+        process.wait(PATIENCE)
+        assert within(PATIENCE, lambda: not is_running(watcher))
 
 
 def test_the_watcher_imports_nothing_from_the_folder_it_is_started_in(ann: Person, tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_the_watcher_imports_nothing_from_the_folder_it_is_started_in(ann: Perso
     ) as web:
         assert web.stdout is not None
         entered(web.stdout.readline().strip())[0].close()
-        assert within(10, lambda: children(web.pid))
+        assert within(PATIENCE, lambda: children(web.pid))
         web.send_signal(signal.SIGINT)
-        web.wait(10)
+        web.wait(PATIENCE)
     assert not (trap / "sprung").exists()
 
 

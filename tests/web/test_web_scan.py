@@ -22,8 +22,8 @@ from support.web_server import Visit, run_web_server
 
 NEVER_ENDING = "/?q=" + "%28a%2B%29%2B%24" + "&mode=regex"
 """`(a+)+$`: it takes twice as long for each further letter."""
-PATIENCE = 5
-"""Seconds; left to itself, a scanner goes on for longer."""
+PATIENCE = 20
+"""Seconds; left to itself, a scan goes on for longer."""
 
 
 @pytest.fixture(scope="module")
@@ -47,38 +47,38 @@ def visit(archive: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixtur
 
 
 def scanners() -> list[str]:
-    """The command lines of the processes that scan for this one."""
-    listed = run(["ps", "-eo", "ppid=,args="], capture_output=True, text=True, check=True).stdout.splitlines()
+    """Ids and command lines of the processes that scan for this one."""
+    command = ["ps", "-eo", "ppid=,pid=,args="]
+    listed = run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     own = [line.strip().partition(" ") for line in listed]
-    return [args for parent, _, args in own if parent == str(os.getpid()) and "scanner" in args]
+    return [told for parent, _, told in own if parent == str(os.getpid()) and "scanner" in told]
 
 
-def wait_until_scanning(number: int) -> None:
-    end = time.monotonic() + PATIENCE
+def wait_until_scanning(number: int, patience: float = PATIENCE) -> None:
+    end = time.monotonic() + patience
     while len(scanners()) != number:
         assert time.monotonic() < end, scanners()
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("visit", [1.5], indirect=True)
+@pytest.mark.parametrize("visit", [4.0], indirect=True)
 def test_a_pattern_that_never_ends_is_stopped_and_what_was_found_is_shown(visit: Visit) -> None:
     began = time.monotonic()
     text = visit.get(NEVER_ENDING).text
-    assert 1.4 < time.monotonic() - began < PATIENCE
+    assert 3.9 < time.monotonic() - began < PATIENCE
     assert "was stopped: below is what was found until then" in text
     assert "<mark>aa</mark>" in text
     assert scanners() == []
 
 
-@pytest.mark.parametrize("visit", [3.0], indirect=True)
+@pytest.mark.parametrize("visit", [6.0], indirect=True)
 def test_other_pages_answer_while_patterns_are_looked_for(visit: Visit) -> None:
     with ThreadPoolExecutor(4) as threads:
         asked = [threads.submit(visit.get, NEVER_ENDING) for _ in range(4)]
         wait_until_scanning(MOST)
-        began = time.monotonic()
+        running = scanners()
         assert all(visit.get(path).status == 200 for path in ("/", "/?q=sheep", "/palette?q=she") * 3)
-        assert time.monotonic() - began < 2
-        assert len(scanners()) <= MOST
+        assert scanners() == running, "the pages had to wait for the scans"
         texts = [one.result().text for one in asked]
     stopped = ["was stopped" in text for text in texts]
     assert sum(stopped) >= MOST
@@ -92,7 +92,7 @@ def test_a_scan_ends_when_nobody_waits_for_it_any_more(visit: Visit) -> None:
     connection.request("GET", NEVER_ENDING, headers={"Cookie": visit.cookie or ""})
     wait_until_scanning(1)
     connection.close()
-    wait_until_scanning(0)
+    wait_until_scanning(0, 5)  # a scanner that nobody ends goes on for 7 seconds
 
 
 @pytest.mark.parametrize("visit", [60.0], indirect=True)
@@ -107,14 +107,14 @@ def test_what_is_looked_for_is_not_in_the_list_of_processes(visit: Visit) -> Non
 
 
 def test_a_scanner_whose_server_died_ends_by_itself(archive: Path) -> None:
-    code = "from retold.query import scanner; scanner.BOUND, scanner._LATER = 0.5, 0.5; scanner.main()"
+    code = "from retold.query import scanner; scanner.BOUND, scanner._LATER = 2.0, 2.0; scanner.main()"
     folder = base64.b64encode(bytes(archive)).decode()
     job = {"text": "(a+)+$", "is_regex": True, "filters": {}, "limit": 9, "folder": folder}
     done = run(
         [sys.executable, "-c", code],
         input=json.dumps(job).encode(),
         capture_output=True,
-        timeout=20,
+        timeout=60,
         check=False,
     )
     assert done.returncode == 1

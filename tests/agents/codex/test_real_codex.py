@@ -308,7 +308,7 @@ def stop(server: AppServer, thread: str, place: CodexHome) -> None:
     """Interrupt a turn while the API is still silent."""
     asked = len(place.fake.requests)
     turn = server.say(thread, STOPPED)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while len(place.fake.requests) == asked and time.monotonic() < deadline:
         time.sleep(0.02)
     server.interrupt(thread, turn)
