@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 CORE_VERSION = "0.61.0"
 INSTALL_SECONDS = 600
+INSTALL_TRIES = 3
 RUN_SECONDS = 180
 ORACLE_SECONDS = 120
 _NEEDED = ("bash", "node", "npm")
@@ -93,15 +94,23 @@ def install_once(folder: Path, command: Sequence[str], env: Mapping[str, str]) -
 
 
 def _install(command: Sequence[str], env: Mapping[str, str]) -> None:
+    """Run the command; try again if it fails, because a registry may be out of reach for a moment."""
+    for _ in range(INSTALL_TRIES):
+        status = _install_status(command, env)
+        if status == 0:
+            return
+        time.sleep(2)
+    raise UnavailableError(f"could not install {command[-1]}: exit status {status}")
+
+
+def _install_status(command: Sequence[str], env: Mapping[str, str]) -> int:
     settings = {**os.environ, **env}
     try:
-        finished = subprocess.run(
+        return subprocess.run(
             command, env=settings, stdin=subprocess.DEVNULL, timeout=INSTALL_SECONDS, check=False
-        )
+        ).returncode
     except subprocess.TimeoutExpired:
         raise UnavailableError(f"it took too long to install {command[-1]}") from None
-    if finished.returncode:
-        raise UnavailableError(f"could not install {command[-1]}: exit status {finished.returncode}")
 
 
 @contextmanager
