@@ -239,7 +239,7 @@ def _indexed(record: Record) -> Iterator[Row]:
 
 
 _STRETCHES = """
-SELECT sessions.key, timelines.total, timelines.outline, stretches.place, stretches.messages, stretches.seal
+SELECT sessions.key, timelines.total, timelines.outline, stretches.place, stretches.seal
 FROM timelines LEFT JOIN stretches ON stretches.session = timelines.session LEFT JOIN told ON told.id = timelines.session
 LEFT JOIN archive.sessions ON sessions.name = told.name
 """
