@@ -1,5 +1,6 @@
 """After `retold forget`, no byte below RETOLD_HOME names the session or the folder in which it took place."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -140,6 +141,56 @@ def test_a_prompt_log_loses_the_folder_with_its_last_session(person: Person) -> 
     person.sync()
     assert len(person.rows()) == 2
     assert left(person, "xyloidal") == {}
+
+
+def marked_folders(person: Person) -> set[str]:
+    """Return the folders whose marker the archive holds."""
+    connection = apsw.Connection(str(person.archive / "archive.db"))
+    rows = list(connection.execute("SELECT path FROM sources WHERE path LIKE '%/.project_root'"))
+    connection.close()
+    return {Path(path).parent.name for (path,) in rows}
+
+
+@pytest.fixture
+def marked(person: Person) -> Person:
+    """Return who has three marked folders, of which two have a log with a prompt that no file of a session tells."""
+    made = GeminiHome(person.folder)
+    for number, name in ((7, "quokka"), (9, "wombat")):
+        root = f"/home/ann/dev/{name}"
+        made.mark(name, root)
+        told = user(f"u{number}", 1, f"xyloidal {number}")
+        made.json(name, number, 1, [told], projectHash=sha(root))
+        made.logs(name, [(number, f"xyloidal {number}"), (number + 1, "a prompt alone")])
+    person.sync()
+    assert marked_folders(person) >= {"quokka", "wombat"}
+    return person
+
+
+def test_a_marker_goes_with_the_last_session_of_its_own_folder(marked: Person) -> None:
+    assert marked.run("forget", "-y", "--project", "quokka").code == 0
+    for _ in range(2):
+        assert left(marked, "quokka") == {}
+        assert "wombat" in marked_folders(marked)
+        GeminiHome(marked.folder).logs("wombat", [(9, "xyloidal 9"), (10, "a prompt alone"), (11, "more")])
+        marked.sync()
+
+
+def test_a_marker_stays_with_the_other_sessions_of_its_folder(marked: Person) -> None:
+    before = marked_folders(marked)
+    for key in [key for key in marked.rows() if key.startswith("gemini:lost-")]:
+        assert marked.run("forget", "-y", key).code == 0
+    assert marked_folders(marked) == before
+
+
+def test_a_marker_stays_when_a_checkpoint_of_its_folder_goes(marked: Person) -> None:
+    checkpoint = [{"role": "user", "parts": [{"text": "a checkpoint"}]}]
+    GeminiHome(marked.folder).write("tmp/quokka/checkpoint-one.json", json.dumps(checkpoint))
+    marked.sync()
+    before = marked_folders(marked)
+    (key,) = [key for key in marked.rows() if "checkpoint-one" in key]
+    assert marked.run("forget", "-y", key).code == 0
+    assert marked_folders(marked) == before
+    assert left(marked, "checkpoint-one") == {}
 
 
 def test_the_registry_of_a_home_does_not_bring_the_folder_back(person: Person) -> None:

@@ -1,14 +1,16 @@
 """Sessions out of the record and their words out of the originals, so that nothing is left of them but a tombstone."""
 
 import json
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from retold.archive.database import is_log_emptied
 from retold.archive.hand import bury
-from retold.archive.hiding import HiddenPaths, KeyedSet
+from retold.archive.hiding import HiddenPaths, KeyedSet, folders_below
 from retold.archive.originals import Packer, digest, seal
-from retold.archive.record import FORGETTING, Record, as_path
+from retold.archive.record import FORGETTING, Record, as_path, as_stored
 from retold.archive.settling import settle
 from retold.archive.struck import struck
 from retold.archive.writer import NOTHING, Writer
@@ -17,7 +19,7 @@ _ONLY_THEIRS = """
 SELECT DISTINCT source FROM session_sources WHERE session = ?1
 AND NOT EXISTS (SELECT 1 FROM session_sources other WHERE other.source = session_sources.source AND other.session <> ?1)
 """
-_BESIDE = "SELECT id, path FROM sources WHERE agent = ? AND cluster IS ? AND is_beside"
+_IN_FOLDER = "SELECT 1 FROM sources JOIN session_sources ON source = sources.id WHERE agent = ? AND path >= ? AND path < ?"
 
 
 def erase(record: Record, sessions: Iterable[int], related: Iterable[int], revision: int) -> None:
@@ -25,9 +27,11 @@ def erase(record: Record, sessions: Iterable[int], related: Iterable[int], revis
     record.connection.execute("PRAGMA secure_delete = ON")
     with record.connection:
         writer = Writer(record, revision, lambda _model, _at, _figures: None)  # it only removes
-        hidden, roots = HiddenPaths(record), set[str]()
-        names = [_erase_one(record, session, writer, hidden, roots) for session in sorted(sessions)]
-        _hide_roots(record, hidden, roots)
+        hidden, gone = HiddenPaths(record), Gone(set(), {}, set())
+        names = [_erase_one(record, session, writer, hidden, gone) for session in sorted(sessions)]
+        for agent in {agent for agent, _ in gone.ids}:
+            _drop_beside(record, agent, gone)
+        _hide_roots(record, hidden, gone.roots)
         settle(record, writer.touched)
         record.originals.sweep()
         earlier, earlier_related = unfinished(record) or ([], [])
@@ -57,10 +61,20 @@ def finish(record: Record) -> bool:
     return True
 
 
-def _erase_one(record: Record, session: int, writer: Writer, hidden: HiddenPaths, roots: set[str]) -> int:
+class Gone(NamedTuple):
+    """Where the erased sessions were."""
+
+    roots: set[str]
+    ids: dict[tuple[str, str | None], set[str]]
+    """By agent and cluster, the agent's own ids."""
+    folders: set[tuple[str, str]]
+    """By agent, those in which their files lay, up to the agent's home."""
+
+
+def _erase_one(record: Record, session: int, writer: Writer, hidden: HiddenPaths, gone: Gone) -> int:
     asked = "SELECT name, native_id, agent, cluster, root FROM sessions WHERE id = ?"
     name, native_id, agent, cluster, root = next(record.rows(asked, (session,)))
-    roots |= {root} if root else set()
+    gone.roots.update([root] if root else [])
     native = digest(native_id.encode()) if native_id else None
     own = [source for (source,) in record.rows(_ONLY_THEIRS, (session,))]
     for source in own:
@@ -68,9 +82,10 @@ def _erase_one(record: Record, session: int, writer: Writer, hidden: HiddenPaths
     shared = [
         one for (one,) in record.rows("SELECT source FROM session_sources WHERE session = ?", (session,))
     ]
+    gone.ids.setdefault((agent, cluster), set()).update([native_id] if native_id else [])
+    gone.folders.update((agent, folder) for folder in _folders(record, shared))
     bury(record, name, native, datetime.now(UTC).isoformat(timespec="seconds"))
     writer.remove_session(session)
-    _drop_beside(record, agent, cluster, native_id)
     if native is not None:
         _strike(record, shared, native)
     for source in {*own, *shared}:
@@ -107,16 +122,49 @@ def _drop_originals(record: Record, source: int) -> None:
         record.originals.drop(original)
 
 
-def _drop_beside(record: Record, agent: str, cluster: str | None, native_id: str | None) -> None:
-    """Drop what lay beside a session's files: all of it with the last session of a cluster, else what bears its id."""
-    left = record.row("SELECT 1 FROM sessions WHERE agent = ? AND cluster IS ?", (agent, cluster))
-    for source, path in list(record.rows(_BESIDE, (agent, cluster))):
-        if left is None or (native_id and native_id in as_path(path)):
-            _drop_originals(record, source)
-            record.connection.execute(
-                "DELETE FROM sources WHERE id = ? AND NOT EXISTS (SELECT 1 FROM session_sources WHERE source = ?)",
-                (source, source),
-            )
+def _folders(record: Record, sources: Iterable[int]) -> Iterator[str]:
+    for source in sources:
+        row = record.row("SELECT path, home FROM sources WHERE id = ?", (source,))
+        if row is not None:
+            yield from folders_below(as_path(row[0]), as_path(row[1]))
+
+
+def _drop_beside(record: Record, agent: str, gone: Gone) -> None:
+    """Drop what lay beside the files of erased sessions: what bears an id of theirs, and what no other session leads to."""
+    asked = "SELECT id, path, cluster FROM sources WHERE agent = ? AND is_beside"
+    for source, stored, cluster in list(record.rows(asked, (agent,))):
+        path = as_path(stored)
+        folder = os.path.dirname(path)
+        if (agent, cluster) not in gone.ids and (agent, folder) not in gone.folders:
+            continue
+        if any(native_id in path for native_id in gone.ids.get((agent, cluster), ())):
+            _drop_source(record, source)
+        elif not _has_session(record, agent, cluster):
+            if _is_folder_of_sessions(record, agent, folder):
+                record.connection.execute("UPDATE sources SET cluster = NULL WHERE id = ?", (source,))
+            else:
+                _drop_source(record, source)
+
+
+def _has_session(record: Record, agent: str, cluster: str | None) -> bool:
+    """Tell whether a session of a cluster is left; files of many conversations have none."""
+    asked = "SELECT 1 FROM sessions WHERE agent = ? AND cluster = ?"
+    return record.row(asked, (agent, cluster)) is not None
+
+
+def _is_folder_of_sessions(record: Record, agent: str, folder: str) -> bool:
+    """Tell whether a file of a session that is left lies below a folder."""
+    first, last = as_stored(f"{folder}{os.sep}"), as_stored(f"{folder}{chr(ord(os.sep) + 1)}")
+    return record.row(_IN_FOLDER, (agent, first, last)) is not None
+
+
+def _drop_source(record: Record, source: int) -> None:
+    """Drop a file with its originals; the row of one of which a session was read stays."""
+    _drop_originals(record, source)
+    record.connection.execute(
+        "DELETE FROM sources WHERE id = ? AND NOT EXISTS (SELECT 1 FROM session_sources WHERE source = ?)",
+        (source, source),
+    )
 
 
 def _strike(record: Record, sources: Iterable[int], native: bytes) -> None:
