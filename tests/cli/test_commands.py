@@ -47,6 +47,27 @@ def test_help_is_data(arguments: tuple[str, ...]) -> None:
     assert done.stdout.startswith("usage: retold")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("list", "--agent", "foo"),
+        ("list", "--foo"),
+        ("list", "--since", "foo"),
+        ("web", "--port", "foo"),
+        ("connect", "foo"),
+        ("foo",),
+        ("--foo", "list"),
+    ],
+    ids=" ".join,
+)
+def test_a_message_about_wrong_words_steers_no_terminal(arguments: tuple[str, ...]) -> None:
+    hostile = "\x1b[31m\u202e\u200b\U000e0041"
+    done = run(*(word.replace("foo", f"foo{hostile}") for word in arguments))
+    assert done.returncode == 2
+    assert "foo" in done.stderr
+    assert not {*hostile} - {*"[31m"} & {*done.stderr}
+
+
 def test_read_as_json_is_a_valid_session_a_line() -> None:
     done = run("read", "--json", SAMPLE, SAMPLE)
     validator = Draft202012Validator(schemas()["session"])

@@ -101,9 +101,9 @@ def _asked(given: Sequence[str]) -> tuple[str, Namespace | Unasked]:
     if name not in COMMANDS:
         options = _front_parser().parse_args(given)
         return options.command, options
-    parser = argparse.ArgumentParser(
-        prog=f"retold {name}", description=_sentence(COMMANDS[name]), formatter_class=_formatter
-    )
+    from retold.cli.parser import Parser
+
+    parser = Parser(prog=f"retold {name}", description=_sentence(COMMANDS[name]), formatter_class=_formatter)
     command = import_module(f"retold.cli.commands.{name}")
     command.arguments(parser)
     typed = list(given[1:])
@@ -112,9 +112,9 @@ def _asked(given: Sequence[str]) -> tuple[str, Namespace | Unasked]:
 
 def _front_parser() -> ArgumentParser:
     """Return the parser that knows all commands by name, and nothing of their options."""
-    from argparse import ArgumentParser
+    from retold.cli.parser import Parser
 
-    parser = ArgumentParser(
+    parser = Parser(
         prog="retold",
         formatter_class=_formatter,
         description="Keep, find and retell the conversations you had with your coding agents. Without a command:"
