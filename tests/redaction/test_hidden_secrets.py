@@ -9,7 +9,7 @@ import pytest
 from retold.redaction import Redactor
 from retold.redaction.budget import Budget, OverBudget
 from retold.redaction.detector import findings
-from retold.redaction.folding import joined, unfolded
+from retold.redaction.folding import joined, unfolded, wrapped
 from retold.redaction.redactor import TOO_COSTLY
 from support.step_counter import assert_linear
 
@@ -50,6 +50,16 @@ def found_in(text: str) -> list[str]:
         "=\n",
         "' + '",
         '" +\n  "',
+        "^[[01;31m^[[K",
+        "\x9b31m",
+        "\x00",
+        "\\u0000",
+        "\n    ",
+        "\n+",
+        "\n> ",
+        " │\n│ ",
+        "\\n",
+        "\\\\r\\\\n",
     ],
 )
 def test_a_token_is_found_whole_whatever_parts_it(sign: str) -> None:
@@ -88,6 +98,27 @@ def test_base64_of_a_secret_is_found_however_short(plain: str) -> None:
     assert found_in(f"echo {encoded} | base64 -d") == [encoded]
 
 
+@pytest.mark.parametrize("width", [64, 76])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n    "])
+def test_base64_on_several_lines_is_read_as_one(width: int, end: str) -> None:
+    plain = f"# the settings of the shop, as they are on the server\nUSER=shop\nTOKEN={TOKEN}\nPORT=8080\n"
+    encoded = base64.b64encode(plain.encode()).decode()
+    block = end.join(encoded[place : place + width] for place in range(0, len(encoded), width))
+    assert found_in(f"cat a.b64\n{block}\ndone") == [block]
+
+
+def test_lines_of_base64_without_a_secret_stay() -> None:
+    encoded = base64.b64encode(b"a text of several lines in which nothing is secret\n" * 5).decode()
+    lines = "\n".join(encoded[place : place + 64] for place in range(0, len(encoded), 64))
+    assert not findings(f"cat a.b64\n{lines}\ndone")
+
+
+def test_an_address_in_an_address_is_escaped_twice() -> None:
+    once = TOKEN.replace("_", "%5F")
+    twice = f"/login?next=%2Fcallback%3Ftoken%3D{once.replace('%', '%25')}"
+    assert found_in(f"GET {twice} HTTP/1.1") == [once.replace("%", "%25")]
+
+
 @pytest.mark.parametrize("plain", ["Hello world, this is a test", '{"page": 2, "limit": 50}'])
 def test_base64_of_other_texts_stays(plain: str) -> None:
     assert not findings(f"echo {base64.b64encode(plain.encode()).decode()} | base64 -d")
@@ -101,14 +132,20 @@ def test_base64_of_other_texts_stays(plain: str) -> None:
         "\x1b[31m-    token = None\x1b[m\n\x1b[32m+    token = fetch()\x1b[m\n",
         "'Hello ' + 'world' + 'token'",
         "100%25 of 20%20 items",
+        "first_long_word_1\n    second_long_word_2\n    third_long_word_3\n",
+        '{"a": "first_long_word_1\\nsecond_long_word_2"}',
+        "| first_long_word_1 |\n| second_long_word_2 |\n",
     ],
 )
 def test_texts_with_such_signs_and_no_secret_stay(text: str) -> None:
     assert not findings(text)
 
 
-def test_the_line_behind_a_whole_token_stays() -> None:
-    assert found_in(f"{TOKEN}\nsome_other_word1\n") == [TOKEN]
+@pytest.mark.parametrize(
+    "behind", ["\nsome_other_word1\n", "\n    print2file(x9Y8z7)\n", "\\nA1b2C3d4E5=x\\n"]
+)
+def test_the_line_behind_a_whole_token_stays(behind: str) -> None:
+    assert found_in(f"{TOKEN}{behind}") == [TOKEN]
 
 
 @pytest.mark.parametrize(
@@ -121,6 +158,11 @@ def test_the_line_behind_a_whole_token_stays() -> None:
         "abcdefg1\n",
         "'a' + ",
         "QUJDREVGR0hJSktMTU5PUFFS ",
+        "QUJDREVGR0hJSktMTU5PUFFS\n",
+        "abcdefg1\\n",
+        "\n    abcdefg1 │",
+        "^[[31m",
+        "%2541",
         "\\\n",
         "echo -p",
     ],
@@ -128,7 +170,7 @@ def test_the_line_behind_a_whole_token_stays() -> None:
 def test_reading_once_more_takes_steps_that_grow_with_the_text(piece: str) -> None:
     def prepare(size: int) -> Callable[[], object]:
         text = f"{TOKEN} " + piece * size
-        return lambda: (unfolded(text), joined(text), findings(text))
+        return lambda: (unfolded(text), joined(text), wrapped(text), findings(text))
 
     assert_linear(prepare, 300)
 

@@ -61,7 +61,7 @@ _BETWEEN = re.compile(
     r"|(?P<call>\()[ \t]*(?=[\"'])"  # setPassword("b")
     r"|[ \t]+(?:is|was|are|ist|lautet|est|es|è|é)[ \t]?:?[ \t]+"  # the password is b
     r"|(?P<spoken>[ \t]+(?:(?:for|of|on|to|für|der|des|de|du|vom|von|zum|en|pour|del)[ \t]+(?:[^\s:=.,;]{1,30}[ \t]+){0,6}?)"
-    r"(?:is|was|to|now|ist|lautet|est|c'est|es|en|auf|à|è|é)[ \t]?:?[ \t]+|[ \t]+(?:to|auf|en)[ \t]+)"  # the password of a is b
+    r"(?:(?:is|was|to|now|ist|lautet|est|c'est|es|en|auf|à|è|é)[ \t]?:?|[^\s:=.,;]{1,30}:)[ \t]+|[ \t]+(?:to|auf|en)[ \t]+)"  # the password of a is b
     r"|(?<=\")[ \t]*\{\s{1,80}(?:(?:type|description|sensitive)[ \t]*=[^\n\"]{0,40}(?:\"[^\n\"]{0,200}\")?[ \t]*\n\s{0,80}){0,4}default[ \t]*=[ \t]*"  # variable "password" { default = "b" }
     r"|(?<=\w)[ \t]*\|[ \t]+|[ \t]{2,}|[ \t](?=\S)"  # | name | b |, in columns, flags
     r")(?:\[\]byte\(|[Ss]tring(?:::from)?\(|new \w+\(|\(?ConvertTo-SecureString[ \t]+(?:-String[ \t]+)?|\(\s{0,80}(?=[\"'])|[bBrRuUfF](?=[\"']))?"

@@ -7,9 +7,9 @@ from operator import attrgetter
 
 from retold.redaction import assignments, blocks, calls, commands, persons, phrases, surroundings, tokens
 from retold.redaction.budget import Budget
-from retold.redaction.encoded import SHORTEST, encoded, runs
+from retold.redaction.encoded import SHORTEST, blocks_of, encoded, encoded_block, runs
 from retold.redaction.finding import PLACEHOLDER, Finding, apart
-from retold.redaction.folding import joined, unfolded
+from retold.redaction.folding import Unfolded, joined, unfolded, wrapped
 from retold.redaction.judgement import is_mixed
 from retold.redaction.words import alternatives, places, wanted
 
@@ -21,6 +21,8 @@ _CASELESS_RULES = (assignments, surroundings, commands, calls, blocks, phrases)
 _ANCHORS = tuple(anchor for rules in _CASELESS_RULES for anchor in rules.ANCHORS)
 _CASELESS = wanted(_ANCHORS)
 _ANY = re.compile(alternatives(_CASELESS))
+_LAYERS = 2
+"""How many times a text is read without what hides something."""
 _start_of = attrgetter("start")
 _SHORT = 400
 """In a short text, it takes longer to look for each anchor than to look for all at once; in a long one it is far faster."""
@@ -32,9 +34,7 @@ def findings(text: str, budget: Budget | None = None) -> list[Finding]:
         return []
     budget = budget or Budget(len(text))
     found = _found(text, budget)
-    plain = unfolded(text)
-    if plain:
-        found += [Finding(*plain.span(start, end), kind) for start, end, kind in _found(plain.text, budget)]
+    found += _unfolded(text, budget)
     found += _parted(text, found, budget)
     if found and "[redacted:" in text:
         found = _outside_placeholders(text, found)
@@ -73,36 +73,56 @@ def _found(text: str, budget: Budget) -> list[Finding]:
     return found
 
 
+def _unfolded(text: str, budget: Budget) -> Iterator[Finding]:
+    """Yield what is found without what hides it; an address in an address is escaped twice."""
+    layers: list[Unfolded] = []
+    while len(layers) < _LAYERS and (layer := unfolded(text)) and layer.text != text:
+        layers.append(layer)
+        text = layer.text
+        for start, end, kind in _found(text, budget):
+            place = start, end
+            for one in reversed(layers):
+                place = one.span(*place)
+            yield Finding(*place, kind)
+
+
 def _parted(text: str, found: list[Finding], budget: Budget) -> Iterator[Finding]:
-    """Yield the tokens that a line end or a plus sign parts."""
-    whole = joined(text)
-    if not whole:
-        return
-    budget.spend(len(text))
-    known = apart([*found])
-    for start, end, kind in tokens.tokens(whole.text, budget):
-        cut = whole.crosses(start, end)
-        if cut is None:
+    """Yield the tokens that a line end or a plus sign parts; a token that is whole does not go on in an indented line."""
+    known: list[Finding] | None = None
+    for whole, may_go_on in ((joined(text), True), (wrapped(text), False)):
+        if not whole:
             continue
-        first, last = whole.span(start, end)
-        before = bisect_right(known, last - 1, key=_start_of) - 1
-        is_known = before >= 0 and known[before].end > first
-        if not is_known or is_mixed(whole.text[cut:end]):
-            yield Finding(first, last, kind)
+        budget.spend(len(text))
+        known = apart([*found]) if known is None else known
+        for start, end, kind in tokens.tokens(whole.text, budget):
+            cut = whole.crosses(start, end)
+            if cut is None:
+                continue
+            first, last = whole.span(start, end)
+            before = bisect_right(known, last - 1, key=_start_of) - 1
+            is_known = before >= 0 and known[before].end > first
+            if not is_known or (may_go_on and is_mixed(whole.text[cut:end])):
+                yield Finding(first, last, kind)
 
 
 def _runs(text: str, budget: Budget) -> Iterator[Finding]:
     """Yield the tokens in long runs of letters and digits, and the values in base64 in which there is a secret."""
-    for start, end in runs(text):
+    lines = list(runs(text))
+    for start, end in lines:
         budget.spend(end - start)
         token = tokens.run_token(text, start, end)
         if token:
             yield token
-        inner = encoded(text, start, end)
-        if inner:
-            found = _found(inner[1], budget)
-            if found:
-                yield Finding(start, inner[0], found[0].kind)
+        yield from _decoded(start, encoded(text, start, end), budget)
+    for start, end in blocks_of(text, lines):
+        budget.spend(end - start)
+        yield from _decoded(start, encoded_block(text, start, end), budget)
+
+
+def _decoded(start: int, inner: tuple[int, str] | None, budget: Budget) -> Iterator[Finding]:
+    found = _found(inner[1], budget) if inner else []
+    if inner and found:
+        yield Finding(start, inner[0], found[0].kind)
 
 
 def lower(text: str) -> str:

@@ -10,17 +10,34 @@ _INVISIBLE = (
 )
 _CODE = r"\[[0-9;:?]{0,40}[A-Za-z]"
 """A colour code without its escape character."""
-_INVISIBLE_ESCAPE = r"u(?:00[aA][dD]|034[fF]|061[cC]|180[b-eB-E]|20(?:0[b-fB-F]|2[a-eA-E]|6[0-9a-fA-F])|[fF][eE](?:0[0-9a-fA-F]|[fF]{2}))"
+_INVISIBLE_ESCAPE = r"u(?:00(?:0[0-8eEfF]|1[0-9acdefACDEF]|[aA][dD])|034[fF]|061[cC]|180[b-eB-E]|20(?:0[b-fB-F]|2[a-eA-E]|6[0-9a-fA-F])|[fF][eE](?:0[0-9a-fA-F]|[fF]{2}))"
 _FOLD = re.compile(
     rf"(?<!\\)\\++(?:u00([2-7][0-9a-fA-F])|(/)|(?:u001[bB]|x1[bB]|033|e){_CODE}|{_INVISIBLE_ESCAPE}|\r?\n)|%([2-7][0-9a-fA-F])"
-    rf"|\x1b(?:{_CODE}|\][^\x07\x1b\n]{{0,400}}(?:\x07|\x1b\\))|[{_INVISIBLE}]+"
+    rf"|(?:\x1b|\^\[){_CODE}|\x9b{_CODE[2:]}|\x1b\][^\x07\x1b\n]{{0,400}}(?:\x07|\x1b\\)"
+    rf"|[{_INVISIBLE}\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]+"
 )
-_HIDDEN = re.compile(f"[{_INVISIBLE}]")
+"""`cat -v` writes an escape character as `^[`; some terminals have a character of their own for `ESC [`."""
+_HIDDEN = re.compile(f"[{_INVISIBLE}\x9b]")
+_CONTROLS = ("\x1b", "\x00", "\x08", "^[[")
 _PERCENT = re.compile("%[2-7][0-9a-fA-F]")
 _BACKSLASHED = ("\\u", "\\/", "\\\n", "\\\r\n", "\\x1b[", "\\x1B[", "\\033[", "\\e[")
 
 _BREAK = re.compile(r"\n(?<=[A-Za-z0-9_.=\r-]\n)(?=[A-Za-z_.-]{0,20}\d)[A-Za-z0-9_.-]{8}")
 _BEFORE_BREAK = re.compile(r"[A-Za-z0-9_.-]{8}(=?\r?)$")
+_NEXT_PIECE = r"(?=[A-Za-z_.-]{0,20}\d)[A-Za-z0-9_.-]{8}"
+_WRAPS = (
+    re.compile(
+        r"\n(?:(?<=[A-Za-z0-9_.-]{8}\n)|(?<=[=\r|│┃]\n))(?=[ \t+>|#*│┃])[ \t]{0,40}(?:[+>|#*│┃][ \t]{0,8})?"
+        + _NEXT_PIECE
+    ),
+    re.compile(r"\\n" + _NEXT_PIECE),
+)
+"""A line end before an indented, quoted or boxed line, and one that is written as an escape."""
+_BEFORE_WRAP = re.compile(
+    r"[0-9A-Z][a-z_.-]{0,20}(?<=[A-Za-z0-9_.-]{8})((?:[ \t]{0,40}[|│┃])?[ \t]{0,8}=?(?:\r|\\{1,8}r)?\\{0,7})$"
+)
+_WORD_BEHIND = 8
+_FARTHEST_BEFORE_WRAP = 90
 _PLUS = re.compile(r"\+[ \t\r\n]{0,80}[\"'`][A-Za-z0-9_-]")
 _BEFORE_PLUS = re.compile(r"[A-Za-z0-9_-]([\"'`][ \t\r\n]{0,80})$")
 _FARTHEST_BEFORE = 90
@@ -78,7 +95,9 @@ def unfolded(text: str) -> Unfolded | None:
 
 
 def _is_folded(text: str) -> bool:
-    if "\x1b" in text or ("\\" in text and any(sign in text for sign in _BACKSLASHED)):
+    if any(sign in text for sign in _CONTROLS) or (
+        "\\" in text and any(sign in text for sign in _BACKSLASHED)
+    ):
         return True
     if "%" in text and _PERCENT.search(text):
         return True
@@ -91,6 +110,23 @@ def joined(text: str) -> Unfolded | None:
         return None
     folds = [*_breaks(text), *_sums(text)]
     return Unfolded(text, sorted(folds)) if folds else None
+
+
+def wrapped(text: str) -> Unfolded | None:
+    """Return a text with the pieces of long words put together, which indented, quoted or escaped lines part, if there are any."""
+    if "\n" not in text and "\\n" not in text:
+        return None
+    folds = sorted(_wraps(text))
+    return Unfolded(text, folds) if folds else None
+
+
+def _wraps(text: str) -> Iterable[tuple[int, int, str]]:
+    for pattern in _WRAPS:
+        for found in pattern.finditer(text):
+            place = found.start()
+            before = _BEFORE_WRAP.search(text, max(0, place - _FARTHEST_BEFORE_WRAP), place)
+            if before:
+                yield before.start(1), found.end() - _WORD_BEHIND, ""
 
 
 def _breaks(text: str) -> Iterable[tuple[int, int, str]]:

@@ -57,8 +57,13 @@ _RULES = (
         for anchor in ("login", "credential", "creds")
     ),
     Rule(
-        "pass",
-        re.compile(r"(?i)password:\s?\*?\"\s{1,20}(?:exp_)?send(?:_user)? (?:-- )?\"([^\"\n]{3,200})\""),
+        "securestring",
+        re.compile(r"(?i)securestring[ \t]{1,8}(?:-\w{1,20}[ \t]{1,8}){0,3}([\"'])([^\"'\n]{3,200})\1"),
+        is_argument,
+    ),
+    Rule(
+        "assword",
+        re.compile(r"(?i)assword:?[\s*]{0,3}\"[\s{;]{1,20}(?:exp_)?send(?:_user)? (?:-- )?\"([^\"\n]{3,200})\""),
         is_argument,
     ),
     Rule(
