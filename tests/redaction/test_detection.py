@@ -59,6 +59,61 @@ def test_short_texts_are_passed_over_only_where_nothing_would_be_found(
     assert [detector.findings(text) for text in texts] == found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hasło: «»",
+        "a senha do banco é «»",
+        "wachtwoord: «»",
+        "lösenord = «»",
+        "пароль: «»",
+        "Пароль: «»",
+        "数据库密码是 «»",
+        "密码\uff1a«»",
+        "パスワード: «»",
+        "パスワードは «» です",
+        '- name: DB_PASSWORD\n  value: "«»"',
+        '{"name": "DB_PASSWORD", "value": "«»"}',
+        '{\\n \\"name\\": \\"DB_PASSWORD\\",\\n \\"value\\": \\"«»\\"}'.replace("\\n", "\n"),
+        'var pwd = @"«»";',
+        "password: >-\n  «»\n",
+        "password: |\n  «»\n",
+        "the password for the staging page: «»",
+        "$x = ConvertTo-SecureString '«»' -AsPlainText -Force",
+        '$x = ConvertTo-SecureString -AsPlainText -Force -String "«»"',
+        'expect "*assword:*"\nsend "«»"',
+    ],
+)
+def test_a_password_is_found_however_it_is_named(text: str) -> None:
+    invented = "Birke!4711tor"
+    before = text.index("«»")
+    (found,) = detector.findings(text.replace("«»", invented))
+    assert found == Finding(before, before + len(invented), "password")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "hasło jest wymagane",
+        "la senha é obrigatória",
+        "wachtwoord vergeten? klik hier",
+        "пароль не может быть пустым",
+        "密码不能为空",
+        "密码是必填的",
+        "パスワードは必須です",
+        "パスワードを入力してください",
+        "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: {name: db, key: password}",
+        '{"name": "password", "value": "required"}',
+        "password for staging: ask Maria",
+        "password: |\n  Optional[str]\n",
+        "ConvertTo-SecureString $plain -AsPlainText -Force",
+        'expect "*assword:*"\nsend "$env(PW)"',
+    ],
+)
+def test_a_sentence_about_passwords_stays(text: str) -> None:
+    assert not detector.findings(text)
+
+
 def test_the_page_has_the_numbers_of_today() -> None:
     told = PAGE.read_text(encoding="utf-8")
     assert updated_page(told) == told

@@ -19,7 +19,26 @@ from retold.redaction.judgement import (
 )
 from retold.redaction.words import Places
 
+_FOREIGN = (
+    "passord",
+    "wachtwoord",
+    "lösenord",
+    "adgangskode",
+    "salasana",
+    "senha",
+    "hasło",
+    "heslo",
+    "şifre",
+    "пароль",
+    "Пароль",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
+)
+"""What passwords are called in other languages, as whole words."""
 ANCHORS = (
+    *_FOREIGN,
     "pass",
     "pw",
     "session",
@@ -39,32 +58,35 @@ ANCHORS = (
 """What the name of a secret has in it."""
 
 _NAME = re.compile(
-    r"(?:(?P<password>pass(?:wor[dt]|wd|phrase|code|e)?|(?<![a-z])pwd?|(?<![a-z])(?:mdp|psk)|(?<=_)(?:pwd?|psk)|kennwort|contrase(?:ñ|n)a)"
+    rf"(?:(?P<password>{'|'.join(_FOREIGN)}"
+    r"|pass(?:wor[dt]|wd|phrase|code|e)?|(?<![a-z])pwd?|(?<![a-z])(?:mdp|psk)|(?<=_)(?:pwd?|psk)|kennwort|contrase(?:ñ|n)a)"
     r"|(?P<cookie>cookie|sess(?:ion)?(?:[_-]?(?:id|key|token))?|(?<![a-z0-9_-])sid)"
     r"|(?P<secret>secret|token|credential|key|(?<=[_-])pat)"
     r"|(?P<auth>authorization))"
     r"(?:(?=[_bdklprstv0-9-])[_-]?(?:key|token|secret|base|value|string|str|raw|plain|text|data|prod|dev|test|live|staging|default|phrase|\d{1,2})){0,4}"
     r"(?: \d(?=:))?"
 )
-_NAMED = re.compile(rf"{_NAME.pattern}(?=[\\\"'`\])?! \t:=,>|(])")
+_NAMED = re.compile(rf"{_NAME.pattern}(?=[\\\"'`\])?! \t\n:=,>|(\uff1a是为は])")
 """A name, and what follows one to which something is assigned."""
-_FOLLOWING = frozenset("\\\"'`])?! \t:=,>|(_-0123456789bcdeiklprstvwñn")
+_FOLLOWING = frozenset("\\\"'`])?! \t\n:=,>|(\uff1a是为は_-0123456789bcdeiklprstvwñn")
 """What may follow what is looked for: most often, it is part of another word."""
 _WORD_NEXT = re.compile(r"[ \t](?!is\b|was\b|are\b)[A-Za-z][^\s:=]{0,14}(?:\s|$)")
 """A short word behind a name: no key is so short."""
 _QUOTES = frozenset("\"'`\\")
 _BETWEEN = re.compile(
     r"\\*[\"'`]?\]?\)?(?:"
-    r"(?:[ \t]\[\w{0,30}\])?[ \t]*(?:\?|!)?(?::[ \t]*[A-Za-z]\w*(?:<\w+>)?(?:[ \t]*\|[ \t]*\w+)?[ \t]*=|:=|=>|==?=?|!==?|:|,)[ \t]*(?:\\[nt])?"  # a = b, a: str = b
+    r"(?:,\s{0,80}|\\{0,4}n[ \t]{1,40}|\n[ \t]{1,40})\\{0,4}[\"']?value\\{0,4}[\"']?[ \t]*[:=][ \t]*"  # name: password, value: b
+    r"|(?:[ \t]\[\w{0,30}\])?[ \t]*(?:\?|!)?(?::[ \t]*[>|][+-]?\d?[ \t]*\n[ \t]{1,40}|:[ \t]*[A-Za-z]\w*(?:<\w+>)?(?:[ \t]*\|[ \t]*\w+)?[ \t]*=|:=|=>|==?=?|!==?|:|,)[ \t]*(?:\\[nt])?"  # a = b, a: str = b
     r"|>(?=[^<\s]+</)"  # <password>b</password>
+    r"|[ \t]?(?:\uff1a|是|为|は)[ \t]*:?[ \t]*"  # with a full-width colon, or a word for `is`
     r"|(?<=[\"'])[ \t]+(?:type=[\"']?\w+[\"']?[ \t]+)?value[ \t]*=[ \t]*"  # name="password" value="b"
     r"|(?P<call>\()[ \t]*(?=[\"'])"  # setPassword("b")
     r"|[ \t]+(?:is|was|are|ist|lautet|est|es|è|é)[ \t]?:?[ \t]+"  # the password is b
-    r"|(?P<spoken>[ \t]+(?:(?:for|of|on|to|für|der|des|de|du|vom|von|zum|en|pour|del)[ \t]+(?:[^\s:=.,;]{1,30}[ \t]+){0,6}?)"
+    r"|(?P<spoken>[ \t]+(?:(?:for|of|on|to|für|der|des|de|du|vom|von|zum|en|pour|del|di|do|da|voor)[ \t]+(?:[^\s:=.,;]{1,30}[ \t]+){0,6}?)"
     r"(?:(?:is|was|to|now|ist|lautet|est|c'est|es|en|auf|à|è|é)[ \t]?:?|[^\s:=.,;]{1,30}:)[ \t]+|[ \t]+(?:to|auf|en)[ \t]+)"  # the password of a is b
     r"|(?<=\")[ \t]*\{\s{1,80}(?:(?:type|description|sensitive)[ \t]*=[^\n\"]{0,40}(?:\"[^\n\"]{0,200}\")?[ \t]*\n\s{0,80}){0,4}default[ \t]*=[ \t]*"  # variable "password" { default = "b" }
     r"|(?<=\w)[ \t]*\|[ \t]+|[ \t]{2,}|[ \t](?=\S)"  # | name | b |, in columns, flags
-    r")(?:\[\]byte\(|[Ss]tring(?:::from)?\(|new \w+\(|\(?ConvertTo-SecureString[ \t]+(?:-String[ \t]+)?|\(\s{0,80}(?=[\"'])|[bBrRuUfF](?=[\"']))?"
+    r")(?:\[\]byte\(|[Ss]tring(?:::from)?\(|new \w+\(|\(?ConvertTo-SecureString[ \t]+(?:-String[ \t]+)?|\(\s{0,80}(?=[\"'])|[@bBrRuUfF](?=[\"']))?"
 )
 _QUOTED = re.compile(
     r"(?P<quote>[\"'`])(?P<value>(?:(?!(?P=quote))[^\n\\]|\\[^\n])*)(?P=quote)"

@@ -17,6 +17,7 @@ _RANDOM = r"[\"']([A-Za-z0-9_.-]{30,200})[\"']"
 _THIRD = re.compile(r"\(\s{0,80}" + _FIRST + _FIRST + _LAST)
 _SECOND = re.compile(r"\(\s{0,80}" + _FIRST + _LAST)
 _ONLY = re.compile(r"\(\s{0,80}(?:[\"'][^\"'\n]{0,200}[\"'],\s{0,80})?" + _RANDOM)
+_FERNET = re.compile(r"\(\s{0,80}b?[\"']([A-Za-z0-9_-]{43}=)[\"']")
 _CALLS = (
     ("login", _SECOND, is_argument, "password"),
     ("auth", _SECOND, is_argument, "password"),
@@ -29,13 +30,14 @@ _CALLS = (
     ("mysqli_connect", _THIRD, is_argument, "password"),
     ("login", _ONLY, is_random, "secret"),
     ("client", _ONLY, is_random, "secret"),
+    ("fernet", _FERNET, is_random, "secret"),
     ("algoliasearch", _ONLY, is_random, "secret"),
 )
 """What the name of a call ends in, and where the secret stands in the call."""
 _NAMES = tuple({name for name, _, _, _ in _CALLS})
 _LONGEST_NAME = 20
 
-ANCHORS = ('("', "('", "(\n")
+ANCHORS = ('("', "('", '(b"', "(b'", "(\n")
 """How calls begin."""
 
 

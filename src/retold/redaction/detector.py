@@ -76,14 +76,15 @@ def _found(text: str, budget: Budget) -> list[Finding]:
 def _unfolded(text: str, budget: Budget) -> Iterator[Finding]:
     """Yield what is found without what hides it; an address in an address is escaped twice."""
     layers: list[Unfolded] = []
-    while len(layers) < _LAYERS and (layer := unfolded(text)) and layer.text != text:
+    layer = unfolded(text)
+    while layer and len(layers) < _LAYERS:
         layers.append(layer)
-        text = layer.text
-        for start, end, kind in _found(text, budget):
+        for start, end, kind in _found(layer.text, budget):
             place = start, end
             for one in reversed(layers):
                 place = one.span(*place)
             yield Finding(*place, kind)
+        layer = unfolded(layer.text) if layer.begins_escapes else None
 
 
 def _parted(text: str, found: list[Finding], budget: Budget) -> Iterator[Finding]:

@@ -52,6 +52,8 @@ class Unfolded:
         self._shifts: list[int] = []
         self._ends: dict[int, int] = {}
         """For each character that replaces a piece, where the piece ends."""
+        self.begins_escapes = False
+        """Whether a piece was an escaped sign with which an escape begins."""
         pieces: list[str] = []
         place = length = 0
         for start, end, sign in _folds(text) if folds is None else folds:
@@ -62,6 +64,7 @@ class Unfolded:
             place = end
             if sign:
                 self._ends[length - 1] = end
+                self.begins_escapes |= sign in "%\\"
             self._starts.append(length)
             self._shifts.append(end - length)
         pieces.append(text[place:])

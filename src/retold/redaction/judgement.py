@@ -137,4 +137,4 @@ def _is_wordy(value: str) -> bool:
 
 def _is_identifier(value: str) -> bool:
     """Whether a value without quotes may be a name in code; words that end in two digits or more are none."""
-    return bool(re.match(r"[A-Za-z_$]+\d?[);]*$", value))
+    return bool(re.match(r"(?:[^\W\d]|\$)+\d?[);]*$", value))
