@@ -346,6 +346,15 @@ def test_a_folder_that_is_no_home_is_told(  # noqa: PLR0913 - what is given, and
     assert len(objects(retold(made.folder, "list", "--json"))) == 2
 
 
+@pytest.mark.parametrize("command", ["sync", "watch"])
+@pytest.mark.parametrize("home", ["", "x="])
+def test_a_home_without_a_name_is_wrong_usage(made: GeminiHome, command: str, home: str) -> None:
+    finished = retold(made.folder, command, "--home", home)
+    assert finished.returncode == 2
+    assert f"{home!r} names no folder: write [LABEL=]DIR" in finished.stderr
+    assert not (made.folder / "retold").exists()
+
+
 @pytest.mark.parametrize("command", [("sync",), (), ("doctor",)])
 def test_an_unknown_setting_is_told(made: GeminiHome, command: tuple[str, ...]) -> None:
     assert retold(made.folder, "sync").returncode == 0

@@ -30,10 +30,19 @@ def home_arguments(parser: ArgumentParser, home: str) -> None:
     """Add which homes, and which agents', are meant; `home` says what is done with a further one."""
     from retold.agents import NAMES
 
-    parser.add_argument("--home", action="append", metavar="[LABEL=]DIR", help=home)
+    parser.add_argument("--home", action="append", type=_named_home, metavar="[LABEL=]DIR", help=home)
     parser.add_argument(
         "--agent", action="append", type=str.lower, choices=NAMES, help="only this agent's; repeatable"
     )
+
+
+def _named_home(text: str) -> str:
+    """Return what names a home; a variable of the shell that is not set names none."""
+    from argparse import ArgumentTypeError
+
+    if not text or (text.endswith("=") and not os.path.isdir(text)):
+        raise ArgumentTypeError(f"{text!r} names no folder: write [LABEL=]DIR")
+    return text
 
 
 def run_sync(
