@@ -242,8 +242,11 @@ def test_filters_mean_what_they_say(
     done = ann.run("stats", "--json", "--by", "agent", *filters)
     assert sum(line["requests"] for line in done.objects) == requests
     if not done.objects:
-        unknown = "retold: no tag is called none: there are none\n" if filters[0] == "--tag" else ""
-        assert (done.code, done.err) == (1, f"retold: nothing to count\n{unknown}")
+        unknown = {
+            "--tag": "retold: no tag is called none: there are none\n",
+            "--project": "retold: no project is called den: there are pond, almanac\n",
+        }
+        assert (done.code, done.err) == (1, f"retold: nothing to count\n{unknown.get(filters[0], '')}")
 
 
 def test_a_model_is_asked_for_and_not_the_sessions_that_used_it(home: GeminiHome, ann: Ann) -> None:

@@ -109,9 +109,14 @@ def test_a_miss_names_the_tools_there_are(person: DemoPerson, where: tuple[str, 
 @pytest.mark.parametrize("where", [("list",), ("list", "--json"), ("stats",), ("export", "--format=md")])
 @pytest.mark.parametrize(
     ("option", "named"),
-    [("--model=nope", "gemini-2.5-pro"), ("--tag=nope", "sea"), ("--home=nope", "there are none")],
+    [
+        ("--model=nope", "gemini-2.5-pro"),
+        ("--tag=nope", "sea"),
+        ("--home=nope", "there are none"),
+        ("--project=nope", "ladle"),
+    ],
 )
-def test_a_miss_names_models_tags_and_homes(
+def test_a_miss_names_models_tags_homes_and_projects(
     person: DemoPerson, where: tuple[str, ...], option: str, named: str
 ) -> None:
     key = next(iter(person.rows()))
@@ -147,6 +152,21 @@ def test_tools_for_agents_name_no_tool_beyond_their_reach(person: DemoPerson) ->
         answer = agent.ask("search_history", query="x tool:nope")
     assert answer.is_error
     assert "no tool is called nope: there are none" in answer.text
+
+
+def test_tools_for_agents_do_not_say_which_projects_there_are(person: DemoPerson) -> None:
+    with connect_person(str(person.archive), "/nowhere/at/all") as agent:
+        answer = agent.ask("search_history", query="x project:ladle")
+    assert not answer.is_error
+    assert answer.text.startswith("Nothing was found.")
+
+
+def test_a_project_is_known_by_its_path_its_hash_and_a_part_of_its_name(person: DemoPerson) -> None:
+    row = next(row for row in person.rows().values() if row["project"]["root"])
+    root, digest = row["project"]["root"], row["project"]["hash"]
+    for name in (root, f"{root}/", digest, digest[:8], root[-4:].upper()):
+        done = person.run("search", "nosuchwordanywhere", "--project", name)
+        assert (done.code, done.err) == (1, "retold: nothing found\n"), name
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,7 @@ NAMED = {
     "home": "SELECT label, home FROM sources JOIN session_sources ON source = sources.id"
     " JOIN sessions ON sessions.id = session_sources.session"
     " WHERE label IS NOT NULL AND {which} GROUP BY 1, 2 ORDER BY count(*) DESC, 1",
+    "project": "SELECT root, native_key, hash FROM sessions WHERE {which} GROUP BY 1, 2, 3 ORDER BY count(*) DESC, 1",
 }
 """What people give names to, and the query for the names that sessions have: the most frequent first."""
 

@@ -6,14 +6,17 @@ import re
 
 from retold.archive.conditions import TOOL_KINDS, teach
 from retold.archive.facets import NAMED, name_rows
-from retold.projects.matching import is_meant
+from retold.projects.matching import is_meant, last_name
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any
 
     from retold.archive.conditions import Condition
     from retold.archive.record import Record
+
+    Row = Sequence[Any]
 
 MOST = 30
 """How many names a message lists."""
@@ -29,17 +32,26 @@ def unknown_names(
     found = []
     for kind, name in dict.fromkeys(asked):
         if kind in NAMED and not (kind == "tool" and name.lower() in TOOL_KINDS):
-            rows = [
-                [str(value) for value in row if value is not None]
-                for row in name_rows(record, kind, conditions)
-            ]
-            if not _is_known(kind, name.lower(), [value.lower() for row in rows for value in row]):
-                found.append(_message(kind, name, list(dict.fromkeys(row[0] for row in rows))))
+            rows = list(name_rows(record, kind, conditions))
+            if not any(_is_known(kind, name, row) for row in rows):
+                found.append(_message(kind, name, list(dict.fromkeys(_names(kind, rows)))))
     return found
 
 
-def _is_known(kind: str, name: str, names: Iterable[str]) -> bool:
-    return any(name in known if kind == "model" else name == known for known in names)
+def _is_known(kind: str, name: str, row: Row) -> bool:
+    """Tell whether a name means what has the names of a row."""
+    if kind == "project":
+        root, native_key, digest = row
+        return is_meant(root, native_key, digest, name)
+    known = [str(value).lower() for value in row if value is not None]
+    return any(name.lower() in value if kind == "model" else name.lower() == value for value in known)
+
+
+def _names(kind: str, rows: Iterable[Row]) -> Iterator[str]:
+    """Yield by which name each thing is listed; a project without a root has none."""
+    for first, *_ in rows:
+        if first is not None:
+            yield last_name(first) if kind == "project" else str(first)
 
 
 def _message(kind: str, name: str, names: Sequence[str]) -> str:

@@ -64,8 +64,15 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
 
 
 def _refuse_unknown(asking: Asking, arguments: Arguments) -> None:
-    """Raise Refused for a name that no session within reach has; the message lists the names there are."""
-    fields = [(field.name, field.value) for field in _query(arguments).fields if not field.is_negated]
+    """Raise Refused for a name that no session within reach has; the message lists the names there are.
+
+    Of a project nothing is said: whether there is one beyond reach is not told.
+    """
+    fields = [
+        (field.name, field.value)
+        for field in _query(arguments).fields
+        if not field.is_negated and field.name != "project"
+    ]
     unknown = unknown_names(asking.record, fields, asking.reach.conditions())
     if unknown:
         raise Refused(asking.clean("; ".join(unknown)))
