@@ -119,11 +119,12 @@ def test_forget_finds_it_too(person: Person) -> None:
     assert (done.code, session_id(1)[:8] in done.err, session_id(2)[:8] in done.err) == (0, True, False)
 
 
-def test_stats_without_an_archive_find_it_and_make_none(person: Person, tmp_path: Path) -> None:
+def test_stats_without_an_archive_sync_first_and_find_it(person: Person, tmp_path: Path) -> None:
     bare = Person(person.folder, tmp_path / "none")
     done = bare.run("stats", "--by", "session", "--json", "--project", "tide")
     assert [session_id(1)[:8] in one["of"] for one in done.objects] == [True]
-    assert not (tmp_path / "none").exists()
+    assert "files found" in done.err
+    assert bare.keys("-n", "9", "role:user")
 
 
 def test_a_busy_archive_answers_without_remembering(person: Person, folder: Path) -> None:
