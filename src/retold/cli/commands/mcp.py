@@ -105,11 +105,11 @@ def _over_http(server: Server[Any], options: Namespace, console: Console) -> int
     from secrets import token_urlsafe
 
     from retold.mcp.http import Http
-    from retold.serving.token import SHORTEST
+    from retold.serving.token import weakness
 
     chosen = os.environ.get(TOKEN)
-    if chosen and len(chosen) < SHORTEST:
-        console.tell(f"retold: {TOKEN} is too short: at least {SHORTEST} characters")
+    if chosen and (weak := weakness(chosen)):
+        console.tell(f"retold: {TOKEN} is {weak}")
         return 2
     token = chosen or token_urlsafe(32)
     http = Http(server, options.port, token)

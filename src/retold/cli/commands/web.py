@@ -56,7 +56,7 @@ def run(options: Namespace, console: Console) -> int:
     """Serve until Ctrl-C; 2 if others could come in without a token."""
     from contextlib import nullcontext
 
-    from retold.serving.token import SHORTEST
+    from retold.serving.token import weakness
     from retold.web.server import Place, Web
     from retold.web.watcher import watching
 
@@ -67,10 +67,8 @@ def run(options: Namespace, console: Console) -> int:
             f"retold: {options.host} can be reached from other machines: give --token, or {TOKEN}, as well"
         )
         return 2
-    if place.is_open and token and len(token) < SHORTEST:
-        console.tell(
-            f"retold: the token is too short for a page that other machines can reach: at least {SHORTEST} characters"
-        )
+    if place.is_open and token and (weak := weakness(token)):
+        console.tell(f"retold: other machines can reach the page, and the token is {weak}")
         return 2
     opened(console).connection.close()
     web = Web(place)
