@@ -126,6 +126,28 @@ def test_workers_end_with_a_sync_that_alone_was_ended_and_the_next_does_not_wait
     assert len(person.rows()) == 8
 
 
+def sockets(process: int) -> set[str]:
+    links = (os.readlink(link) for link in Path(f"/proc/{process}/fd").iterdir())
+    return {link for link in links if link.startswith("socket:")}
+
+
+def test_a_worker_holds_no_end_of_a_pipe_that_its_parent_holds(
+    person: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "workers"
+    folder.mkdir()
+    monkeypatch.setenv("WORKERS", str(folder))
+    parent = person.start("sync", code=SLOW_WORKERS)
+    try:
+        wait_until(lambda: len(list(folder.iterdir())) == 2)
+        held = [sockets(process) for process in (parent.pid, *(int(path.name) for path in folder.iterdir()))]
+    finally:
+        parent.kill()
+        parent.communicate(timeout=PATIENCE)
+    assert [len(one) for one in held] == [2, 1, 1]
+    assert len(set.union(*held)) == 4
+
+
 @pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL, signal.SIGHUP])
 def test_a_process_that_was_not_forked_ends_with_its_parent(tmp_path: Path, end: signal.Signals) -> None:
     script, started = tmp_path / "busy.py", tmp_path / "busy.started"

@@ -191,9 +191,10 @@ class _Worker:
     ) -> None:
         self.number, self.is_last_try = number, is_last_try
         self.pipe, theirs = Pipe()
+        # Before the start: with our end in its hands, it would never see that we have gone.
+        PRIVATE.add(self.pipe.fileno())
         self.process = start(_work, theirs, folder, numbers, make)
         theirs.close()
-        PRIVATE.add(self.pipe.fileno())
         self.given: deque[Timed] = deque()
         self.deadline: float | None = None
 
