@@ -98,6 +98,16 @@ LEFT_OUT: dict[str, tuple[str, Callable[[Any], object]]] = {
     "a field that nobody knows": ("gemini-lines", lambda lines: lines[2].pop("mood")),
     "a field of an event": ("codex", lambda lines: lines[2]["payload"].pop("mood")),
     "a number": ("gemini-json", lambda lines: lines[0]["messages"][1].update(mood=2)),
+    "a number that other lines have": (
+        "codex",
+        lambda lines: lines[7]["payload"]["info"]["last_token_usage"].update(input_tokens=101),
+    ),
+    "a time of one line": ("codex", lambda lines: lines[7].pop("timestamp")),
+    "the name in a result": (
+        "gemini-lines",
+        lambda lines: lines[2]["toolCalls"][0]["result"][0]["functionResponse"].pop("name"),
+    ),
+    "the order of messages": ("gemini-json", lambda lines: lines[0]["messages"].reverse()),
 }
 """Changes of a file of which the session shows nothing: the form of the file, and what is done to its records."""
 

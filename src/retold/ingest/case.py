@@ -14,8 +14,9 @@ from retold.archive.hiding import NOBODY, KeyedSet
 from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.record import Record, as_path
 from retold.archive.sources import FAILURES, known_at, known_in_cluster
-from retold.ingest.containment import LaterVersions, hold_unread, hold_values
+from retold.ingest.containment import LaterVersions, hold_unread
 from retold.ingest.derive import Scraps, conversations
+from retold.ingest.file_values import hold_values
 from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
 from retold.ingest.kept import KeptDisk, KeptFile, Pinned
 from retold.ingest.revision import REVISION
@@ -131,17 +132,18 @@ class Case:
         return found
 
     def _holds_bytes(self, path: str, kept: Kept, sessions: Iterable[Session]) -> bool:
-        """Tell whether a file holds what no session shows of an earlier version: values, and what could not be read.
-
-        The values of files that are too large to be held in memory are not compared.
-        """
+        """Tell whether a file holds what no session shows of an earlier version: values, and what could not be read."""
+        still = self._disk.files.get(path)
+        if still is None:
+            return False
         shown = printable(path)
         problems = [one for session in sessions for one in session.problems if one.path == shown]
-        still = self._disk.files.get(path)
-        if still is None or still.data is None or kept.size > LARGEST:
-            return all(one.severity != "loss" for one in problems)
-        earlier = self._record.originals.data(kept.id)
-        return hold_unread(still.data, earlier, problems) and hold_values(still.data, earlier)
+        if still.data is None or kept.size > LARGEST:
+            are_bytes_held = all(one.severity != "loss" for one in problems)
+        else:
+            are_bytes_held = hold_unread(still.data, self._record.originals.data(kept.id), problems)
+        earlier = KeptFile(self._record.originals, kept.id, kept.size, kept.modified_ns)
+        return are_bytes_held and hold_values(still.open(), earlier)
 
     def _sessions(self, readings: Sequence[Reading]) -> list[Session] | None:
         """Return the conversations in some files; None, and a failure, where the agent cannot join one."""

@@ -2,14 +2,11 @@
 
 An original is dropped only if they do. Entries are compared by their ids, in every field but the volatile ones. A text
 may have grown and an empty field may have been filled. Any other difference counts as a loss, and the original is kept.
-The values in the files are compared, too: a session does not show every field that an agent records.
+The values in the files are compared, too, in `file_values`: a session does not show every field that an agent records.
 """
 
-import json
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +17,6 @@ from retold.model.parts import Text, ToolCall
 from retold.model.problem import Problem
 from retold.model.session import Session
 from retold.model.usage import Usage
-from retold.reading.salvage import salvage
 
 _VOLATILE = frozenset({"fate", "own", "child"})
 """Fields that depend on other entries or other sessions."""
@@ -29,14 +25,8 @@ _UNTIL_DONE = frozenset({"status", "native_status", "at", "took_ms", "display", 
 _GROWING = frozenset({"text", "prompt", "subject", "result", "error", "full_result"})
 """Fields to which an agent may append while it writes."""
 
-_VOLATILE_KEYS = frozenset({"lastUpdated", "messageCount", "userMessageCount", "status"})
-"""Keys in the files of agents whose values change while a conversation goes on. Sessions show what matters of them."""
 _NEAREST = 32
 """Entries without ids with which one is compared. Where the order changed more, the earlier version is kept."""
-_LISTS = ("messages", "clientHistory", "history", "items")
-"""Keys of the lists of records in documents."""
-_Place = tuple[str | None, str | None]
-"""The id of the innermost record that has one, and the key of a value."""
 
 
 class LaterVersions:
@@ -103,76 +93,6 @@ def hold_unread(later: bytes, earlier: bytes, problems: Iterable[Problem]) -> bo
         and b"".join(lines[one.line - 1 : None if one.code == "truncated-tail" else one.line]) in later
         for one in unread
     )
-
-
-def hold_values(later: bytes, earlier: bytes) -> bool:
-    """Tell whether a file holds every value in the JSON records of an earlier version, under the same id and key.
-
-    A text may have grown. What is not JSON is not compared.
-    """
-    found, missing = set(_values(later)), defaultdict[_Place, list[str]](list)
-    for place, value in set(_values(earlier)) - found:
-        if not isinstance(value, str):
-            return False
-        missing[place].append(value)
-    grown = defaultdict[_Place, list[str]](list)
-    for place, value in found if missing else ():
-        if isinstance(value, str) and place in missing:
-            grown[place].append(value)
-    return all(_begin_some(values, sorted(grown[place])) for place, values in missing.items())
-
-
-def _begin_some(texts: Iterable[str], ordered: Sequence[str]) -> bool:
-    """Tell whether each text is the beginning of one of some texts in their order."""
-    places = ((text, bisect_left(ordered, text)) for text in texts)
-    return all(place < len(ordered) and ordered[place].startswith(text) for text, place in places)
-
-
-def _values(data: bytes) -> Iterator[tuple[_Place, Any]]:
-    """Yield each text and each number in the JSON records of a file, with its place."""
-    for record in _records(data):
-        pending: list[tuple[str | None, str | None, Any]] = [(None, None, record)]
-        while pending:
-            name, key, value = pending.pop()
-            match value:
-                case dict():
-                    ids = (value.get("uuid"), value.get("id"))
-                    name = next((one for one in ids if isinstance(one, str)), name)
-                    pending.extend((name, *item) for item in value.items() if item[0] not in _VOLATILE_KEYS)
-                case list():
-                    pending.extend((name, key, item) for item in value)
-                case None | "":
-                    pass
-                case _:
-                    yield (name, key), value
-
-
-def _records(data: bytes) -> Iterator[Any]:
-    """Yield the JSON value that a file is, else those in its lines, else what is whole in a document that is cut."""
-    try:
-        whole = json.loads(data)
-    except (ValueError, RecursionError):
-        lines = list(_lines(data))
-        yield from lines or _whole_elements(data)
-    else:
-        yield whole
-
-
-def _lines(data: bytes) -> Iterator[Any]:
-    for line in data.splitlines():
-        # A line of an indented document is no record of its own.
-        with suppress(ValueError, RecursionError):
-            if line.startswith((b"{", b"\xef\xbb\xbf{")):
-                yield json.loads(line)
-
-
-def _whole_elements(data: bytes) -> Iterator[Any]:
-    text = data.decode("utf-8-sig", "replace")
-    for key in _LISTS:
-        found = salvage(text, key, lambda value: isinstance(value, dict))
-        if found is not None and found.elements:
-            yield {**found.fields, key: found.elements}
-            return
 
 
 def _is_in_order(first: datetime | None, second: datetime | None) -> bool:
