@@ -76,7 +76,8 @@ def _told(entry: Message, calls: dict[str, ToolCall], notes: Notes) -> Message:
 
 def _brought(part: Part, calls: dict[str, ToolCall], notes: Notes) -> Part:
     if isinstance(part, ToolCall):
-        return calls[part.id]
+        answered = calls[part.id]  # a superseded version may have asked for something else
+        return answered if part.arguments == answered.arguments else part
     if _is_result(part) and part.call is not None:
         return _mentioned(part, calls.get(part.call), notes)
     return part

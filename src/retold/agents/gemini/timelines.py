@@ -1,18 +1,18 @@
 """A replayed file to its two timelines: everything that was ever said, and what the CLI would load."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from retold.agents.gemini.loader import active_records
 from retold.agents.gemini.normalise import entry, usual_entry
 from retold.agents.gemini.pairing import Placed, paired
-from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, RESULTS_SUFFIX, Record, looks_said
+from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, RESULTS_SUFFIX, looks_said
 from retold.agents.gemini.setting import Setting
-from retold.agents.gemini.state import Key, Plain, State
+from retold.agents.gemini.state import Key, Plain, State, Version
 from retold.agents.gemini.tasks import with_tasks_told
-from retold.agents.gemini.versions import richest
+from retold.agents.gemini.versions import ask_alike, asked_otherwise, richest
 from retold.model.entries import Entry, Event, Fate, Message
 from retold.model.parts import Opaque
 
@@ -54,10 +54,22 @@ def _replayed(state: State, setting: Setting) -> Iterator[Placed]:
         if type(key) is not str and state.verbatim is None and not looks_said(record):
             yield Placed(Event(None, "notice", None, fate, "", Opaque(record)), place)  # told by the replay
             continue
+        made: Entry | None = None
         if len(versions) > 1:
             record, others = richest(versions)
-            yield from (Placed(_superseded(other, setting), place, may_go=True) for other, place in others)
-        yield Placed(entry(record, fate, setting, versions), place, may_go=_is_rerecorded(key))
+            yield from _superseded(others, setting)
+            if not ask_alike(versions):
+                made = entry(record, fate, setting, versions)
+                yield from _superseded(_asked_otherwise(made, versions, others), setting)
+        made = entry(record, fate, setting, versions) if made is None else made
+        yield Placed(made, place, may_go=_is_rerecorded(key))
+
+
+def _asked_otherwise(made: Entry, versions: Sequence[Version], told: Sequence[Version]) -> Iterator[Version]:
+    """Yield the versions with arguments of a call that neither the message shows nor a version that is told already."""
+    shown = made.parts if isinstance(made, Message) else ()
+    known = {id(version) for version in told}
+    yield from (one for one in asked_otherwise(shown, [*told, *versions]) if id(one) not in known)
 
 
 def _is_rerecorded(key: Key) -> bool:
@@ -65,10 +77,12 @@ def _is_rerecorded(key: Key) -> bool:
     return type(key) is str and key.endswith((RESPONSE_SUFFIX, RESULTS_SUFFIX))
 
 
-def _superseded(record: Record, setting: Setting) -> Entry:
-    """Return a version that says something else than the one that is shown; its tokens are counted there."""
-    made = entry(record, "superseded", setting)
-    return msgspec.structs.replace(made, usage=None) if isinstance(made, Message) else made
+def _superseded(versions: Iterable[Version], setting: Setting) -> Iterator[Placed]:
+    """Yield versions that say something else than the one that is shown; their tokens are counted there."""
+    for record, place in versions:
+        made = entry(record, "superseded", setting)
+        told = msgspec.structs.replace(made, usage=None) if isinstance(made, Message) else made
+        yield Placed(told, place, may_go=True)
 
 
 def active_timeline(state: State, setting: Setting) -> tuple[Entry, ...]:

@@ -5,11 +5,12 @@ content in another form, a cancel may write it poorer. What is shown is the rich
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from retold.agents.gemini.raw import Record, text_parts
 from retold.agents.gemini.state import Version
+from retold.model.parts import Part, ToolCall
 
 _RICH = ("toolCalls", "thoughts", "tokens", "model", "displayContent")
 _FEW = 200
@@ -45,6 +46,39 @@ def _others(whole: Record, versions: Sequence[Version]) -> tuple[Version, ...]:
             others.append(version)
             held |= words
     return tuple(others)
+
+
+def ask_alike(versions: Sequence[Version]) -> bool:
+    """Tell whether all versions have the same arguments for each call."""
+    asked = {pair for record, _ in versions for pair in _asked(record)}
+    return len({call for call, _ in asked}) == len(asked)
+
+
+def asked_otherwise(shown: Iterable[Part], versions: Sequence[Version]) -> Iterator[Version]:
+    """Yield the versions with other arguments for a call than those that are shown, each of them once."""
+    held = {(part.id, _as_text(part.arguments)) for part in shown if isinstance(part, ToolCall)}
+    for version in versions:
+        asked = set(_asked(version[0]))
+        if not asked <= held:
+            yield version
+            held |= asked
+
+
+def _asked(record: Record) -> Iterator[tuple[str, str]]:
+    """Yield the id of each call, and its arguments as text where it has some."""
+    calls = record.get("toolCalls")
+    for call in calls if type(calls) is list else ():
+        if (
+            type(call) is dict
+            and type(call.get("id")) is str
+            and type(call.get("args")) is dict
+            and call["args"]
+        ):
+            yield call["id"], _as_text(call["args"])
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=repr)
 
 
 def _best(records: Sequence[Record]) -> Record:
@@ -89,7 +123,7 @@ def _words_of(part: Any) -> Iterator[str]:
         if text:
             yield text
     elif type(part) is dict and "functionCall" not in part:
-        yield json.dumps(part, sort_keys=True, default=repr)
+        yield _as_text(part)
 
 
 def _rendered_thoughts(record: Record) -> Iterator[str]:
