@@ -32,6 +32,12 @@ def can_fork() -> bool:
     return sys.platform == "linux" and (os.cpu_count() or 1) > 1 and is_alone
 
 
+def can_start() -> bool:
+    """Return whether this process may start others: a worker of a pool of `multiprocessing` may not."""
+    module = sys.modules.get("multiprocessing.process")
+    return module is None or not module.current_process().daemon
+
+
 def fork(run: Callable[[], object]) -> int:
     """Start a child that runs a function and exits, with 0 unless the function raises; return its process id.
 
@@ -54,7 +60,7 @@ def start(target: Callable[..., object], *arguments: Any) -> BaseProcess:
     """Start a process that runs a function of a module with these arguments; connections are passed on among them.
 
     It is forked where `can_fork` holds. Elsewhere it is a new Python, which imports the function's module. It never runs
-    the user's script again, as processes of `multiprocessing` do: the script may be what called us.
+    the user's script again, as processes of `multiprocessing` do: the script may be what called us. `can_start` must hold.
     """
     from multiprocessing import get_context
 

@@ -68,6 +68,19 @@ for folder in sys.argv[1:]:
         print(len(list(archive.sessions())))
 """
 """Two syncs at once, while another thread of the script needs the script's own classes."""
+SCRIPT_WITH_POOL = """
+import multiprocessing, sys
+import retold, retold.ingest.sync
+retold.ingest.sync.crew_size = lambda size: 2
+def sync(folder):
+    retold.sync(folder)
+    with retold.open(folder) as archive:
+        return len(list(archive.sessions()))
+if __name__ == "__main__":
+    with multiprocessing.get_context(sys.argv[1]).Pool(1) as pool:
+        print(pool.map(sync, sys.argv[2:]))
+"""
+"""A sync in a worker of a pool, which may not have children."""
 
 SPAWNING = """
 import runpy, signal, sys, time
@@ -171,6 +184,21 @@ def test_a_plain_script_may_sync_where_workers_are_not_forked(person: Person, tm
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "started\n8 new\n", "")
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_a_worker_of_a_pool_may_sync(person: Person, tmp_path: Path, method: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT_WITH_POOL)
+    done = subprocess.run(
+        [sys.executable, str(script), method, str(tmp_path / "archive")],
+        env=person.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[8]\n", "")
 
 
 def test_a_sync_in_a_thread_leaves_the_main_module_to_the_other_threads(

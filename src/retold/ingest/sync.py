@@ -42,6 +42,7 @@ from retold.ingest.worklist import Work, digest_of, work_of
 from retold.model.problem import Problem, problem
 from retold.model.project import Clue
 from retold.model.wire import problem_json
+from retold.processes import can_start
 
 Tell = Callable[[int, int], None]
 """Hears how many bytes of how many were read."""
@@ -203,7 +204,7 @@ class _Sync:
         ordered = sorted(jobs, key=lambda job: (-job[1], job[0].agent, job[0].cluster or ""))
         timed, size = [(job, time_budget(size)) for job, size in ordered], sum(size for _, size in jobs)
         count = crew_size(size) if len(jobs) >= _MANY else int(is_isolated or size > LARGEST)
-        if not count:
+        if not count or not can_start():
             self._put(alone(timed, make(self._record), self._index.shards), size)
             return
         homes = self._homes([job for job, _ in timed]) if count > 1 else {}
