@@ -12,7 +12,7 @@ import retold
 from retold.agents import claude
 from retold.agents.gemini import home_in, remains
 from retold.agents.gemini.state import Version, add_version
-from retold.agents.protocol import Remains, Source
+from retold.agents.protocol import Reading, Remains, Source
 from retold.model.entries import Entry, Message
 from retold.model.parts import Part, ToolCall
 from retold.model.problem import Problem
@@ -397,3 +397,21 @@ def parts_of(entry: Entry) -> tuple[Part, ...]:
 def assert_told(session: Session, texts: list[str]) -> None:
     told = json.dumps(as_builtins(session))
     assert [text for text in texts if text not in told] == []
+
+
+def test_copies_that_say_something_else_are_joined_in_linear_time(tmp_path: Path) -> None:
+    """Each of many copies of one session has another text under the same id."""
+
+    def prepare(size: int) -> Callable[[], Session]:
+        readings: list[Reading] = []
+        for number in range(size):
+            file = tmp_path / str(size) / f"copy{number}" / f"{uuid(1)}.jsonl"
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(json.dumps(claude_line(1, None, f"tide {number}.")) + "\n", encoding="utf-8")
+            found = claude.read(Source(file))
+            assert not isinstance(found, Problem)
+            readings += found
+        return lambda: claude.join(readings)
+
+    assert len(prepare(9)().timeline) == 9
+    assert_linear(prepare, 40)

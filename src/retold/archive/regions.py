@@ -20,6 +20,8 @@ _LONG = 48
 _TRIES = 8
 _PASSES = 12
 """How many times the size of all originals may be looked through for texts that are not where they should be."""
+_LOOK = 64
+"""Bytes that a look into another original costs besides those that are looked through."""
 
 
 class _Strip:
@@ -59,6 +61,8 @@ class Finder:
         """Take the originals by their ids."""
         self._strips = [_Strip(number, data) for number, data in originals if len(data) <= LARGEST]
         self._budget = _PASSES * sum(len(strip.data) for strip in self._strips) + PAGE
+        self._passed: list[_Strip] = []
+        """Those in which a text of this message was found."""
         self._page = bytearray()
         self._packed: list[bytes] = []
 
@@ -67,8 +71,9 @@ class Finder:
         found: list[list[str]] = [[] for _ in spoken.docs]
         for number, text in spoken.texts:
             found[number].append(self._region(text))
-        for strip in self._strips:
+        for strip in self._passed:
             strip.move()
+        self._passed.clear()
         return [" ".join(regions) for regions in found]
 
     def pages(self) -> list[bytes]:
@@ -77,18 +82,27 @@ class Finder:
 
     def _region(self, text: str) -> str:
         raw = escaped(text)
-        for strip in self._strips:
-            # Nearly always it is what comes next.
-            found = (
-                strip.data.find(raw, strip.here, strip.here + _NEAR + len(raw)) if len(raw) <= _FIRST else -1
-            )
+        for place, strip in enumerate(self._strips):
+            if place and self._budget < 0:  # many versions of a file may lack a text
+                break
+            found = self._next(raw, strip)
             if found < 0:
                 found = self._find(raw, strip)
             if found >= 0:
                 if len(raw) >= _LONG:
                     strip.pass_by(found, found + len(raw))
+                    self._passed.append(strip)
                 return f"{strip.number:x}.{found:x}.{len(raw):x}"
         return self._on_page(raw)
+
+    def _next(self, raw: bytes, strip: _Strip) -> int:
+        """Return where a short text stands if it comes next, as nearly always; else -1."""
+        if len(raw) > _FIRST:
+            return -1
+        found = strip.data.find(raw, strip.here, strip.here + _NEAR + len(raw))
+        if strip is not self._strips[0]:
+            self._budget -= _LOOK + (min(_NEAR, len(strip.data)) if found < 0 else found - strip.here)
+        return found
 
     def _find(self, raw: bytes, strip: _Strip) -> int:
         """Return where a text stands; -1 where it stands nowhere, or where to look for it would take too long."""

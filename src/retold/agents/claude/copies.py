@@ -1,5 +1,7 @@
 """Several files of one conversation as one: a backup, another machine's copy, a project that was moved."""
 
+from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -10,7 +12,6 @@ from retold.agents.claude.state import MAIN, Node, State
 from retold.agents.protocol import Reading
 from retold.model.entries import Entry, Message
 from retold.model.parts import Attachment, ToolCall
-from retold.model.usage import Usage
 
 
 def merged(readings: Sequence[Reading]) -> Recorded:
@@ -28,9 +29,9 @@ def merged(readings: Sequence[Reading]) -> Recorded:
     )
     found: Recorded = first.state
     state = found.state.copied()
+    whole = _Whole(state)
     is_more = [
-        _add_missing(state, other.state.state, is_newer=other.modified_at > first.modified_at)
-        for other in others
+        whole.add(other.state.state, is_newer=other.modified_at > first.modified_at) for other in others
     ]
     if not any(is_more):
         return msgspec.structs.replace(found, state=state)
@@ -39,68 +40,96 @@ def merged(readings: Sequence[Reading]) -> Recorded:
     return msgspec.structs.replace(found, state=state, chain=chain, places=places_by_chain(state)[chain])
 
 
-def _add_missing(state: State, other: State, *, is_newer: bool) -> bool:
-    """Add the lines and the versions of lines that only the other copy has; tell whether there were any."""
-    state.problems += [told for told in other.problems if told not in state.problems]
-    state.titles = other.titles | state.titles
-    unnamed = {msgspec.json.encode(node.entry) for node in state.nodes if not node.is_chained}
-    chains, added = {MAIN: MAIN}, dict[int, int]()
-    versions, superseded = list[tuple[int, Node]](), _superseded_words(state)
-    for place, node in enumerate(other.nodes):
-        known = state.places.get(node.entry.id or "") if node.is_chained else None
-        if place == node.chain:
-            chains[place] = len(state.nodes) if known is None else state.nodes[known].chain
-        chain = chains.get(node.chain, MAIN)
-        if known is None and (node.is_chained or msgspec.json.encode(node.entry) not in unnamed):
-            added[place] = state.add(msgspec.structs.replace(node, chain=chain))
-        elif known is not None and not _is_held(node.entry, state.nodes[known].entry, superseded):
-            versions.append((known, msgspec.structs.replace(node, chain=chain)))
-    _add_versions(state, versions, is_newer=is_newer)
-    for call, places in other.results.items():
-        new = tuple(added[place] for place in places if place in added)
-        state.results[call] = (*state.results.get(call, ()), *new)
-    state.answered |= {chains[chain] for chain in other.answered}
-    state.billed |= {chains[chain] for chain in other.billed}
-    state.calls = {call: added[place] for call, place in other.calls.items() if place in added} | state.calls
-    return bool(added or versions)
+class _Whole:
+    """One copy, and what was added to it from others; what it says is looked through once, however many there are."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._unnamed = {msgspec.json.encode(node.entry) for node in state.nodes if not node.is_chained}
+        self._requests = Counter(_request(node.entry) for node in state.nodes)
+        """How many lines tell each request, and how many none."""
+        self._superseded: dict[str | None, list[str]] = {}
+        """What superseded versions of lines say, by the ids of the lines, in the order of the texts."""
+        for place, node in enumerate(state.nodes):
+            if node.is_chained and state.places.get(node.entry.id or "", place) != place:
+                self._supersede(node.entry)
+
+    def add(self, other: State, *, is_newer: bool) -> bool:
+        """Add the lines and the versions of lines that only another copy has; tell whether there were any."""
+        state = self._state
+        state.problems += [told for told in other.problems if told not in state.problems]
+        state.titles = other.titles | state.titles
+        chains, added, versions = {MAIN: MAIN}, dict[int, int](), list[tuple[int, Node]]()
+        for place, node in enumerate(other.nodes):
+            known = state.places.get(node.entry.id or "") if node.is_chained else None
+            if place == node.chain:
+                chains[place] = len(state.nodes) if known is None else state.nodes[known].chain
+            made = msgspec.structs.replace(node, chain=chains.get(node.chain, MAIN))
+            if known is None and (node.is_chained or msgspec.json.encode(node.entry) not in self._unnamed):
+                added[place] = state.add(made)
+            elif known is not None and not self._is_held(node.entry, state.nodes[known].entry):
+                versions.append((known, made))
+        for place in added.values():
+            self._note(state.nodes[place])
+        self._add_versions(versions, is_newer=is_newer)
+        for call, places in other.results.items():
+            new = tuple(added[place] for place in places if place in added)
+            state.results[call] = (*state.results.get(call, ()), *new)
+        state.answered |= {chains[chain] for chain in other.answered}
+        state.billed |= {chains[chain] for chain in other.billed}
+        calls = {call: added[place] for call, place in other.calls.items() if place in added}
+        state.calls = calls | state.calls
+        return bool(added or versions)
+
+    def _note(self, node: Node) -> None:
+        """Take note of a line that was added."""
+        if not node.is_chained:
+            self._unnamed.add(msgspec.json.encode(node.entry))
+        self._requests[_request(node.entry)] += 1
+
+    def _add_versions(self, versions: Sequence[tuple[int, Node]], *, is_newer: bool) -> None:
+        """Add other versions of known lines; a request that another line tells is not told by a superseded one."""
+        nodes = self._state.nodes
+        start = len(nodes)
+        for known, node in versions:
+            nodes.append(node)
+            if is_newer:
+                self._requests[_request(nodes[known].entry)] -= 1
+                self._note(node)
+                nodes[known], nodes[-1] = nodes[-1], nodes[known]
+        for place in range(start, len(nodes)):
+            entry = nodes[place].entry
+            request = _request(entry)
+            if isinstance(entry, Message) and request is not None and self._requests[request] > 0:
+                self._state.put(place, msgspec.structs.replace(entry, usage=None))
+            else:
+                self._requests[request] += 1
+            self._supersede(entry)
+
+    def _supersede(self, entry: Entry) -> None:
+        known = self._superseded.setdefault(entry.id, [])
+        for word in _words(entry):
+            insort(known, word)
+
+    def _is_held(self, entry: Entry, known: Entry) -> bool:
+        """Tell whether a known line and its superseded versions say all that another version says, or more of the same."""
+        if entry == known:
+            return True
+        held, superseded = tuple(_words(known)), self._superseded.get(entry.id, ())
+        return all(
+            any(text.startswith(word) for text in held) or _begins_one(word, superseded)
+            for word in _words(entry)
+        )
 
 
-def _add_versions(state: State, versions: Sequence[tuple[int, Node]], *, is_newer: bool) -> None:
-    """Add other versions of known lines; a request that another line tells is not told by a superseded one."""
-    if not versions:
-        return
-    for known, node in versions:
-        state.nodes.append(node)
-        if is_newer:
-            state.nodes[known], state.nodes[-1] = state.nodes[-1], state.nodes[known]
-    told = {usage.request for node in state.nodes[: -len(versions)] if (usage := _usage(node.entry))}
-    for place in range(len(state.nodes) - len(versions), len(state.nodes)):
-        entry = state.nodes[place].entry
-        if isinstance(entry, Message) and entry.usage is not None:
-            if entry.usage.request in told:
-                state.put(place, msgspec.structs.replace(entry, usage=None))
-            told.add(entry.usage.request)
+def _begins_one(word: str, ordered: Sequence[str]) -> bool:
+    """Tell whether a word is the beginning of one of some texts in their order."""
+    place = bisect_left(ordered, word)
+    return place < len(ordered) and ordered[place].startswith(word)
 
 
-def _usage(entry: Entry) -> Usage | None:
-    return entry.usage if isinstance(entry, Message) else None
-
-
-def _superseded_words(state: State) -> dict[str | None, set[str]]:
-    """Return what superseded versions of lines say, by the ids of the lines."""
-    found: dict[str | None, set[str]] = {}
-    for place, node in enumerate(state.nodes):
-        if node.is_chained and state.places.get(node.entry.id or "", place) != place:
-            found.setdefault(node.entry.id, set()).update(_words(node.entry))
-    return found
-
-
-def _is_held(entry: Entry, known: Entry, superseded: dict[str | None, set[str]]) -> bool:
-    """Tell whether a known line and its superseded versions say all that another version says, or more of the same."""
-    if entry == known:
-        return True
-    held = {*_words(known), *superseded.get(entry.id, ())}
-    return all(word in held or any(text.startswith(word) for text in held) for word in _words(entry))
+def _request(entry: Entry) -> str | None:
+    return entry.usage.request if isinstance(entry, Message) and entry.usage is not None else None
 
 
 def _words(entry: Entry) -> Iterator[str]:
