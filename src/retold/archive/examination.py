@@ -12,6 +12,7 @@ from retold.archive.database import Damaged, Stopped, take_steps
 from retold.archive.originals import digest
 from retold.archive.record import Record, as_path, exists, summary_of
 from retold.archive.schema import STEPS
+from retold.reading.files import printable
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -43,19 +44,32 @@ _ROWLESS = "SELECT packed FROM summaries WHERE NOT EXISTS (SELECT 1 FROM session
 _SOURCELESS = """
 SELECT CAST(key AS BLOB) FROM sessions WHERE NOT EXISTS (SELECT 1 FROM session_sources WHERE session = sessions.id)
 """
+_UNPLACED = """
+SELECT DISTINCT id, CAST(key AS BLOB), packed FROM session_sources JOIN sessions ON sessions.id = session_sources.session
+LEFT JOIN summaries ON summaries.session = id WHERE NOT EXISTS (SELECT 1 FROM sources WHERE sources.id = source)
+"""
+_UNKEPT = """
+SELECT sessions.id, CAST(key AS BLOB), path, home FROM session_sources JOIN sessions ON sessions.id = session
+JOIN sources ON sources.id = source
+WHERE NOT is_there AND NOT EXISTS (SELECT 1 FROM originals WHERE originals.source = sources.id)
+"""
 _ORPHANS = """
 SELECT count(DISTINCT original) FROM pieces WHERE NOT EXISTS (SELECT 1 FROM originals WHERE originals.id = original)
 """
 _COUNTED = """
-SELECT CAST(key AS BLOB), packed, (SELECT count(*) FROM messages WHERE messages.session = sessions.id AND NOT is_event)
+SELECT CAST(key AS BLOB), packed,
+    (SELECT count(*) FROM messages WHERE messages.session = sessions.id AND NOT is_event),
+    (SELECT count(*) FROM tool_calls WHERE tool_calls.session = sessions.id),
+    (SELECT count(*) FROM requests WHERE requests.session = sessions.id AND own)
 FROM sessions JOIN summaries ON summaries.session = id
 """
+_COUNTS = ("messages", "tool calls", "requests")
 _PATH = """
 SELECT path, home, is_there AND is_latest = 1, source FROM originals JOIN sources ON sources.id = source WHERE originals.id = ?
 """
 _KEYS = "SELECT session, CAST(key AS BLOB) FROM session_sources JOIN sessions ON sessions.id = session WHERE source = ?"
 _OTHERS = """
-SELECT count(*) FROM originals JOIN session_sources USING (source) WHERE session = ? AND originals.id <> ?
+SELECT count(*) FROM originals JOIN session_sources USING (source) WHERE session = ? AND originals.id IS NOT ?
 """
 
 
@@ -242,13 +256,36 @@ def _relations(record: Record, *, is_full: bool) -> Iterator[Fault]:
         yield Fault("the row of a session is missing", None if told is None else told.get("key"))
     for (key,) in record.rows(_SOURCELESS):
         yield Fault("the rows of its files are missing", key.decode("utf-8", "replace"))
+    yield from _lost_files(record)
     for (count,) in record.rows(_ORPHANS):
         if count:
             yield Fault(f"{record.path}: rows of kept files are missing: {count}")
-    for key, packed, count in record.rows(_COUNTED) if is_full else ():
-        counts = (_summary(packed) or {}).get("counts")
-        if isinstance(counts, dict) and counts.get("messages") != count:
-            yield Fault("rows of its messages are missing", key.decode("utf-8", "replace"))
+    for key, packed, *counted in record.rows(_COUNTED) if is_full else ():
+        told = _summary(packed) or {}
+        counts, usage = told.get("counts"), told.get("usage")
+        if isinstance(counts, dict) and isinstance(usage, dict):
+            wanted = counts.get("messages"), counts.get("tool_calls"), usage.get("requests")
+            for name, one, count in zip(_COUNTS, wanted, counted, strict=True):
+                if one != count:
+                    yield Fault(f"rows of its {name} are missing", key.decode("utf-8", "replace"))
+
+
+def _lost_files(record: Record) -> Iterator[Fault]:
+    """Yield sessions with a file that the archive no longer knows, or of which it no longer has anything."""
+    for session, key, packed in list(record.rows(_UNPLACED)):
+        told = (_summary(packed) or {}).get("sources")
+        paths = [one.get("path") for one in told or () if isinstance(one, dict)]
+        known = {printable(as_path(path)) for (path,) in record.rows("SELECT path FROM sources")}
+        lost = next((path for path in paths if isinstance(path, str) and path not in known), "a file")
+        yield _of_lost(record, session, key, lost, "")
+    for session, key, path, home in list(record.rows(_UNKEPT)):
+        yield _of_lost(record, session, key, as_path(path), as_path(home))
+
+
+def _of_lost(record: Record, session: int, key: bytes, path: str, home: str) -> Fault:
+    (others,) = record.row(_OTHERS, (session, None)) or (0,)
+    kept = DamagedOriginal(path, home, is_live=False, other_originals=others)
+    return Fault("all rows are missing", key.decode("utf-8", "replace"), kept)
 
 
 def _summary(packed: Any) -> dict[str, Any] | None:

@@ -39,6 +39,15 @@ def clusters(record: Record, agent: str) -> dict[int, str | None]:
     return dict(record.rows("SELECT name, cluster FROM sessions WHERE agent = ?", (agent,)))
 
 
+def with_lost_files(record: Record, agent: str, cluster: str | None) -> dict[int, tuple[bytes, str]]:
+    """Return the stamps and keys of the sessions of a cluster that were read from a file which the archive no longer knows."""
+    asked = (
+        "SELECT DISTINCT name, stamp, key FROM sessions JOIN session_sources ON session = sessions.id"
+        " WHERE agent = ? AND cluster = ? AND NOT EXISTS (SELECT 1 FROM sources WHERE sources.id = source)"
+    )
+    return {name: (bytes(stamp), key) for name, stamp, key in record.rows(asked, (agent, cluster))}
+
+
 def kin(record: Record, sessions: Collection[int]) -> list[int]:
     """Return the names of all sessions in the clusters of some: what they tell of each other, their files tell together."""
     asked = (

@@ -49,9 +49,14 @@ def count_there(record: Record, agent: str) -> int:
 
 
 def count_failures(record: Record, agent: str) -> int:
-    """Return how many files of an agent have a problem of FAILURES."""
+    """Return how many files of an agent have a problem of FAILURES; also sessions of which a file is not known any more."""
     asked = "SELECT json_extract(refusal, '$.code') FROM sources WHERE agent = ? AND refusal IS NOT NULL"
-    return sum(code in FAILURES for (code,) in record.rows(asked, (agent,)))
+    failed = sum(code in FAILURES for (code,) in record.rows(asked, (agent,)))
+    asked = (
+        "SELECT count(DISTINCT session) FROM session_sources JOIN sessions ON sessions.id = session"
+        " WHERE agent = ? AND NOT EXISTS (SELECT 1 FROM sources WHERE sources.id = source)"
+    )
+    return failed + int(next(record.rows(asked, (agent,)))[0])
 
 
 def failed_clusters(record: Record, agent: str) -> set[str]:
@@ -61,6 +66,16 @@ def failed_clusters(record: Record, agent: str) -> set[str]:
         " WHERE agent = ? AND refusal IS NOT NULL AND cluster IS NOT NULL"
     )
     return {cluster for cluster, code in record.rows(asked, (agent,)) if code in FAILURES}
+
+
+def unlisted_clusters(record: Record, agent: str) -> set[str]:
+    """Return the clusters with a kept file that no session was read from, as far as the archive knows."""
+    asked = (
+        "SELECT DISTINCT cluster FROM sources WHERE agent = ? AND NOT is_beside AND refusal IS NULL AND cluster IS NOT NULL"
+        " AND EXISTS (SELECT 1 FROM originals WHERE source = sources.id)"
+        " AND NOT EXISTS (SELECT 1 FROM session_sources JOIN sessions ON sessions.id = session WHERE source = sources.id)"
+    )
+    return {cluster for (cluster,) in record.rows(asked, (agent,))}
 
 
 def sessions_from(record: Record, agent: str, paths: Collection[str]) -> dict[int, bytes]:

@@ -261,8 +261,8 @@ class Writer:
             original = self._connection.last_insert_rowid()
         else:
             ask(
-                "UPDATE originals SET is_latest = 1, size = ?, modified_ns = ?, seal = ? WHERE id = ?",
-                (fresh.size, fresh.modified_ns, fresh.seal, original),
+                "UPDATE originals SET source = ?, is_latest = 1, size = ?, modified_ns = ?, seal = ? WHERE id = ?",
+                (source, fresh.size, fresh.modified_ns, fresh.seal, original),
             )
         self._record.originals.put(original, fresh.chunks, fresh.start)
 
@@ -368,6 +368,15 @@ class Writer:
         self.touched.discard(session)
         self._remove_derived(session)
         self._connection.execute("DELETE FROM sessions WHERE id = ?", (session,))
+
+    def remove_orphans(self) -> None:
+        """Remove what was derived of sessions whose own row is missing: they are read again, under other numbers."""
+        self.begin()
+        for table in _DERIVED:
+            asked = (
+                f"DELETE FROM {table} WHERE session IS NOT NULL AND session NOT IN (SELECT id FROM sessions)"  # noqa: S608 - ours
+            )
+            self._connection.execute(asked)
 
     def _remove_derived(self, session: int) -> None:
         for table in _DERIVED:

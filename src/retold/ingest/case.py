@@ -13,7 +13,7 @@ from retold.archive.database import Damaged, Stopped
 from retold.archive.hiding import NOBODY, KeyedSet
 from retold.archive.parcel import Fresh, Held, Parcel
 from retold.archive.record import Record, as_path
-from retold.archive.sources import FAILURES, known_at, known_in_cluster
+from retold.archive.sources import FAILURES, known_at, known_in_cluster, sessions_from
 from retold.ingest.containment import LaterVersions, hold_unread
 from retold.ingest.derive import Scraps, conversations
 from retold.ingest.file_values import hold_values
@@ -157,8 +157,13 @@ class Case:
         """Yield the files that are there, then those that were."""
         yield from (source.on(self._disk) for source in self._live.values())
         for path, known in self._known.items():
-            if path not in self._live and known.latest is not None:
+            if path in self._live:
+                continue
+            if known.latest is not None:
                 yield known.source
+            elif not known.originals and sessions_from(self._record, self._agent.NAME, [path]):
+                why = "the archive lacks all that it kept of the file: bring back a copy of archive.db"
+                self.fail([path], Damaged(why))
 
     def _read(self, source: Source) -> Sequence[Reading]:
         try:

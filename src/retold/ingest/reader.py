@@ -1,18 +1,20 @@
 """A cluster's files to a parcel: what is new is kept, everything is read, and what was said is put into the index."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
 
 import msgspec
 
 from retold.agents.protocol import Agent, Reading
 from retold.agents.registry import AGENTS
+from retold.archive.database import Damaged
 from retold.archive.documents import Document, documents
 from retold.archive.hand import forgotten_names
 from retold.archive.parcel import Parcel
 from retold.archive.record import Record
 from retold.archive.regions import Finder
 from retold.archive.rows import rows_of
+from retold.archive.sessions import with_lost_files
 from retold.archive.sources import sessions_from
 from retold.archive.texts import Indexed
 from retold.ingest import stretches
@@ -113,12 +115,13 @@ class Reader:
             stamp = stamp_of(told)
             kept.append(rows_of(whole, name, stamp, job.cluster, _paths(told), _named_cluster(agent, whole)))
             wanted.append((whole, name, stamp, case.contents(told)))
+        lost = self._lost(case, job, {*left, *(rows.name for rows in kept)})
         # A session that is left may be named by another, and is not when that one is read from the archive.
         is_long = not left and _size(readings) >= stretches.LONG
         indexed = [index_entry(*one, is_long=is_long) for one in wanted]
         files, roots = list(case.files()), dict(self._atlas.proven)
         parcel = Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left, forgotten=forgotten)
-        return case.with_failures(parcel), [*indexed, *_placeholders(spared)]
+        return case.with_failures(parcel), [*indexed, *_placeholders({**spared, **lost})]
 
     def _failed(self, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:
         """Return a cluster that could not be read: its files are kept, and its sessions stay as they are."""
@@ -126,8 +129,20 @@ class Reader:
             files = list(case.files())
         except FileChangedError:  # the next sync keeps it
             files = []
+        lost = self._lost(case, job, set())
         parcel = case.with_failures(Parcel(job.agent, job.cluster, files, []))
-        return parcel, list(_placeholders(sessions_from(self._record, job.agent, case.failures)))
+        return parcel, list(_placeholders({**sessions_from(self._record, job.agent, case.failures), **lost}))
+
+    def _lost(self, case: Case, job: Job, told: Collection[int]) -> dict[int, bytes]:
+        """Return the stamps of sessions of which nothing is told, because the archive no longer knows their files."""
+        found = with_lost_files(self._record, job.agent, job.cluster)
+        lost = {name: stamp for name, (stamp, _) in found.items() if name not in told}
+        for name in lost:
+            case.fail(
+                [found[name][1]],
+                Damaged("the archive no longer knows its files: bring back a copy of archive.db"),
+            )
+        return lost
 
 
 def _placeholders(sessions: Mapping[int, bytes]) -> Iterable[Indexed]:

@@ -61,6 +61,12 @@ def unmarked(record: Record, row: Sequence[Any], view: View) -> Session:
     number, name, agent, cluster, packed = row
     known = decode_summary(summary_of(packed))
     found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, view, _own([known]))
+    if (
+        found is None
+        and known.counts.messages
+        and next(read_from(record, agent, cluster, number), None) is None
+    ):
+        raise Damaged(f"the archive lacks all that it kept of {known.key}: bring back a copy of archive.db")
     return known if found is None else _as_known(found[1], known)
 
 

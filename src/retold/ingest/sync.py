@@ -101,6 +101,8 @@ class _Sync:
             for one in work:
                 self._tell_stale(self._record, one.found.agent.NAME, one.clusters)
             generation = self._begin()
+            if is_reindex:
+                self._writer.remove_orphans()
             self._write(work)
             self._settle(found)
             self._end(generation)

@@ -15,7 +15,7 @@ from retold.archive.hiding import HiddenPaths, KeyedSet
 from retold.archive.parcel import Held, Parcel
 from retold.archive.record import Record
 from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
-from retold.archive.sources import failed_clusters
+from retold.archive.sources import failed_clusters, unlisted_clusters
 from retold.ingest.case import Case, Job
 from retold.ingest.crew import time_budget
 from retold.ingest.derive import Scraps, scraps
@@ -99,7 +99,7 @@ def work_of(
 ) -> Work:
     """Return what there is to do for an agent; `missing` are sessions that the index lacks.
 
-    With `is_reindex`, that includes the files that could not be read before.
+    With `is_reindex`, that includes the files that could not be read before, and those whose sessions are missing.
     """
     agent = found.agent
     known = clusters(record, agent.NAME)
@@ -108,7 +108,11 @@ def work_of(
         found.stale()
         | _told_otherwise(record, found)
         | {cluster for cluster in lacking if cluster is not None}
-        | (failed_clusters(record, agent.NAME) if is_reindex else set())
+        | (
+            failed_clusters(record, agent.NAME) | unlisted_clusters(record, agent.NAME)
+            if is_reindex
+            else set()
+        )
     )
     is_needed = bool(stale) or None in lacking or is_behind or _is_stale(found)
     forgotten = forgotten_ids(record)
