@@ -5,7 +5,7 @@ import os
 import re
 from datetime import datetime
 from pathlib import Path
-from unittest.mock import patch
+from unittest.mock import ANY, patch
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
@@ -132,6 +132,9 @@ def test_a_project_whose_root_nobody_knows_is_meant_by_its_hash(tmp_path: Path) 
     person.sync()
     done = person.run("brief", sha("/nowhere")[:8])
     assert done.out.startswith(f"# {sha('/nowhere')[:8]}: a brief\n\n1 session ")
+    for here, code in (("/nowhere", 0), ("/nowhere/docs/moon", 0), ("/nowhere-else", 1), ("/", 1)):
+        with patch("os.getcwd", lambda here=here: here):
+            assert person.run("brief") == (done if code == 0 else (1, "", ANY))
 
 
 def test_a_project_that_only_its_agent_has_a_name_for_is_no_other(demo_env: dict[str, str]) -> None:

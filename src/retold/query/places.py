@@ -103,6 +103,12 @@ def _is_meant(place: Place, text: str) -> bool:
 
 
 def around(found: Iterable[Place], folder: str) -> Place | None:
-    """Return the place that a folder is, or lies in; of several, the closest."""
-    places = [place for place in found if place.root and is_within(folder, place.root)]
-    return max(places, key=lambda place: len(place.root or ""), default=None)
+    """Return the place that a folder is, or lies in; of several, the closest. A place may be known by its hash alone."""
+    from pathlib import PurePath
+
+    from retold.model.project import root_hash
+
+    by_hash = {root_hash(one): one for one in map(str, (folder, *PurePath(folder).parents))}
+    roots = [(place.root or by_hash.get(place.hash or ""), place) for place in found]
+    places = [(len(root), place) for root, place in roots if root and is_within(folder, root)]
+    return max(places, key=lambda one: one[0], default=(0, None))[1]
