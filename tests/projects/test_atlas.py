@@ -105,6 +105,17 @@ def test_a_folder_with_another_hash_is_never_a_guess(made: GeminiHome) -> None:
     assert project(made) == Project(None, sha(ROOT), sha(ROOT), "none")
 
 
+@pytest.mark.parametrize("told", [None, "", 5])
+def test_a_folder_that_is_named_by_its_hash_has_no_guess(made: GeminiHome, told: object) -> None:
+    """The session itself does not say the hash: the name of its project's folder does."""
+    calls = [call("read_file", {"file_path": f"/elsewhere/charts/{name}"}, 2) for name in ("a.svg", "b.svg")]
+    talk = [ASK, gemini("g1", 2, "", calls)]
+    made.json(sha(ROOT), 1, 1, talk, directories=["/elsewhere"], projectHash=told)
+    made.lines(sha(ROOT), 2, 2, talk, projectHash=told)
+    nowhere = Project(None, sha(ROOT), sha(ROOT), "none")
+    assert [one.project for one in archive(made).sessions()] == [nowhere, nowhere]
+
+
 def test_the_common_folder_of_paths_is_a_guess_where_no_hash_is_known(made: GeminiHome) -> None:
     calls = [
         call("read_file", {"file_path": f"/elsewhere/charts/{name}"}, 2) for name in ("a.svg", "b/c.svg")

@@ -48,6 +48,11 @@ class Origin(msgspec.Struct, frozen=True):
     """Whether it lies in `checkpoints`."""
 
     @property
+    def named_hash(self) -> str | None:
+        """The hash of the project that the name of its folder is (up to 0.28)."""
+        return self.project_key if self.project_key and _HASH.fullmatch(self.project_key) else None
+
+    @property
     def named_at(self) -> datetime | None:
         """The time in the file's name, if there is one."""
         match = _NAME_TIME.search(self.name)

@@ -56,12 +56,13 @@ def recorded_draft(found: Recorded, readings: Sequence[Reading], view: View) -> 
     started_at, ended_at, are_derived = _times(found, about, full, notes, modified_at)
     extra = _extra(about, notes)
     told = [problem for reading in readings for problem in reading.problems]
+    project_hash = _text(about.metadata.get("projectHash")) or found.origin.named_hash
     return Draft(
         key=key,
         agent="gemini",
         native_id=native_id,
         kind="subagent" if is_subagent else "main",
-        project=Project(None, found.origin.project_key, _text(about.metadata.get("projectHash")), "none"),
+        project=Project(None, found.origin.project_key, project_hash, "none"),
         summary=_text(about.metadata.get("summary")),
         started_at=started_at,
         ended_at=ended_at,
