@@ -7,6 +7,7 @@ expectation follows from the format notes and the contract, not from the reader.
 import json
 import os
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import get_args
 
@@ -55,6 +56,7 @@ def test_a_case_is_read_as_expected(case: str, tmp_path: Path) -> None:
     check_active_ids(case, views)
     for session in (*views["full"], *views["active"]):
         check_json_form(session)
+        assert all(entry.at is None or entry.at.tzinfo is UTC for entry in session.timeline)
 
 
 def check_active_ids(case: str, views: Mapping[View, Sequence[Session]]) -> None:

@@ -163,6 +163,17 @@ def test_a_subagent_is_linked_to_the_call_that_started_it(made: GeminiHome, layo
     assert prompts(child) == []
 
 
+def test_a_call_did_not_start_a_subagent_that_began_before_it(made: GeminiHome) -> None:
+    started = call("codebase_investigator", {"objective": "tides"}, 5)
+    made.json("almanac", 1, 1, [TALK[0], gemini("g1", 4, "", [started])])
+    task = [user("s1", 3, "Your task: tides"), gemini("s2", 3, "Found.")]
+    made.json("almanac", 1, 3, task, kind="subagent", startTime="2026-03-01T09:03:00.000Z")
+    parent, child = everything(made.folder)
+    assert parent.children == (child.key,)
+    parts = [part for entry in parent.timeline if isinstance(entry, Message) for part in entry.parts]
+    assert [part.child for part in parts if isinstance(part, ToolCall)] == [None]
+
+
 def test_of_a_lost_session_the_prompts_are_left(made: GeminiHome) -> None:
     made.mark("almanac", ROOT)
     made.json("almanac", 1, 1, TALK)

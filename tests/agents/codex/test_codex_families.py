@@ -193,6 +193,18 @@ def copied(lines: list[dict[str, object]], second: int) -> list[dict[str, object
     return [{**line, "timestamp": at(second)} for line in lines]
 
 
+def test_a_turn_of_the_millisecond_in_which_a_fork_was_made_is_its_own(home: Path) -> None:
+    def begun(turn_id: str) -> Json:
+        return event_line(40, "task_started", turn_id=turn_id)
+
+    parent = [meta_line(MAIN, 0), begun(thread_id(1, 11)), *turn(1, "First.", "Done.", 1)]
+    own = [begun(thread_id(100, 12)), *turn(100, "Elsewhere.", "Done here.", 2)]
+    write(home, MAIN, parent)
+    write(home, FORK, [meta_line(FORK, 100, forked_from_id=MAIN), *copied(parent, 100), *own])
+    fork = sessions(home)[FORK]
+    assert [text for text, _, is_own in texts(fork) if is_own] == ["Elsewhere.", "Done here."]
+
+
 def test_a_copy_without_turn_ids_is_told_by_comparison_with_its_parent(home: Path) -> None:
     parent = [meta_line(MAIN, 0, cli_version="0.98.0"), *turn(1, "First.", "Done.", 1)]
     write(home, MAIN, [*parent, *turn(20, "Later.", "Much later.", 2)])

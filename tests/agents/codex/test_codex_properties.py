@@ -9,12 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from retold import Message, Session
+from retold import Message, Session, Text
 from retold.agents import codex
+from retold.agents.codex.twins import NEAR
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.wire import decode_session
 from support import cases
+from support.codex_home import as_text, event_line, message_line, meta_line
 from support.session_json import session_json
 
 CASES = [case for case in cases.NAMES if case.startswith("codex-")]
@@ -91,3 +93,14 @@ def test_words_are_told_as_often_as_they_were_written_down(data: st.DataObject, 
     for prompt, times in Counter(filter(None, prompts)).items():
         if "\n" not in prompt and not prompt.startswith("!"):  # answers and commands, cut out of longer texts
             assert times <= recorded(prompt, lines)
+
+
+def test_of_many_words_that_were_written_once_the_latest_find_their_twin(file: Path) -> None:
+    texts = [f"Answer {number}." for number in range(NEAR + 8)]
+    events = [event_line(place, "agent_message", message=text) for place, text in enumerate(texts, 1)]
+    item = message_line(len(texts) + 1, "assistant", texts[-1])
+    lines = [meta_line("019ca8a0-3e80-7000-8000-000000000001", 0), *events, item]
+    session = read(file, as_text(lines).encode().splitlines(keepends=True))
+    assert session is not None
+    messages = [entry for entry in session.timeline if isinstance(entry, Message)]
+    assert [part.text for entry in messages for part in entry.parts if isinstance(part, Text)] == texts

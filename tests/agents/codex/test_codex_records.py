@@ -45,3 +45,14 @@ def test_a_total_of_which_one_figure_falls_is_another_threads(tmp_path: Path) ->
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
     (session,) = read(file)
     assert (session.usage.input, session.usage.output) == (100 + 70, 10 + 3)
+
+
+def test_a_total_that_fell_counts_nothing_where_nothing_tells_the_last_response(tmp_path: Path) -> None:
+    file = FORMS["codex"].write(tmp_path, 1, turns("herons", "otters"))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    (_, later) = [line["payload"]["info"] for line in lines if line["payload"].get("type") == "token_count"]
+    later["total_token_usage"] = {"input_tokens": 60, "output_tokens": 4, "total_tokens": 64}
+    del later["last_token_usage"]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (session,) = read(file)
+    assert (session.usage.requests, session.usage.input, session.usage.output) == (1, 100, 10)
