@@ -90,6 +90,15 @@ def test_own_prices_win_and_what_is_kept_is_priced_anew(ann: Person) -> None:
     assert costs(ann) == {"1": "0.00055", "2": None}
 
 
+def test_prices_of_large_prompts_may_be_written_in_any_order(tmp_path: Path) -> None:
+    over = "over = [{ tokens = 200, input = 9 }, { tokens = 100, input = 5 }]"
+    (tmp_path / "prices.toml").write_text(f'[models."a"]\ninput = 1\noutput = 2\n{over}\n', encoding="utf-8")
+    rates = prices_module.PriceList(str(tmp_path)).rates("a")
+    assert rates is not None
+    costs = [rates.cost(None, (prompt, 0, 0, 0, 0, 0, prompt, 0)) for prompt in (100, 150, 250)]
+    assert costs == [100 * 1_000_000, 150 * 5_000_000, 250 * 9_000_000]
+
+
 def test_a_newer_library_prices_anew(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     ann.sync()
     with Record(str(ann.archive), can_write=True) as record:

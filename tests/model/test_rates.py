@@ -127,6 +127,14 @@ def test_what_a_prompt_that_is_large_costs_holds_for_all_of_it() -> None:
     assert PLAIN.cost(None, figures(input=60, tool=60, output=1)) == 120 * 4 + 10
 
 
+def test_more_in_the_cache_than_the_prompt_has_is_not_paid_for() -> None:
+    assert PLAIN.charges(None, figures(input=50, cached=40, cache_write=30, output=1)) == [
+        ("cached", 40, 2),
+        ("cache_write", 10, 2),
+        ("output", 1, 10),
+    ]
+
+
 def test_what_has_no_price_of_its_own_costs_what_its_kin_cost() -> None:
     assert PLAIN.charges(None, figures(input=50, cached=10, cache_write=20, cache_write_1h=5, output=3)) == [
         ("input", 20, 2),

@@ -1,4 +1,4 @@
-"""Sums of tokens: each request once, the unknown stays unknown."""
+"""Sums of tokens: each request once, the unknown stays unknown; and guesses at them."""
 
 from typing import Any
 
@@ -6,6 +6,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retold.model.entries import Message
+from retold.model.estimate import estimated
+from retold.model.parts import Text, ToolCall
 from retold.model.usage import Totals, Usage, totals
 
 FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total")
@@ -46,3 +49,20 @@ def test_sums_are_those_of_the_last_of_each_request(found: list[Usage]) -> None:
 def test_summing_twice_what_was_summed_changes_nothing(found: list[Usage]) -> None:
     assert totals([*found, *found]) == totals(found)
     assert msgspec.convert(msgspec.to_builtins(totals(found)), Totals) == totals(found)
+
+
+def test_a_guess_counts_four_bytes_a_token_of_all_that_was_said_asked_for_and_given_back() -> None:
+    def message(name: str, role: Any, *parts: Any) -> Message:
+        return Message(name, role, None, "live", None, None, None, parts)
+
+    call = ToolCall(
+        "c", "glob", "other", "Other", {}, "error", None, "r" * 40, "e" * 80, None, None
+    )  # with the two signs of its arguments, 126 bytes
+    asked = message("u", "user", Text("ä" * 200))
+    answers = [message("a", "assistant", call), message("b", "assistant", Text("Done."))]
+    guesses = [entry.usage for entry in estimated([asked, *answers], "s") if isinstance(entry, Message)]
+    assert guesses == [
+        None,
+        Usage("s/a", 100, None, 0, 32, None, None, 132, estimated=True),
+        Usage("s/b", 132, None, 0, 2, None, None, 134, estimated=True),
+    ]
