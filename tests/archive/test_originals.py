@@ -52,6 +52,13 @@ def test_a_part_of_a_damaged_chunk_is_not_given(record: Record) -> None:
         assert reader.originals.data(1, CHUNK, 100) == data[CHUNK : CHUNK + 100]  # the next chunk is whole
 
 
+def test_what_is_read_after_a_file_has_grown_is_what_was_put_last(record: Record) -> None:
+    keep(record, b"low tide")
+    assert record.originals.data(1) == b"low tide"
+    keep(record, b"low tide at nine")
+    assert record.originals.data(1) == b"low tide at nine"
+
+
 def test_a_chunk_of_another_size_is_damaged(record: Record) -> None:
     keep(record, b"low tide " * 100)
     with record.connection:

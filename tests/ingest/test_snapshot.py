@@ -221,6 +221,28 @@ def test_a_small_file_that_grows_at_each_attempt_is_read(tmp_path: Path) -> None
     assert found.startswith(b"heron ")
 
 
+class _Skipping:
+    """The disk of this machine, on which the first read of a file misses its beginning."""
+
+    is_first = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(DISK, name)
+
+    def open(self, path: str) -> Any:
+        file = DISK.open(path)
+        if self.is_first:
+            self.is_first = False
+            file.seek(6)
+        return file
+
+
+def test_a_small_file_that_was_read_in_part_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "session"
+    path.write_bytes(b"heron otter")
+    assert Snapshot(NOWHERE, here=_Skipping()).open(str(path)).read(1000) == b"heron otter"
+
+
 @pytest.mark.parametrize("largest", [64, snapshot.LARGEST])
 def test_a_log_that_is_rewritten_while_it_is_read_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int

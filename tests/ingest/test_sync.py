@@ -501,6 +501,18 @@ def test_a_thread_that_is_renamed_in_the_list_of_codex_has_its_new_name(tmp_path
         assert person.rows()[form.key(7)]["summary"] == name
 
 
+def test_a_file_that_comes_back_untouched_is_there_again(person: Person) -> None:
+    folder = FORMS["claude"].write(person.folder, 1, turns("heron")).parent
+    person.age()
+    person.sync()
+    away = folder.rename(person.folder / "away")
+    person.sync()
+    assert source_states(person.show(claude_key(1))) == ["gone"]
+    away.rename(folder)
+    person.sync()
+    assert source_states(person.show(claude_key(1))) == ["present"]
+
+
 def test_files_of_a_home_that_a_sync_does_not_look_at_are_not_gone(tmp_path: Path) -> None:
     person, form, other = Person(tmp_path / "ann"), FORMS["claude"], tmp_path / "laptop"
     form.write(person.folder, 1, turns("heron"))
