@@ -56,6 +56,18 @@ def test_what_lies_on_the_disk_is_the_same_file_in_every_project(tmp_path: Path)
     assert told(person, key(1, 1))[key(2, 2)].why == "files"
 
 
+def test_whoever_only_read_a_file_did_not_change_it(tmp_path: Path) -> None:
+    home = GeminiHome(tmp_path / "ann")
+    changed(home, "den", 1, "/etc/heron.conf")
+    looked = call("read_file", {"file_path": "/etc/heron.conf"}, 2)
+    records = [user("u1", 1, "Look"), gemini("g1", 2, "Seen", [looked])]
+    home.lines("moor", 2, 2, records, kind="main", root="/home/ann/moor")
+    person = Person(home.folder)
+    person.sync()
+    assert person.show(key(2, 2))["counts"]["tool_calls"] == 1
+    assert told(person, key(1, 1)) == {}
+
+
 def test_those_of_the_same_project_are_told_by_when_they_began(tmp_path: Path) -> None:
     home = GeminiHome(tmp_path / "ann")
     for number in (1, 9, 4):

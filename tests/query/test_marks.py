@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from retold.archive.words import spread, tokens
 from retold.query.expression import expression
 from retold.query.language import Query, Unclear, parse
-from retold.query.marks import marks, satisfies, snippet
+from retold.query.marks import densest, marks, satisfies, snippet
 
 TEXT = "The timeZone of a TIME zone, time_zone: getTimeZoneId() in Zürich or Zu\u0308rich; zoneless HTTPServer2 server2"
 
@@ -168,6 +168,11 @@ def test_marks_stand_in_the_text(text: str, asked: str) -> None:
 )
 def test_a_snippet_is_one_line(text: str, found: list[tuple[int, int]], expected: str) -> None:
     assert snippet(text, found, 20)[0] == expected
+
+
+@pytest.mark.parametrize(("width", "expected"), [(17, (0, 17)), (16, (0, 5))])
+def test_marks_that_fill_the_width_are_shown_together(width: int, expected: tuple[int, int]) -> None:
+    assert densest("heron 12345 otter", [(0, 5), (12, 17)], width) == expected
 
 
 def test_a_snippet_shows_many_different_words() -> None:
