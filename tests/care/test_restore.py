@@ -20,6 +20,7 @@ from retold.archive.database import Stopped
 from retold.care.additions import add
 from retold.demo.home import make_home
 from support.conversation_files import FORMS, turns
+from support.gemini_home import sha
 from support.person import Person
 
 Json = dict[str, Any]
@@ -206,6 +207,23 @@ def test_restoring_twice_writes_nothing_new(made: Person, tmp_path: Path, projec
     for options in ((), ("--view", "full"), ("--view", "active")) if agent == "gemini" else ((),):
         restored(made, key, tmp_path, project, *options)
         assert restored(made, key, tmp_path, project, *options) == []
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_folder_that_the_cli_is_about_to_move_gets_the_session(
+    made: Person, tmp_path: Path, project: Path, *, is_empty: bool
+) -> None:
+    """At its next start the CLI copies what lies under a project's hash to its name, unless something is there."""
+    folders = tmp_path / "home" / ".gemini" / "tmp"
+    named, hashed = folders / project.name, folders / sha(str(project))
+    for folder in (named, hashed):
+        folder.mkdir(parents=True)
+    (named / ".project_root").write_text(str(project), encoding="utf-8")
+    if not is_empty:
+        (named / "logs.json").write_text("[]", encoding="utf-8")
+    make_old(folders.rglob("*"))
+    (*_, file) = restored(made, mains(made, "gemini")[0], tmp_path / "home", project)
+    assert file.parent.parent == (hashed if is_empty else named)
 
 
 def test_the_archive_knows_what_was_written_back_as_its_own(tmp_path: Path) -> None:

@@ -135,6 +135,13 @@ def test_of_ten_megabytes_the_beginning_and_the_end_are_shown() -> None:
     assert "xxx\nlast</pre>" in text
 
 
+def test_nothing_hides_at_the_beginning_or_the_end_of_a_long_text() -> None:
+    output = "heron\u202e\n" + "x" * (HEAD + TAIL) + "\nheron\u202e"
+    text = page(export_session(assistant_message(call("cat", result=output))))
+    assert "\u202e" not in text
+    assert text.count("heron⟨U+202E⟩") == 2
+
+
 @pytest.mark.parametrize("length", [LONGEST, LONGEST + 1, HEAD + TAIL, HEAD + TAIL + 1])
 def test_a_long_text_loses_nothing_without_a_word(length: int) -> None:
     text = "word " * (length // 5)

@@ -50,6 +50,17 @@ def test_every_prefix_of_a_service_is_found(kind: str, prefixes: str, length: in
         assert detector.findings(text) == [Finding(5, 5 + len(prefix) + length, kind)], prefix
 
 
+def test_a_private_key_that_was_cut_off_does_not_reach_to_the_end_of_the_next() -> None:
+    first, last = (f"-----{side} PRIVATE KEY-----" for side in ("BEGIN", "END"))
+    bodies = [
+        f"\n{'q7Rk2VbX9tLm4ZpW' * 4}\n{piece * 4}\n" for piece in ("8sYdQ7Rk2VbX9tLm", "4ZpW8sYdQ7Rk2VbX")
+    ]
+    text = f"{first}{bodies[0]}(and so on)\n{first}{bodies[1]}{last}\n"
+    found = detector.findings(text)
+    assert [one.kind for one in found] == ["private-key", "private-key"]
+    assert "".join(text[one.start : one.end] for one in found).split() == "".join(bodies).split()
+
+
 def test_short_texts_are_passed_over_only_where_nothing_would_be_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

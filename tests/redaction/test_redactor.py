@@ -377,3 +377,9 @@ def test_many_secrets_are_taken_out_as_few_are() -> None:
         assert "maxine7 " not in mine
         if "33" not in text and "70" not in text:
             assert mine == others
+
+
+@pytest.mark.parametrize("home", ["/srv/people/anneli", "/srv/people/anneli/"])
+def test_a_home_that_lies_elsewhere_is_told_as_a_tilde(home: str) -> None:
+    text = "cat /srv/people/anneli/tides.py /srv/people/anneliese/tides.py; cd /srv/people/anneli"
+    assert Redactor(home=home).redacted_text(text) == "cat ~/tides.py /srv/people/anneliese/tides.py; cd ~"
