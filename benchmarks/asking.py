@@ -15,11 +15,11 @@ from processes import PYTHON, RETOLD
 from queries import common_terms, phrases, rare_terms, three_words
 
 from retold.archive.index import kept_index
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.projects.matching import is_meant
 from retold.query.finding import short_query
 from retold.query.search import Search
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 STARTS, ROUNDS, DRAWN = 15, 2, 20
 SHOWN = 20
@@ -107,7 +107,7 @@ def searches(retold: Retold, queries: Sequence[str], rounds: int = ROUNDS) -> Me
     """Compare calls over pipes with the same searches in this process, by turns, each query at its best."""
     ours: list[float] = []
     here: list[float] = []
-    with spoken(OURS, retold.env) as speaker, Record(str(retold.archive)) as record:
+    with spoken(OURS, retold.env) as speaker, Store(str(retold.archive)) as record:
         for query in queries:
             times = [(_called(speaker, query), _searched(record, query)) for _ in range(rounds)]
             for best, found in zip((ours, here), zip(*times, strict=True), strict=True):
@@ -123,10 +123,10 @@ def _called(speaker: Speaker, query: str) -> float:
     return time.perf_counter() - began
 
 
-def _searched(record: Record, query: str) -> float:
+def _searched(record: Store, query: str) -> float:
     began = time.perf_counter()
     asked = short_query(query)
-    search = Search(record, asked, Wanted(asked.fields), kept_index(record, is_meant))
+    search = Search(record, asked, Filters(asked.fields), kept_index(record, is_meant))
     list(search.conversations(SHOWN))
     record.rest()
     return time.perf_counter() - began

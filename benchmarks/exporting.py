@@ -10,7 +10,7 @@ from measure import Measure, at_most, told
 
 from retold.agents.registry import read
 from retold.export.formats import FORMATS
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.session import Session
 
 ROUNDS = 7
@@ -37,7 +37,7 @@ def _read(file: Path) -> None:
 
 
 def _write(form: str, session: Session) -> None:
-    for _ in FORMATS[form].pieces()([Telling(session)], Choice()):
+    for _ in FORMATS[form].pieces()([ExportSession(session)], ExportOptions()):
         pass
 
 

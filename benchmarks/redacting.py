@@ -23,7 +23,7 @@ from retold.redaction.phrases import _RULES as PHRASES
 from retold.redaction.surroundings import _ADDRESS, _COOKIES, _PEM
 from retold.redaction.surroundings import _RULES as SURROUNDINGS
 from retold.redaction.tokens import _JOINED, _LOOSE, _RUNS
-from retold.redaction.walk import Walk
+from retold.redaction.walk import TextWalk
 
 ROUNDS = 3
 FEW, LEAST = 10, 1000
@@ -90,9 +90,9 @@ def _sessions() -> Iterator[Session]:
 def _texts(session: Session) -> list[str]:
     texts: list[str] = []
 
-    def noted(text: str, _: Walk) -> str:
+    def noted(text: str, _: TextWalk) -> str:
         texts.append(text)
         return text
 
-    Walk(noted).struct(session)
+    TextWalk(noted).struct(session)
     return texts

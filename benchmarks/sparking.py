@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from corpora import IS_TRIAL, MEDIUM, Corpus
 from measure import Measure, at_least, told
 
-from retold.lake.job import Plan, planned
+from retold.lake.job import TablePlan, planned
 from retold.lake.reading import prices
 from retold.lake.reading import told as sessions_of
 from retold.projects.atlas import Atlas
@@ -45,7 +45,7 @@ def measures() -> Iterator[Measure]:
     )
 
 
-def _read(plan: Plan) -> None:
+def _read(plan: TablePlan) -> None:
     atlas = Atlas(plan.clues, {}, "")
     for job in plan.jobs:
         deque(sessions_of(job, atlas, prices().cost), maxlen=0)

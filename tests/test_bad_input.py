@@ -19,7 +19,7 @@ from retold.agents import codex
 from retold.agents.protocol import Reading
 from retold.agents.registry import NotASession, read
 from retold.lake.arrow import schema_of
-from retold.lake.batches import Wanted, batches
+from retold.lake.batches import TableRequest, batches
 from retold.lake.job import planned
 from retold.model.entries import Message
 from retold.model.session import Session, View
@@ -520,7 +520,7 @@ def test_a_bug_of_ours_costs_one_conversation_and_is_told(
     tables = {
         name: [
             row
-            for one in batches(Wanted(name, schema_of(name)), plan.jobs, plan.clues)
+            for one in batches(TableRequest(name, schema_of(name)), plan.jobs, plan.clues)
             for row in one.to_pylist()
         ]
         for name in ("sessions", "problems")

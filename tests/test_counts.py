@@ -11,9 +11,9 @@ from mcp_types import TextResourceContents
 from textual.pilot import Pilot
 
 import retold
-from retold.mcp.desk import Desk
-from retold.mcp.desk import Place as Reach
-from retold.tui.answers import Archive
+from retold.mcp.desk import QueryService
+from retold.mcp.desk import ServerPlace as Reach
+from retold.tui.answers import ArchiveQueries
 from support.demo_person import DemoPerson
 from support.mcp_client import McpClient
 from support.session_list_page import facets, list_rows, session_count
@@ -125,7 +125,7 @@ def test_the_terminal_browser_counts_the_same(ann: DemoPerson, count: int) -> No
         await press(pilot)
         assert len(listed_matches(pilot)) == count
 
-    drive(Archive(str(ann.archive)), play)
+    drive(ArchiveQueries(str(ann.archive)), play)
 
 
 def test_the_page_counts_the_same(visit: Visit, count: int) -> None:
@@ -171,7 +171,7 @@ def test_each_project_of_the_page_counts_as_the_list_that_it_links(ann: DemoPers
 
 
 def test_the_tools_for_agents_count_the_same(ann: DemoPerson, count: int) -> None:
-    client = McpClient(Desk(Reach(str(ann.archive), str(ann.folder), is_all=True)))
+    client = McpClient(QueryService(Reach(str(ann.archive), str(ann.folder), is_all=True)))
     result = client.said(lambda one: one.read_resource("retold://project"))
     (content,) = result.contents
     assert isinstance(content, TextResourceContents)

@@ -17,7 +17,7 @@ from retold.query.language import FIELDS
 from retold.query.scope import Scope
 from retold.query.wanted import ALIASES
 from retold.tui import help as browser_help
-from retold.tui.answers import Archive, listed
+from retold.tui.answers import ArchiveQueries, listed
 from support.demo_person import DemoPerson
 from support.person import Person
 from support.web_server import run_web_server
@@ -178,7 +178,7 @@ def test_the_titles_with_slips_are_found(person: DemoPerson) -> None:
     page = (ROOT / "docs/browse.md").read_text(encoding="utf-8")
     typed = _SLIPS.search(page)
     assert typed is not None
-    known = listed(Archive(str(person.archive)), Scope(""))
+    known = listed(ArchiveQueries(str(person.archive)), Scope(""))
     for slip in typed.groups():
         assert any(by_name(known, slip)), slip
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import retold
-from retold.archive.database import Damaged, Newer, Stopped
-from retold.archive.record import Record
+from retold.archive.database import DamagedError, NewerVersionError, RetoldError
+from retold.archive.record import Store
 from retold.model.wire import decode_summary
 from support.conversation_files import FORMS, ROOT, claude, claude_key, codex_key, gemini_key, turns
 from support.person import CLEARED_VARIABLES, Person
@@ -155,10 +155,10 @@ def test_where_there_is_no_archive_it_is_said_how_to_make_one(tmp_path: Path) ->
 
 def test_a_damaged_archive_is_told(person: Person) -> None:
     (person.archive / "archive.db").write_bytes(b"nothing of ours" * 1000)
-    with pytest.raises(Damaged, match="move it away"):
+    with pytest.raises(DamagedError, match="move it away"):
         retold.open(person.archive)
-    assert issubclass(Damaged, Stopped)
-    assert issubclass(Newer, Stopped)
+    assert issubclass(DamagedError, RetoldError)
+    assert issubclass(NewerVersionError, RetoldError)
 
 
 def test_the_archive_of_the_user_is_the_one_that_is_opened(
@@ -207,7 +207,7 @@ def test_a_report_that_cannot_be_made_is_an_error(archive: retold.Archive, perso
         archive.stats("year")
     with pytest.raises(TypeError, match="no filter kind"):
         archive.stats(kind="main")
-    with Record(str(person.archive), can_write=True) as record:
+    with Store(str(person.archive), can_write=True) as record:
         record.connection.execute("DELETE FROM facts WHERE name LIKE 'priced%'")
     with pytest.raises(LookupError, match=r"retold\.sync\(\) makes them"):
         archive.stats()

@@ -17,7 +17,7 @@ from retold.query.fuzzy import _slips
 from retold.query.language import Term
 from retold.query.marks import _Page, _places
 from retold.query.scan import _letters
-from retold.redaction.known import Known, _mentions
+from retold.redaction.known import Placeholders, _mentions
 from retold.redaction.words import wanted
 from support.pattern_steps import Growth, Mode, StepCounter
 from support.source_patterns import BuiltPattern, SourcePattern, collect, recorded_patterns
@@ -55,7 +55,9 @@ BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
         _mentions("max"),
         _mentions("maxine"),
     ),
-    BuiltPattern("retold.redaction.known", "learn_home"): lambda: Known().learn_home("/srv/people/maxine"),
+    BuiltPattern("retold.redaction.known", "learn_home"): lambda: Placeholders().learn_home(
+        "/srv/people/maxine"
+    ),
     BuiltPattern(
         "retold.analysis.decisions", "_pattern"
     ): None,  # called once, for a constant that is collected

@@ -9,25 +9,25 @@ from typing import Any, Self
 import msgspec
 
 from retold.archive.rates import PRICED_BY
-from retold.archive.record import Record, exists
+from retold.archive.record import Store, exists
 from retold.ingest.config import read_config
-from retold.ingest.coverage import Coverage
+from retold.ingest.coverage import CoverageCount
 from retold.ingest.home import retold_home
-from retold.ingest.retell import retold
+from retold.ingest.retell import load_session
 from retold.ingest.update import Task, update
 from retold.model.entries import Fate
 from retold.model.project import Project
 from retold.model.report import Line
 from retold.model.session import Session, View
 from retold.model.wire import decode_summary
-from retold.query.hits import Conversation
+from retold.query.hits import SearchResult
 from retold.query.language import parse
 from retold.query.listing import named, summaries
-from retold.query.question import BY, Question, span
+from retold.query.question import BY, ReportQuery, span
 from retold.query.scan import scanned
 from retold.query.search import Search
 from retold.query.stats import lines
-from retold.query.wanted import FILTERS, Wanted
+from retold.query.wanted import FILTERS, Filters
 
 _SHOWN = 10
 
@@ -66,7 +66,7 @@ class Archive:
         """Open the archive in a folder; raises FileNotFoundError if there is none."""
         if not exists(folder):
             raise FileNotFoundError(f"no archive in {folder}: `retold sync` or `retold.sync()` makes one")
-        self._record = Record(folder)
+        self._record = Store(folder)
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +85,7 @@ class Archive:
 
         With `every_kind` also subagents, checkpoints, captures, and sessions in which nobody spoke.
         """
-        wanted = _wanted(Wanted(), filters, in_messages=False)
+        wanted = _wanted(Filters(), filters, in_messages=False)
         return map(decode_summary, summaries(self._record, wanted, every_kind=every_kind))
 
     def session(self, name: str, view: View = "full") -> Session:
@@ -94,7 +94,7 @@ class Archive:
         Raises LookupError if none is meant, or several are.
         """
         found = named(self._record, name)
-        session = retold(self._record, found[0][0], view) if len(found) == 1 else None
+        session = load_session(self._record, found[0][0], view) if len(found) == 1 else None
         if session is None:
             several = ": " + ", ".join(key for key, _ in found[:_SHOWN]) if found else ""
             raise LookupError(f"{name} means {len(found)} sessions{several}")
@@ -103,14 +103,14 @@ class Archive:
     def search(self, query: str, limit: int = _SHOWN, **filters: str) -> Iterator[Found]:
         """Yield the conversations that hold what is asked for, the best first; raises ValueError for an unclear query."""
         asked = parse(query)
-        wanted = _wanted(Wanted(asked.fields), filters, in_messages=True)
+        wanted = _wanted(Filters(asked.fields), filters, in_messages=True)
         return map(_found, Search(self._record, asked, wanted).conversations(limit))
 
     def scan(
         self, text: str, limit: int = _SHOWN, *, is_regex: bool = False, **filters: str
     ) -> Iterator[Found]:
         """Yield the conversations in which a text stands anywhere, or a pattern matches, the newest first."""
-        wanted = _wanted(Wanted(), filters, in_messages=True)
+        wanted = _wanted(Filters(), filters, in_messages=True)
         return map(_found, scanned(self._record, text, wanted, limit, is_regex=is_regex))
 
     def stats(self, by: str = "day", *, utc: bool = False, **filters: str) -> list[Line]:
@@ -124,8 +124,8 @@ class Archive:
         if self._record.fact(PRICED_BY) is None:
             raise LookupError("the archive has no sums yet: retold.sync() makes them")
         asked = span(filters.pop("since", None), filters.pop("until", None), is_utc=utc)
-        wanted = _wanted(Wanted(), filters, in_messages=False)
-        question = Question(self._record, wanted, asked, filters.get("model"), filters.get("tool"))
+        wanted = _wanted(Filters(), filters, in_messages=False)
+        question = ReportQuery(self._record, wanted, asked, filters.get("model"), filters.get("tool"))
         return lines(question, by)
 
 
@@ -134,7 +134,7 @@ def open(folder: str | os.PathLike[str] | None = None) -> Archive:  # noqa: A001
     return Archive(os.fspath(folder) if folder is not None else retold_home(os.environ))
 
 
-def sync(folder: str | os.PathLike[str] | None = None) -> Coverage:
+def sync(folder: str | os.PathLike[str] | None = None) -> CoverageCount:
     """Bring the archive up to date with what the agents have kept; return how much of it was read."""
     place = os.fspath(folder) if folder is not None else retold_home(os.environ)
     config = read_config(place)
@@ -143,7 +143,7 @@ def sync(folder: str | os.PathLike[str] | None = None) -> Coverage:
     return coverage
 
 
-def _wanted(wanted: Wanted, filters: dict[str, str], *, in_messages: bool) -> Wanted:
+def _wanted(wanted: Filters, filters: dict[str, str], *, in_messages: bool) -> Filters:
     for name, value in filters.items():
         if name not in FILTERS:
             raise TypeError(f"no filter {name}: there are {', '.join(FILTERS)}")
@@ -151,7 +151,7 @@ def _wanted(wanted: Wanted, filters: dict[str, str], *, in_messages: bool) -> Wa
     return wanted
 
 
-def _found(conversation: Conversation) -> Found:
+def _found(conversation: SearchResult) -> Found:
     hits = tuple(
         Hit(hit.message, hit.role, hit.tool, hit.fate, _time(hit.at), hit.snippet, tuple(hit.matches))
         for hit in conversation.hits

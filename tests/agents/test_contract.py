@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from retold.agents.protocol import Agent, Home, Reading, Source
+from retold.agents.protocol import Agent, AgentHome, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.lake.remote import RemoteDisk
 from retold.model.problem import Problem
@@ -201,7 +201,7 @@ def check_a_file_that_grows_stays_in_its_group(agent: Agent, case: str, folder: 
 def read_everything(agent: Agent, case: str, folder: Path, disk: Disk) -> list[Any]:
     """Return everything that an agent finds and reads in a case through a disk."""
     homes = [*agent.homes({"HOME": str(folder), "GEMINI_CLI_HOME": str(folder)}, disk)]
-    home = agent.home_in(folder, disk) or Home(folder, folder, disk=disk)
+    home = agent.home_in(folder, disk) or AgentHome(folder, folder, disk=disk)
     found = [
         one if isinstance(one, Problem) else (one.path, one.cluster)
         for known in (home, *homes)

@@ -16,7 +16,7 @@ from retold.agents.registry import AGENTS
 from retold.analysis.gleaning import gleaned
 from retold.archive.documents import documents
 from retold.archive.rows import rows_of
-from retold.export.transcript import Wanted, transcript
+from retold.export.transcript import TranscriptOptions, transcript
 from retold.ingest.derive import Scraps, conversations
 from retold.model.problem import Problem
 from retold.model.session import Session
@@ -52,7 +52,7 @@ def check_session(session: Session, *, is_shown: bool) -> None:
         assert spoken.docs is not None
     if is_shown:
         gleaned(session.timeline)
-        assert list(transcript(session, Wanted("full", thoughts=True, tokens=True, notices=True)))
+        assert list(transcript(session, TranscriptOptions("full", thoughts=True, tokens=True, notices=True)))
 
 
 def check_exports(path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from retold.analysis.commands import makes_good, runs
-from retold.analysis.failures import Failure, failures
+from retold.analysis.failures import CallFailure, failures
 from retold.model.entries import Entry, Event
 from retold.model.parts import Text, ToolCall
 from support.dialogue_sessions import assistant, call, user
@@ -20,7 +20,7 @@ def edit(path: str) -> ToolCall:
     return call(name="replace", canonical="file_edit", category="Edit", arguments=arguments)
 
 
-def only(*entries: Entry) -> Failure:
+def only(*entries: Entry) -> CallFailure:
     (failure,) = failures(entries)
     return failure
 

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from retold.analysis.gleaning import Gleaned, gleaned
 from retold.analysis.places import placed
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest.gleanings import gleaning, gleanings
-from retold.ingest.retell import retold
+from retold.ingest.retell import load_session
 from retold.ingest.slices import turns
 from retold.model.entries import Entry, Event
 from retold.model.parts import Text
 from retold.model.tools import CATEGORIES
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 from support import conversation_files
 from support.dialogue_sessions import TIMELINES, assistant, call, user
 from support.hostile_texts import TEXTS as HOSTILE
@@ -102,13 +102,13 @@ def test_every_agent_is_gleaned_from_its_archive(agent: str, tmp_path: Path) -> 
     ]
     form = conversation_files.FORMS[agent]
     form.write(tmp_path / "home", 7, said)
-    with Record(sync_archive(tmp_path / "retold", {"HOME": str(tmp_path / "home")}).folder) as record:
+    with Store(sync_archive(tmp_path / "retold", {"HOME": str(tmp_path / "home")}).folder) as record:
         key = form.key(7)
-        (found,) = gleanings(record, Wanted())
+        (found,) = gleanings(record, Filters())
         assert found == gleaning(record, key)
         assert found.session.key == key
         assert found.session.timeline == ()
-        whole = retold(record, key)
+        whole = load_session(record, key)
         assert whole is not None
         assert found.gleaned == gleaned(whole.timeline)
         assert [one.text for one in found.gleaned.decisions] == [
@@ -119,15 +119,15 @@ def test_every_agent_is_gleaned_from_its_archive(agent: str, tmp_path: Path) -> 
 
 
 def test_turns_are_counted_as_an_outline_counts_them(demo_env: dict[str, str]) -> None:
-    with Record(demo_env["RETOLD_HOME"]) as record:
+    with Store(demo_env["RETOLD_HOME"]) as record:
         for (key,) in list(record.rows("SELECT key FROM sessions")):
-            session, outline = retold(record, key), turns(record, key)
+            session, outline = load_session(record, key), turns(record, key)
             assert session is not None
             for one in placed(session.timeline):
                 assert one.place.turn == sum(turn.place <= one.place.seq for turn in outline), key
 
 
 def test_a_session_that_is_not_there_comes_to_nothing(demo_env: dict[str, str]) -> None:
-    with Record(demo_env["RETOLD_HOME"]) as record:
+    with Store(demo_env["RETOLD_HOME"]) as record:
         assert gleaning(record, "gemini:nothing") is None
     assert gleaned([]) == Gleaned()

@@ -10,8 +10,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from retold.archive.database import IndexDamaged, index_trouble
-from retold.archive.record import Record
+from retold.archive.database import IndexDamagedError, index_trouble
+from retold.archive.record import Store
 from retold.archive.schema import STEPS
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person, archive_contents, table_differences
@@ -133,7 +133,7 @@ def test_an_index_of_another_archive_is_made_anew(person: Person, tmp_path: Path
 
 def test_every_archive_has_an_id_of_its_own_and_keeps_it(person: Person, tmp_path: Path) -> None:
     def id_of(one: Person) -> str:
-        with Record(str(one.archive)) as record:
+        with Store(str(one.archive)) as record:
             return record.id
 
     other = Person(tmp_path / "bob")
@@ -180,7 +180,7 @@ def test_an_index_that_cannot_be_written_is_not_removed(person: Person) -> None:
     ],
 )  # fmt: skip
 def test_only_wrong_content_is_damage(error: type[apsw.Error], is_damage: bool) -> None:  # noqa: FBT001 - a case
-    assert isinstance(index_trouble(error("told"), "text-0.db"), IndexDamaged) == is_damage
+    assert isinstance(index_trouble(error("told"), "text-0.db"), IndexDamagedError) == is_damage
 
 
 def test_a_damaged_archive_does_not_cost_the_index(person: Person) -> None:

@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from retold.archive.examination import damage, examine
-from retold.archive.record import Record
+from retold.archive.record import Store
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person
 
@@ -53,7 +53,7 @@ def change(person: Person, statement: str, *values: object) -> None:
 
 
 def chunk_of(person: Person, number: int) -> int:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         asked = (
             "SELECT chunk FROM pieces JOIN originals ON originals.id = original JOIN session_sources USING (source)"
             " JOIN sessions ON sessions.id = session WHERE key = ?"
@@ -62,7 +62,7 @@ def chunk_of(person: Person, number: int) -> int:
 
 
 def flip(person: Person, chunk: int) -> None:
-    with Record(str(person.archive), can_write=True) as record:
+    with Store(str(person.archive), can_write=True) as record:
         (packed,) = next(record.rows("SELECT packed FROM chunks WHERE id = ?", (chunk,)))
         flipped = bytearray(packed)
         flipped[len(flipped) // 2] ^= 1
@@ -230,7 +230,7 @@ def test_looks_on_different_days_examine_every_chunk(person: Person, pace: int) 
     for number in range(COUNT):
         flip(person, chunk_of(person, number))
     keys = {form_of(number)[0] for number in range(COUNT)}
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         (size,) = next(record.rows("SELECT sum(length(packed)) FROM chunks"))
         for parts in range(2, 15):
             most = -(-size // parts)

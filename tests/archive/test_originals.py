@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.database import Damaged
+from retold.archive.database import DamagedError
 from retold.archive.originals import CHUNK, Chunk, Packer, digest, packed, unpacked
-from retold.archive.record import Record
+from retold.archive.record import Store
 from support.conversation_files import FORMS, dice, turns
 from support.person import Person
 
@@ -18,12 +18,12 @@ PIECES = (b"heron", b"o", b"dunlin")
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Iterator[Record]:
-    with Record(str(tmp_path), can_write=True) as record:
+def record(tmp_path: Path) -> Iterator[Store]:
+    with Store(str(tmp_path), can_write=True) as record:
         yield record
 
 
-def keep(record: Record, data: bytes, original: int = 1) -> None:
+def keep(record: Store, data: bytes, original: int = 1) -> None:
     packer = Packer()
     packer.add(data)
     record.originals.put(original, packer.ended())
@@ -36,7 +36,7 @@ def changed(chunk: bytes, known: bytes, other: bytes) -> bytes:
     return packed(data.replace(known, other))[:-CHECKSUM] + chunk[-CHECKSUM:]
 
 
-def test_a_part_of_a_damaged_chunk_is_not_given(record: Record) -> None:
+def test_a_part_of_a_damaged_chunk_is_not_given(record: Store) -> None:
     chance = dice(3)
     data = chance.randbytes(CHUNK // 2) + b"the harbour opens at nine" + chance.randbytes(CHUNK)
     keep(record, data)
@@ -45,31 +45,31 @@ def test_a_part_of_a_damaged_chunk_is_not_given(record: Record) -> None:
         (chunk,) = next(record.rows("SELECT packed FROM chunks WHERE id = 1"))
         forged = changed(chunk, b"opens at nine", b"opens at five")
         record.connection.execute("UPDATE chunks SET packed = ? WHERE id = 1", (forged,))
-    with Record(record.folder) as reader:
+    with Store(record.folder) as reader:
         for start, size in ((CHUNK // 2, 25), (0, 10), (CHUNK - 5, 5)):
-            with pytest.raises(Damaged, match="damaged"):
+            with pytest.raises(DamagedError, match="damaged"):
                 reader.originals.data(1, start, size)
         assert reader.originals.data(1, CHUNK, 100) == data[CHUNK : CHUNK + 100]  # the next chunk is whole
 
 
-def test_what_is_read_after_a_file_has_grown_is_what_was_put_last(record: Record) -> None:
+def test_what_is_read_after_a_file_has_grown_is_what_was_put_last(record: Store) -> None:
     keep(record, b"low tide")
     assert record.originals.data(1) == b"low tide"
     keep(record, b"low tide at nine")
     assert record.originals.data(1) == b"low tide at nine"
 
 
-def test_a_chunk_of_another_size_is_damaged(record: Record) -> None:
+def test_a_chunk_of_another_size_is_damaged(record: Store) -> None:
     keep(record, b"low tide " * 100)
     with record.connection:
         record.connection.execute("UPDATE chunks SET size = size - 1")
-    with Record(record.folder) as reader, pytest.raises(Damaged):
+    with Store(record.folder) as reader, pytest.raises(DamagedError):
         reader.originals.data(1, 5, 5)
 
 
-def test_a_chunk_is_unpacked_once_for_many_parts(record: Record) -> None:
+def test_a_chunk_is_unpacked_once_for_many_parts(record: Store) -> None:
     keep(record, dice(4).randbytes(CHUNK + 1000))
-    with Record(record.folder) as reader:
+    with Store(record.folder) as reader:
         reader.stand_still()
         asked: list[str] = []
         reader.connection.trace_v2(1, lambda told: asked.append(told["sql"]))
@@ -85,7 +85,7 @@ def test_changed_text_is_never_shown(tmp_path: Path, command: str) -> None:
     form.write(person.folder, 2, turns(WORD, "low", "high"))
     person.age()
     person.sync()
-    with Record(str(person.archive), can_write=True) as record:
+    with Store(str(person.archive), can_write=True) as record:
         ((number, chunk),) = record.rows("SELECT id, packed FROM chunks")
         forged = changed(chunk, f"asked {WORD}".encode(), f"never {WORD}".encode())
         record.connection.execute("UPDATE chunks SET packed = ? WHERE id = ?", (forged, number))
@@ -98,7 +98,7 @@ def chunks(*pieces: bytes) -> list[Chunk]:
     return [Chunk(digest(piece), len(piece), packed(piece)) for piece in pieces]
 
 
-def test_every_part_of_an_original_is_what_the_file_holds_there(record: Record) -> None:
+def test_every_part_of_an_original_is_what_the_file_holds_there(record: Store) -> None:
     content = b"".join(PIECES)
     record.originals.put(1, chunks(*PIECES))
     for start in range(len(content) + 2):
@@ -107,9 +107,9 @@ def test_every_part_of_an_original_is_what_the_file_holds_there(record: Record) 
             assert record.originals.data(1, start, size) == content[start : start + size], (start, size)
 
 
-def test_a_reader_sees_what_another_connection_wrote_in_the_meantime(record: Record) -> None:
+def test_a_reader_sees_what_another_connection_wrote_in_the_meantime(record: Store) -> None:
     record.originals.put(1, chunks(b"heron otter"))
-    with Record(record.folder) as reader:
+    with Store(record.folder) as reader:
         assert reader.originals.data(1, 0, 5) == b"heron"
         record.originals.drop(1)
         record.originals.sweep()

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 from retold.archive.documents import documents
-from retold.archive.regions import Finder
+from retold.archive.regions import TextLocator
 from support.full_session import session, user
 from support.step_counter import assert_linear
 
@@ -19,7 +19,7 @@ def originals(size: int) -> list[tuple[int, bytes]]:
 
 def test_a_text_of_any_version_is_found() -> None:
     held = originals(30)
-    finder = Finder(held)
+    finder = TextLocator(held)
     said = session(*(user(number + 1, f"only in version {number}.") for number in range(30)))
     for number, spoken in enumerate(documents(said)):
         (regions,) = finder.regions(spoken)
@@ -31,7 +31,7 @@ def test_a_text_of_any_version_is_found() -> None:
 
 def test_many_versions_are_looked_through_in_linear_time() -> None:
     def prepare(size: int) -> Callable[[], object]:
-        finder, held = Finder(originals(size)), range(size)
+        finder, held = TextLocator(originals(size)), range(size)
         said = list(documents(session(*(user(number + 1, f"only in version {number}.") for number in held))))
         return lambda: [finder.regions(spoken) for spoken in said]
 

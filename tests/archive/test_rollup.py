@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.demo.home import make_home
 from retold.model.report import FIGURES
 from support.gemini_home import GeminiHome, call, gemini, user
@@ -22,7 +22,7 @@ AWAY = 300 * 10**6
 
 
 def rows(person: Person, asked: str) -> list[tuple[Any, ...]]:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         return list(record.rows(asked))
 
 
@@ -207,7 +207,7 @@ def test_an_archive_of_an_earlier_version_gets_its_sums_by_a_sync(tmp_path: Path
     home.lines("den", 1, 1, [user("u1", 1, "Hello"), gemini("g1", 2, "Hi.")], kind="main")
     person = Person(home.folder)
     person.sync()
-    with Record(str(person.archive), can_write=True) as record:
+    with Store(str(person.archive), can_write=True) as record:
         for table in ("spent", "used", "worked", "rates", "hidden"):
             record.connection.execute(f"DROP TABLE {table}")
         record.connection.execute("ALTER TABLE requests DROP COLUMN picos")

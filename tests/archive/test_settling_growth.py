@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Record
-from retold.archive.settling import settle
+from retold.archive.record import Store
+from retold.archive.settling import resolve_relations
 from support.synced_archive import sync_archive
 
 SIZE = 200
@@ -37,7 +37,7 @@ def sqlite_steps(folder: Path, sizes: list[int]) -> int:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(lines(name, size), encoding="utf-8")
     archive = sync_archive(folder / "archive", {"HOME": str(folder / "home")})
-    with Record(archive.folder, can_write=True) as record:
+    with Store(archive.folder, can_write=True) as record:
         sessions = [one for (one,) in record.rows("SELECT id FROM sessions")]
         assert len(list(record.rows("SELECT 1 FROM messages WHERE name IS NOT NULL"))) >= sum(sizes)
         steps = 0
@@ -48,7 +48,7 @@ def sqlite_steps(folder: Path, sizes: list[int]) -> int:
             return False
 
         record.connection.set_progress_handler(count, 20)
-        settle(record, sessions)
+        resolve_relations(record, sessions)
     return steps
 
 

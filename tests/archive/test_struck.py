@@ -6,7 +6,7 @@ import pytest
 
 from retold.archive.hiding import KeyedSet
 from retold.archive.originals import digest
-from retold.archive.struck import struck
+from retold.archive.struck import remove_forgotten
 
 GONE, KEPT = {"sessionId": "heron", "message": "forget"}, {"sessionId": "otter", "message": "keep"}
 
@@ -25,4 +25,4 @@ GONE, KEPT = {"sessionId": "heron", "message": "forget"}, {"sessionId": "otter",
 )
 def test_only_records_of_forgotten_conversations_are_left_out(held: str, expected: str) -> None:
     forgotten = KeyedSet(more=[digest(b"heron")])
-    assert struck(held.encode(), forgotten).decode() == expected
+    assert remove_forgotten(held.encode(), forgotten).decode() == expected

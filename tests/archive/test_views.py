@@ -17,12 +17,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retold.archive import views
-from retold.archive.answer import Answer, Clock
-from retold.archive.database import Stopped
-from retold.archive.record import Record, packed_summary, summary_of
+from retold.archive.answer import QueryClock, QueryResult
+from retold.archive.database import RetoldError
+from retold.archive.record import Store, packed_summary, summary_of
 from retold.archive.views import LACKING, MORE, VIEWS, columns_of
 from retold.lake.rows import rows_of
-from retold.lake.told import Refused, Told
+from retold.lake.told import RowSource, UnreadFile
 from retold.model.report import FIGURES
 from retold.model.session import COPIES, is_spoken
 from retold.model.tables import FILES, STRINGS, TABLES, Column
@@ -37,7 +37,7 @@ Rows = list[tuple[Any, ...]]
 
 
 def answer(folder: Path | str, query: str, values: Mapping[str, int] | None = None) -> Rows:
-    with Record(str(folder)) as record, Answer(record, query, values or {}, Clock(60)) as found:
+    with Store(str(folder)) as record, QueryResult(record, query, values or {}, QueryClock(60)) as found:
         return list(found.rows())
 
 
@@ -81,7 +81,7 @@ def test_a_view_has_the_columns_of_its_table_in_their_order_but_for_those_it_say
     view: str, mixed: SyncedArchive
 ) -> None:
     query = f"SELECT * FROM {view}"  # noqa: S608 - ours
-    with Record(mixed.folder) as record, Answer(record, query, {}, Clock(9)) as found:
+    with Store(mixed.folder) as record, QueryResult(record, query, {}, QueryClock(9)) as found:
         names = found.names
     known = [column.name for column in TABLES[view].columns if not column.is_said]
     more = [column.name for column in MORE.get(view, ())]
@@ -118,11 +118,13 @@ def test_what_is_lacking_is_no_more_than_this() -> None:
 def tables_of(home: SyncedArchive, name: str) -> Iterator[dict[str, Any]]:
     """Yield the rows of a table as sessions make them, in the words of the views."""
     columns = {column.name: column for column in TABLES[name].columns}
-    with Record(home.folder) as record:
+    with Store(home.folder) as record:
         known = dict(record.rows("SELECT key, name FROM sessions"))
         labels = dict(record.rows("SELECT path, label FROM sources"))
-    tellings: list[Told | Refused] = [Told(session, known[session.key]) for session in home.sessions()]
-    tellings += [Refused("gemini", labels[one.path], one) for one in home.refusals()]
+    tellings: list[RowSource | UnreadFile] = [
+        RowSource(session, known[session.key]) for session in home.sessions()
+    ]
+    tellings += [UnreadFile("gemini", labels[one.path], one) for one in home.refusals()]
     for told in tellings:
         for row in rows_of(name, told):
             yield {
@@ -131,9 +133,9 @@ def tables_of(home: SyncedArchive, name: str) -> Iterator[dict[str, Any]]:
             } | _only_in_view(name, told)
 
 
-def _only_in_view(name: str, told: Told | Refused) -> dict[str, Any]:
+def _only_in_view(name: str, told: RowSource | UnreadFile) -> dict[str, Any]:
     """Return the columns that only the view has, made from the session."""
-    if name == "sessions" and isinstance(told, Told):
+    if name == "sessions" and isinstance(told, RowSource):
         return {"is_spoken": int(is_spoken(told.session))}
     return {}
 
@@ -189,7 +191,7 @@ def test_the_made_home_shows_what_is_hard(mixed: SyncedArchive) -> None:
     assert answer(mixed.folder, "SELECT count(*) > 0 FROM problems WHERE session IS NOT NULL") == [(1,)]
     assert answer(mixed.folder, "SELECT max(input_tokens) FROM sessions") == [(2**63 - 1,)]
     assert answer(mixed.folder, "SELECT count(*) FROM tool_calls WHERE status = 'error'") == [(1,)]
-    with Record(mixed.folder) as record:
+    with Store(mixed.folder) as record:
         assert record.row("SELECT 1 FROM tool_calls WHERE at IS NULL") is not None
 
 
@@ -290,7 +292,7 @@ def test_a_session_is_found_by_its_key_without_a_look_at_all(view: str, mixed: S
 def test_time_counts_only_while_a_query_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
     monkeypatch.setattr("retold.archive.answer.time.monotonic", lambda: now)
-    clock = Clock(10)
+    clock = QueryClock(10)
     for _ in range(3):
         clock.start()
         now += 3
@@ -309,18 +311,18 @@ def test_many_small_steps_are_bounded_as_one_large_one(mixed: SyncedArchive) -> 
     query = (
         "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 3000000) SELECT x FROM n"
     )
-    with Record(mixed.folder) as record, Answer(record, query, {}, Clock(0.2)) as found:
+    with Store(mixed.folder) as record, QueryResult(record, query, {}, QueryClock(0.2)) as found:
         assert next(found.rows()) == (1,)
-        with pytest.raises(Stopped, match=r"longer than 0\.2 s"):
+        with pytest.raises(RetoldError, match=r"longer than 0\.2 s"):
             list(found.rows())
 
 
 def test_a_connection_that_cannot_write_at_all_has_the_views_too(mixed: SyncedArchive) -> None:
-    with Record(mixed.folder) as record:
+    with Store(mixed.folder) as record:
         record.connection.close()
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         record.connection = apsw.Connection(f"{Path(record.path).as_uri()}?immutable=1", flags=flags)
-        with Answer(record, "SELECT count(first_prompt) FROM sessions", {}, Clock(9)) as found:
+        with QueryResult(record, "SELECT count(first_prompt) FROM sessions", {}, QueryClock(9)) as found:
             assert list(found.rows()) > [(1,)]
 
 
@@ -352,7 +354,7 @@ def test_what_is_nested_deeper_than_sqlite_reads_hides_nothing(tmp_path: Path) -
     person = Person(tmp_path / "ann")
     FORMS["gemini-json"].write(person.folder, 1, turns("heron"))
     person.sync()
-    with Record(str(person.archive), can_write=True) as record:
+    with Store(str(person.archive), can_write=True) as record:
         text = summary_of(next(record.rows("SELECT packed FROM summaries"))[0])
         deep = '"extra":{"deep":' + "[" * 3000 + "]" * 3000 + "}}"
         head = text[: text.index('"extra":')]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from retold.archive.words import (
     ACCENTS,
-    Names,
+    IdentifierParts,
     cuts,
     fold,
     leveled,
@@ -117,18 +117,18 @@ def test_spread(text: str, expected: str) -> None:
     ],
 )
 def test_names_with_humps(text: str, expected: set[str]) -> None:
-    assert Names().new_in(text) == expected
+    assert IdentifierParts().new_in(text) == expected
 
 
 def test_base64_has_no_names() -> None:
-    assert Names().new_in("aGVsbG8gd29ybGQ" * 5 + " x9aBc8dEf7gHi") == set()
-    assert Names().new_in(b64encode(Random(1).randbytes(30_000)).decode()) == set()  # noqa: S311 - the same each time
+    assert IdentifierParts().new_in("aGVsbG8gd29ybGQ" * 5 + " x9aBc8dEf7gHi") == set()
+    assert IdentifierParts().new_in(b64encode(Random(1).randbytes(30_000)).decode()) == set()  # noqa: S311 - the same each time
 
 
 def test_the_effort_for_one_text_has_an_end() -> None:
     text = " ".join([f"fooBar{number}" for number in range(30_000)])
-    assert len(Names().new_in(text)) < 30_000
-    names = Names()
+    assert len(IdentifierParts().new_in(text)) < 30_000
+    names = IdentifierParts()
     assert names.new_in(text, 2) == {"fooBar0", "fooBar1"}
     assert names.new_in(text, 3) == {"fooBar2"}
 

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from retold.agents.protocol import Agent
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.care import errand
 from retold.care.calling import as_environment, hook_call, own_command, variables
 from retold.care.ghosts import own_homes, remove_ghosts
@@ -115,7 +115,7 @@ def test_who_finds_somebody_at_work_leaves_a_mark_and_goes(
         assert is_taken(lock.fileno())
         errand.ask(["retold"], ann.env)
         errand.run(ann.env)
-    assert (ann.archive / errand.MARK).exists()
+    assert (ann.archive / errand.REQUEST_FILE).exists()
 
 
 def test_what_is_asked_for_meanwhile_is_done_once_more(
@@ -127,12 +127,12 @@ def test_what_is_asked_for_meanwhile_is_done_once_more(
         done.append(env)
         if len(done) == 1:
             for _ in range(3):
-                (Path(folder) / errand.MARK).touch()
+                (Path(folder) / errand.REQUEST_FILE).touch()
 
     monkeypatch.setattr(errand, "_do", do)
     errand.run(ann.env)
     assert len(done) == 2
-    assert not (ann.archive / errand.MARK).exists()
+    assert not (ann.archive / errand.REQUEST_FILE).exists()
 
 
 def test_who_says_nothing_is_not_waited_for(ann: InstalledPerson) -> None:
@@ -209,7 +209,7 @@ def test_a_timer_does_the_same_itself(ann: InstalledPerson, made: GeminiHome) ->
 
 
 def removed(ann: InstalledPerson) -> list[str]:
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         return [ghost.source.path.name for ghost in remove_ghosts(record, own_homes(ann.env))]
 
 
@@ -265,7 +265,7 @@ def test_a_real_file_that_goes_at_the_last_moment_saves_the_ghost(
     assert len(seen) == 1
     seen[0].real[0].unlink()
     told = cast("Agent", SimpleNamespace(NAME=agent.NAME, ghosts=lambda _: seen))
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         assert remove_ghosts(record, [(told, home)]) == []
     assert late.exists()
 

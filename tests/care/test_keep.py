@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.database import Stopped
-from retold.care.changes import LARGEST, Change, carry_out
+from retold.archive.database import RetoldError
+from retold.care.changes import LARGEST, FileChangePlan, carry_out
 from support.installed_script import InstalledPerson, file_tree
 from support.person import is_root
 
@@ -326,11 +326,11 @@ def test_all_changes_are_made_or_none(tmp_path: Path) -> None:
     last.write_bytes(b"theirs")
     before = file_tree(tmp_path)
     changes = [
-        Change(str(first), b"1", b"one"),
-        Change(str(second), None, b"2"),
-        Change(str(last), b"3", b"three"),
+        FileChangePlan(str(first), b"1", b"one"),
+        FileChangePlan(str(second), None, b"2"),
+        FileChangePlan(str(last), b"3", b"three"),
     ]
-    with pytest.raises(Stopped, match="something else meanwhile; nothing was changed"):
+    with pytest.raises(RetoldError, match="something else meanwhile; nothing was changed"):
         carry_out(changes)
     assert file_tree(tmp_path) == before
 
@@ -338,7 +338,7 @@ def test_all_changes_are_made_or_none(tmp_path: Path) -> None:
 def test_what_changed_since_it_was_read_is_not_overwritten(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"theirs")
-    with pytest.raises(Stopped, match="changed by something else"):
-        carry_out([Change(str(file), b"read", b"ours")])
+    with pytest.raises(RetoldError, match="changed by something else"):
+        carry_out([FileChangePlan(str(file), b"read", b"ours")])
     assert file.read_bytes() == b"theirs"
     assert os.listdir(tmp_path) == ["file"]

@@ -15,8 +15,8 @@ import pytest
 
 from retold.agents.gemini.raw import RESULTS_SUFFIX
 from retold.agents.gemini.resumable import is_wellformed
-from retold.agents.protocol import Addition, Home
-from retold.archive.database import Stopped
+from retold.agents.protocol import Addition, AgentHome
+from retold.archive.database import RetoldError
 from retold.care.additions import add
 from retold.demo.home import make_home
 from support.conversation_files import FORMS, turns
@@ -305,10 +305,10 @@ def test_an_id_that_is_an_option_of_the_agent_is_refused(
 
 def test_a_file_that_appears_meanwhile_is_never_replaced(tmp_path: Path) -> None:
     """Another program may write the name between the plan and the write."""
-    home, path = Home(tmp_path, tmp_path), tmp_path / "session.jsonl"
+    home, path = AgentHome(tmp_path, tmp_path), tmp_path / "session.jsonl"
     first = Addition(tmp_path / "new" / "outputs.txt", b"ours")
     path.write_bytes(b"theirs")
-    with pytest.raises(Stopped, match="nothing was written"):
+    with pytest.raises(RetoldError, match="nothing was written"):
         add([first, Addition(path, b"ours")], home)
     assert path.read_bytes() == b"theirs"
     assert [one.name for one in tmp_path.iterdir()] == ["session.jsonl"]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.agents.connection import Table
+from retold.agents.connection import SettingsTable
 from retold.care.jsonc import Broken
 from retold.care.tables import has_table, with_table, without_table
 
 VALUE = {"command": 'C:\\Program Files\\"re" told\\retold.exe', "args": ["mcp", "é"], "env": {"A_B": "x y"}}
-TABLE = Table(Path("config.toml"), ("mcp_servers", "retold"), VALUE)
+TABLE = SettingsTable(Path("config.toml"), ("mcp_servers", "retold"), VALUE)
 OURS = '[mcp_servers.retold]\ncommand = "/bin/retold"\nargs = ["mcp"]\n'
 TEXTS = {
     "nothing": "",

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.care.timers import TIMERS, cron, launchd, schtasks, systemd, usable_timer
 from retold.care.timers.machine import Machine
 from support.installed_script import InstalledPerson, file_tree
@@ -218,7 +218,7 @@ def test_launchd_gets_a_file_and_is_told(ann: InstalledPerson) -> None:
 def test_a_launchd_that_refuses_leaves_nothing_behind(ann: InstalledPerson) -> None:
     ann.program("launchctl", CALLED.format(code=5))
     mac = machine(ann, "darwin")
-    with pytest.raises(Stopped, match="launchctl: failed"):
+    with pytest.raises(RetoldError, match="launchctl: failed"):
         launchd.install(mac, launchd.changes(mac, WORDS))
     assert file_tree(ann.folder) == {}
 
@@ -251,7 +251,7 @@ def test_a_scheduled_task_that_is_refused_is_told(ann: InstalledPerson) -> None:
     ann.program("schtasks", "sys.exit('ERROR: Access is denied.')")
     windows = machine(ann, "win32")
     for act in (schtasks.install, schtasks.remove):
-        with pytest.raises(Stopped, match="Access is denied"):
+        with pytest.raises(RetoldError, match="Access is denied"):
             act(windows, schtasks.changes(windows, WORDS))
 
 

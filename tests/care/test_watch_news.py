@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from retold.archive.record import Record
-from retold.care.news import Told
-from retold.care.watch import SECOND_HAND, Ear, News, Watch
-from retold.ingest.retell import retold
+from retold.archive.record import Store
+from retold.care.news import EventDiff
+from retold.care.watch import SECOND_HAND, News, SessionWatch, WatchListener
+from retold.ingest.retell import load_session
 from retold.ingest.update import Task
 from retold.model.session import Session
 from retold.model.steps import (
@@ -51,8 +51,8 @@ class Follower:
         self.home, self.archive = folder / "ann", folder / "retold"
         self.home.mkdir()
         self.problems: list[object] = []
-        ear = Ear(lambda: None, lambda _done, _size: None, lambda _: None, self.problems.append)
-        self._watch = Watch(Task(str(self.archive), {"HOME": str(self.home)}), ear)
+        ear = WatchListener(lambda: None, lambda _done, _size: None, lambda _: None, self.problems.append)
+        self._watch = SessionWatch(Task(str(self.archive), {"HOME": str(self.home)}), ear)
         self.told: list[tuple[str, AnyStep]] = []
 
     def begin(self) -> None:
@@ -65,9 +65,9 @@ class Follower:
 
     def kept(self) -> Counter[tuple[str, Said]]:
         """Return everything that the archive would tell."""
-        with Record(str(self.archive)) as record:
+        with Store(str(self.archive)) as record:
             keys = [key for (key,) in record.rows("SELECT key FROM sessions")]
-            sessions = [session for key in keys if (session := retold(record, key)) is not None]
+            sessions = [session for key in keys if (session := load_session(record, key)) is not None]
         return Counter(
             (session.key, said(step))
             for session in sessions
@@ -267,7 +267,7 @@ def told_texts(steps: Iterable[AnyStep]) -> list[str]:
 
 
 def test_an_answer_that_grows_is_told_as_far_as_it_grew(tmp_path: Path) -> None:
-    told = Told()
+    told = EventDiff()
     assert told_texts(told.news(session(tmp_path, [gemini("g1", 1, "It is")]))) == ["It is"]
     assert told_texts(told.news(session(tmp_path, [gemini("g1", 1, "It is high.")]))) == [" high."]
     assert told_texts(told.news(session(tmp_path, [gemini("g1", 1, "It")]))) == []
@@ -275,7 +275,7 @@ def test_an_answer_that_grows_is_told_as_far_as_it_grew(tmp_path: Path) -> None:
 
 
 def test_the_same_under_another_id_is_not_told_again(tmp_path: Path) -> None:
-    told = Told()
+    told = EventDiff()
     list(told.news(session(tmp_path, [user("u1", 1, "Go on."), gemini("g1", 2, "Done.")])))
     assert told_texts(told.news(session(tmp_path, [user("x1", 1, "Go on."), gemini("x2", 2, "Done.")]))) == []
     again = [
@@ -288,7 +288,7 @@ def test_the_same_under_another_id_is_not_told_again(tmp_path: Path) -> None:
 
 
 def test_a_call_is_told_once_whatever_its_message_and_name(tmp_path: Path) -> None:
-    told = Told()
+    told = EventDiff()
     one = call("read_file", {"file_path": "a"}, 2)
     assert told_texts(told.news(session(tmp_path, [gemini("g1", 1, "", [one])]))) == ["read_file-1"] * 2
     assert (
@@ -298,7 +298,7 @@ def test_a_call_is_told_once_whatever_its_message_and_name(tmp_path: Path) -> No
 
 def test_what_may_be_an_echo_is_told_when_the_session_goes_on(tmp_path: Path) -> None:
     """Nothing says that it stands for something earlier, so in the end it is what it seems."""
-    told = Told()
+    told = EventDiff()
     begun = [user("u1", 1, "Go on."), gemini("g1", 2, "Done.")]
     list(told.news(session(tmp_path, begun)))
     context = [{"text": "<session_context>\nToday\n</session_context>"}, {"text": "Go on."}]

@@ -10,10 +10,10 @@ from unittest.mock import ANY, patch
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.query.listing import listed_keys
-from retold.query.places import Place
-from retold.query.wanted import Wanted
+from retold.query.places import ProjectPlace
+from retold.query.wanted import Filters
 from support.gemini_home import ROOT, GeminiHome, Json, call, gemini, sha, user
 from support.hostile_texts import SHORT
 from support.person import Person
@@ -138,9 +138,9 @@ def test_a_project_whose_root_nobody_knows_is_meant_by_its_hash(tmp_path: Path) 
 
 
 def test_a_project_that_only_its_agent_has_a_name_for_is_no_other(demo_env: dict[str, str]) -> None:
-    with Record(demo_env["RETOLD_HOME"]) as record:
-        wanted = Wanted()
-        wanted.keep_project(Place(None, ["crumb"], None, "none", 1, None))
+    with Store(demo_env["RETOLD_HOME"]) as record:
+        wanted = Filters()
+        wanted.keep_project(ProjectPlace(None, ["crumb"], None, "none", 1, None))
         assert listed_keys(record, wanted) == []
 
 

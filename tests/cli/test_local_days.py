@@ -190,7 +190,7 @@ def test_stats_counts_the_requests_of_these_days(week: Week, word: str) -> None:
 @pytest.mark.parametrize("word", WORDS)
 def test_the_terminal_browser_shows_the_sessions_of_these_days(week: Week, word: str) -> None:
     folder, everywhere = str(week.person.archive), Scope("all")
-    archive = answers.Archive(folder, tuple(WORDS[word].items()))
+    archive = answers.ArchiveQueries(folder, tuple(WORDS[word].items()))
     keys, turns = week.keys(word), week.turns(word)
     cards = [named.card for named in answers.listed(archive, everywhere)]
     assert {card.key for card in cards} == keys
@@ -199,7 +199,7 @@ def test_the_terminal_browser_shows_the_sessions_of_these_days(week: Week, word:
         facts = "\n".join(text for line in card_facts(card, {}, week.now) for _, text in line)
         assert f"{at:%Y-%m-%d %H:%M} {zone_name(at)}, " in facts
     typed = f"otter {fields(word)}"
-    assert {one.key for one in answers.found(answers.Archive(folder), everywhere, typed)} == keys
+    assert {one.key for one in answers.found(answers.ArchiveQueries(folder), everywhere, typed)} == keys
     text = "\n".join(
         "".join(piece for _, piece in line) for line in answers.stats(archive, everywhere, "", 100)
     )

@@ -11,8 +11,8 @@ from textual.pilot import Pilot
 
 import retold
 from retold.export.html import index_pieces
-from retold.export.telling import Choice
-from retold.tui.answers import Archive
+from retold.export.telling import ExportOptions
+from retold.tui.answers import ArchiveQueries
 from support.gemini_home import GeminiHome, gemini, user
 from support.local_clock import local_clock
 from support.mcp_client import connect
@@ -63,7 +63,7 @@ def test_an_export_to_read_has_local_times_and_names_the_zone(ann: Person, tmp_p
     (name,) = [path.name for path in folder.rglob("*otter*")]
     assert name.startswith("2026-03-01-feed-the-otter")
     with retold.open(ann.archive) as archive:
-        index = b"".join(index_pieces([("a.html", next(archive.sessions()))], Choice())).decode()
+        index = b"".join(index_pieces([("a.html", next(archive.sessions()))], ExportOptions())).decode()
     assert "<td>2026-03-01 17:31</td>" in index
     assert "Times are PST/PDT." in index
 
@@ -81,7 +81,7 @@ def test_the_outline_of_the_terminal_browser_tells_local_times(ann: Person) -> N
         await press(pilot, "enter", "u")
         assert "17:30 Feed the otter" in screen_text(pilot)
 
-    drive(Archive(str(ann.archive)), play)
+    drive(ArchiveQueries(str(ann.archive)), play)
 
 
 def test_the_doctor_tells_local_days(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Json, Person
 
@@ -381,7 +381,7 @@ def test_without_an_archive_it_syncs_first_and_says_so(
 def test_an_archive_without_sums_gets_them_first(home: GeminiHome, ann: Ann) -> None:
     several(home)
     ann.sync()
-    with Record(str(ann.archive), can_write=True) as record:
+    with Store(str(ann.archive), can_write=True) as record:
         record.connection.execute("DELETE FROM facts WHERE name LIKE 'priced%'")
     done = ann.run("stats", "--json")
     assert done.code == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retold.ingest import update
-from retold.query.scanned import Job, Scanned
+from retold.query.scanned import ScanJob, Scanned
 from retold.query.scans import Scans
 from support.conversation_files import FORMS, turns
 from support.person import Person
@@ -48,7 +48,7 @@ def test_the_process_that_scans_opens_it_too(person: Person) -> None:
         return False
 
     async def scan() -> Scanned:
-        return await Scans(str(person.archive)).scanned(Job("erry", False, {}, 5), is_gone)  # noqa: FBT003 - is_regex
+        return await Scans(str(person.archive)).scanned(ScanJob("erry", False, {}, 5), is_gone)  # noqa: FBT003 - is_regex
 
     found = asyncio.run(scan())
     assert (len(found.holdings), found.end) == (1, "done")

@@ -18,7 +18,7 @@ import pytest
 from retold.agents.registry import AGENTS
 from retold.cli.commands import demo
 from retold.cli.console import Console
-from retold.demo.cast import Setting
+from retold.demo.cast import StorySetting
 from retold.demo.home import Made, OccupiedError, home_files, make_home
 from retold.demo.marker import MARKER
 from retold.demo.repertoire import stories
@@ -249,7 +249,7 @@ def test_tokens_add_up_and_prompts_grow(played: Demo) -> None:
 @pytest.mark.parametrize("hour", [0, 2, 12, 23])
 def test_nothing_is_said_in_the_future(hour: int) -> None:
     now = NOW.replace(hour=hour, minute=1)
-    setting = Setting(Path("/somewhere/demo"), now)
+    setting = StorySetting(Path("/somewhere/demo"), now)
     assert max(file.at for file in home_files(stories(), setting)) < now
 
 

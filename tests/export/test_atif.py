@@ -12,7 +12,7 @@ from atif import Trajectory
 from hypothesis import HealthCheck, given, settings
 from syrupy.assertion import SnapshotAssertion
 
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
 from support import cases, export_inputs
@@ -32,7 +32,7 @@ Json = dict[str, Any]
 GONE = ("rewound", "superseded")
 
 
-def told(telling: Telling, choice: Choice = EVERYTHING) -> Json:
+def told(telling: ExportSession, choice: ExportOptions = EVERYTHING) -> Json:
     """A trajectory, after the format's own library took it without a complaint and without a loss."""
     (line,) = export_bytes("atif", [telling], choice).splitlines()
     trajectory = Trajectory.model_validate_json(line)
@@ -57,13 +57,13 @@ def _below(found: Json) -> Iterator[Json]:
         yield from _below(child)
 
 
-def kept(telling: Telling) -> list[Message]:
+def kept(telling: ExportSession) -> list[Message]:
     return [
         entry for entry in telling.session.timeline if isinstance(entry, Message) and entry.fate not in GONE
     ]
 
 
-def is_whole(telling: Telling) -> None:
+def is_whole(telling: ExportSession) -> None:
     """Every prompt, word and call of the path is there once, in order, and so are its results and tokens."""
     found = told(telling)
     messages, steps = kept(telling), found["steps"]
@@ -119,11 +119,11 @@ def test_every_conversation_of_the_true_home_is_valid(shared: Path, tmp_path: Pa
 def test_every_case_is_valid(case: str, tmp_path: Path) -> None:
     for telling in export_inputs.case_sessions(case, tmp_path):
         is_whole(telling)
-        told(telling, Choice())
+        told(telling, ExportOptions())
 
 
 def test_the_sample_as_a_trajectory(snapshot: SnapshotAssertion) -> None:
-    found = told(Telling(sample_session()), Choice(thoughts=True))
+    found = told(ExportSession(sample_session()), ExportOptions(thoughts=True))
     assert json.dumps(found, indent=1, ensure_ascii=False) == snapshot
 
 
@@ -176,10 +176,10 @@ def test_only_what_was_chosen_is_told() -> None:
         assistant(*parts, Opaque({"secret": 1})),
         Event("n", "notice", AT, "live", "secret notice"),
     )
-    names = export_bytes("atif", [telling], Choice(tools="names"))
+    names = export_bytes("atif", [telling], ExportOptions(tools="names"))
     assert b"secret" not in names
     assert b"read_file" in names
-    none = export_bytes("atif", [telling], Choice(tools="none"))
+    none = export_bytes("atif", [telling], ExportOptions(tools="none"))
     assert b"read_file" not in none
     everything = export_bytes("atif", [telling])
     assert everything.count(b"secret") == 6
@@ -269,7 +269,7 @@ def test_a_subagent_is_inside_and_referred_to() -> None:
     child = export_session(user("Look."), key="gemini:one/child", kind="subagent").session
     started = call(child=child.key, result=None)
     parent = export_session(assistant(started, call(id="c2", child="gemini:one/unknown"))).session
-    found = told(Telling(parent, {child.key: Telling(child)}))
+    found = told(ExportSession(parent, {child.key: ExportSession(child)}))
     one, other = found["steps"][0]["observation"]["results"]
     assert one["subagent_trajectory_ref"] == [{"trajectory_id": "gemini:one/child"}]
     assert "subagent_trajectory_ref" not in other
@@ -311,4 +311,4 @@ def test_deep_arguments_are_valid(depth: int) -> None:
 @given(TIMELINES)
 def test_any_timeline_is_valid(timeline: list[Entry]) -> None:
     told(export_session(*timeline))
-    told(export_session(*timeline), Choice())
+    told(export_session(*timeline), ExportOptions())

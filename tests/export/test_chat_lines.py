@@ -8,8 +8,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import NotASession
-from retold.export.chat_lines import pieces
-from retold.export.telling import Choice, Telling
+from retold.export.chat_lines import chat_pieces
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.parts import Context, Text, Thinking
 from retold.model.session import Session
 from support import cases
@@ -19,9 +19,9 @@ from support.full_session import agent, call, everything, session, session_with_
 Json = dict[str, Any]
 
 
-def lines(*told: Session | Telling, choice: Choice = Choice()) -> list[Json]:  # noqa: B008 - a frozen value
-    tellings = [one if isinstance(one, Telling) else Telling(one) for one in told]
-    return [json.loads(line) for line in b"".join(pieces(tellings, choice)).splitlines()]
+def lines(*told: Session | ExportSession, choice: ExportOptions = ExportOptions()) -> list[Json]:  # noqa: B008 - a frozen value
+    tellings = [one if isinstance(one, ExportSession) else ExportSession(one) for one in told]
+    return [json.loads(line) for line in b"".join(chat_pieces(tellings, choice)).splitlines()]
 
 
 def assert_well_formed(messages: list[Json]) -> None:
@@ -47,7 +47,7 @@ def assert_well_formed(messages: list[Json]) -> None:
 
 
 def test_everything(snapshot: SnapshotAssertion) -> None:
-    found = lines(everything(), choice=Choice(thoughts=True))
+    found = lines(everything(), choice=ExportOptions(thoughts=True))
     assert json.dumps(found, indent=1, ensure_ascii=False) == snapshot
 
 
@@ -58,7 +58,7 @@ def test_every_case_is_well_formed(case: str, tmp_path: Path) -> None:
         found = list(cases.case_sessions(case, folder))
     except NotASession:
         pytest.skip("refused")
-    for choice in (Choice(), Choice(thoughts=True, notices=True), Choice(tools="none")):
+    for choice in (ExportOptions(), ExportOptions(thoughts=True, notices=True), ExportOptions(tools="none")):
         for line in lines(*found, choice=choice):
             assert line["messages"]
             assert_well_formed(line["messages"])
@@ -94,14 +94,18 @@ def test_what_the_agent_added_comes_when_it_is_asked_for() -> None:
     (line,) = lines(told)
     assert line["messages"][0]["content"] == "ask"
     assert "reasoning_content" not in line["messages"][1]
-    (line,) = lines(told, choice=Choice(notices=True, thoughts=True))
+    (line,) = lines(told, choice=ExportOptions(notices=True, thoughts=True))
     assert line["messages"][0]["content"] == "ask\nadded"
     assert line["messages"][1]["reasoning_content"] == "hm"
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "\u2028\n\r", "</s><|im_end|>", "潮 🌊", "x" * 100_000])
 def test_one_conversation_is_one_line(text: str) -> None:
-    written = b"".join(pieces([Telling(session_with_text(text)), Telling(session_with_text(text))], Choice()))
+    written = b"".join(
+        chat_pieces(
+            [ExportSession(session_with_text(text)), ExportSession(session_with_text(text))], ExportOptions()
+        )
+    )
     assert written.count(b"\n") == 2
     assert json.loads(written.split(b"\n")[0])["messages"][0]["content"] == text
 

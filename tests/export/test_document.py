@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.document import document
 from retold.export.files import to_file
 from retold.export.formats import FORMATS
-from retold.export.telling import Choice
+from retold.export.telling import ExportOptions
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
@@ -17,30 +17,30 @@ KEY = "AIza" + "Sy" + "Q6p5O4n3M2l1K0j9I8h7G6f5E4d3C2b1A"
 
 
 @pytest.fixture
-def record(tmp_path: Path) -> Record:
+def record(tmp_path: Path) -> Store:
     home = GeminiHome(tmp_path / "ann")
     said = [user("u1", 1, f"My key is {KEY}."), gemini("g1", 2, f"I will use {KEY}.")]
     home.lines("den", 1, 1, said, kind="main", root="/home/ann/dev/almanac")
     person = Person(home.folder)
     person.sync()
-    return Record(str(person.archive))
+    return Store(str(person.archive))
 
 
-def key_of(record: Record) -> str:
+def key_of(record: Store) -> str:
     return str(next(record.rows("SELECT key FROM sessions"))[0])
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_document_is_without_secrets_unless_they_are_to_stay(record: Record, form: str) -> None:
+def test_a_document_is_without_secrets_unless_they_are_to_stay(record: Store, form: str) -> None:
     for is_redacted in (True, False):
-        made = document(record, key_of(record), form, Choice(is_redacted=is_redacted))
+        made = document(record, key_of(record), form, ExportOptions(is_redacted=is_redacted))
         assert made is not None
         assert made.name.endswith(FORMATS[form].suffix)
         assert (KEY.encode() in b"".join(made.pieces)) is not is_redacted
 
 
-def test_there_is_no_document_of_no_conversation(record: Record) -> None:
-    assert document(record, "gemini:nothing", "md", Choice()) is None
+def test_there_is_no_document_of_no_conversation(record: Store) -> None:
+    assert document(record, "gemini:nothing", "md", ExportOptions()) is None
 
 
 def test_a_file_is_whole_or_not_there_and_its_owners_alone(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from retold.export.formats import FORMATS
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.parts import Text
 from retold.query.language import parse
 from retold.query.marks import marks, snippet
@@ -16,9 +16,9 @@ CRUMBS = ("```\n", "> ", "* a\n", "[a](", "<a ", "| a |\n", "**a ", "`a", "\\", 
 FORMS = pytest.mark.parametrize("form", ["md", "html", "share-md", "chat", "csv", "atif"])
 
 
-def written(form: str, telling: Telling) -> Callable[[], object]:
+def written(form: str, telling: ExportSession) -> Callable[[], object]:
     pieces = FORMATS[form].pieces()
-    return lambda: list(pieces(iter([telling]), Choice(thoughts=True, notices=True)))
+    return lambda: list(pieces(iter([telling]), ExportOptions(thoughts=True, notices=True)))
 
 
 @FORMS

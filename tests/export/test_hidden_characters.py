@@ -9,7 +9,7 @@ import pytest
 from retold.cli.console import Console
 from retold.export.cells import harmless as harmless_cell
 from retold.export.controls import safe_for_terminal
-from retold.export.html.signs import visible
+from retold.export.html.signs import show_control_chars
 from retold.mcp.passage import plain as plain_for_agents
 from retold.tui.words import plain, styled
 
@@ -60,8 +60,8 @@ def test_it_is_shown_as_a_sign_by_every_writer(character: str) -> None:
 @pytest.mark.parametrize("character", [*HIDDEN.values(), "\U000e0fff", "\xad"])
 def test_pages_and_agents_get_a_sign_for_it(character: str) -> None:
     text = f"a{character}b"
-    assert character not in visible(text)
-    assert len(visible(text)) >= len(text)
+    assert character not in show_control_chars(text)
+    assert len(show_control_chars(text)) >= len(text)
     assert character not in plain_for_agents(text)
     assert len(plain_for_agents(text)) == len(text)
 

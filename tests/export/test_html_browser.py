@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 from retold.demo.home import make_home
 from retold.export.html import index_pieces, pieces
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.session import Session
 from support.chromium import NARROW, WIDE, OpenPage, accessibility_violations, open_file
 from support.hostile_texts import SHORT, TEXTS
@@ -26,7 +26,7 @@ from support.html_sessions import (
 from support.synced_archive import sync_archive
 
 NOW = datetime(2026, 11, 16, 2, 10, tzinfo=UTC)
-ALL = Choice(thoughts=True, tokens=True, notices=True)
+ALL = ExportOptions(thoughts=True, tokens=True, notices=True)
 SCREENSHOTS = "RETOLD_TEST_SCREENSHOTS"
 """The folder in which pictures of the pages are kept."""
 HOSTILE = "\n\n".join(SHORT)
@@ -45,7 +45,7 @@ class Site(NamedTuple):
         return self.folder / name
 
 
-def write(file: Path, told: Telling, choice: Choice = ALL) -> Path:
+def write(file: Path, told: ExportSession, choice: ExportOptions = ALL) -> Path:
     with file.open("wb") as stream:
         stream.writelines(pieces([told], choice))
     return file
@@ -68,8 +68,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Site:
     return Site(folder, ["index.html", *(name for name, _ in listed)])
 
 
-def _telling(session: Session, sessions: dict[str, Session]) -> Telling:
-    return Telling(session, {key: _telling(sessions[key], sessions) for key in session.children})
+def _telling(session: Session, sessions: dict[str, Session]) -> ExportSession:
+    return ExportSession(session, {key: _telling(sessions[key], sessions) for key in session.children})
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def test_the_policy_stops_what_a_template_lets_through(browser: Browser, tmp_pat
         "<base href='http://127.0.0.1:9/'><iframe src='http://127.0.0.1:9/'></iframe><a id=a href='javascript:hit()'>x</a>"
         "<link rel=stylesheet href='http://127.0.0.1:9/x.css'><object data='http://127.0.0.1:9/'></object>"
     )
-    file = write(tmp_path / "told.html", export_session(user_message("x")), Choice(templates=tmp_path))
+    file = write(tmp_path / "told.html", export_session(user_message("x")), ExportOptions(templates=tmp_path))
     with open_file(browser, file) as seen:
         seen.page.evaluate("document.getElementById('a').click()")
         assert seen.hits() == 0

@@ -17,8 +17,8 @@ from retold.agents.registry import NotASession, read
 from retold.export.html import index_pieces, pieces
 from retold.export.html.clip import left_out_of
 from retold.export.html.prose import LONGEST, prose
-from retold.export.html.signs import visible
-from retold.export.telling import Choice, Telling
+from retold.export.html.signs import show_control_chars
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.entries import Message
 from retold.model.parts import Opaque
 from support.hostile_texts import SHORT, TEXTS
@@ -26,7 +26,7 @@ from support.html_sessions import assistant_message, call, export_session, sessi
 
 pytestmark = pytest.mark.slow
 
-ALL = Choice(thoughts=True, tokens=True, notices=True)
+ALL = ExportOptions(thoughts=True, tokens=True, notices=True)
 VOID = {"br", "hr", "img", "meta"}
 TAGS = {
     "a", "article", "bdi", "blockquote", "body", "br", "code", "dd", "details", "div", "dl", "dt", "em", "footer", "h1", "h2",
@@ -83,7 +83,7 @@ class Skeleton(HTMLParser):
         self.wrong.append(data)
 
 
-def page(told: Telling, choice: Choice = ALL) -> str:
+def page(told: ExportSession, choice: ExportOptions = ALL) -> str:
     return b"".join(pieces([told], choice)).decode()
 
 
@@ -119,7 +119,9 @@ def test_nor_does_any_other(text: str) -> None:
 @pytest.mark.parametrize("text", TEXTS)
 def test_nor_in_an_index(text: str) -> None:
     def index(told: str) -> Skeleton:
-        return Skeleton(b"".join(index_pieces([(told, session_with_text(told).session)], Choice())).decode())
+        return Skeleton(
+            b"".join(index_pieces([(told, session_with_text(told).session)], ExportOptions())).decode()
+        )
 
     assert index(text).wrong == []
     assert index(text).outside == index(harmless(text)).outside
@@ -147,18 +149,20 @@ def test_every_page_forbids_what_it_has_no_use_for() -> None:
 
 def test_a_style_sheet_cannot_end_itself(tmp_path: Path) -> None:
     (tmp_path / "style.css").write_text("p::after { content: '</style><script>' }")
-    assert Skeleton(page(export_session(user_message("x")), Choice(templates=tmp_path))).wrong == []
+    assert Skeleton(page(export_session(user_message("x")), ExportOptions(templates=tmp_path))).wrong == []
 
 
 def test_what_hides_is_shown() -> None:
     assert (
-        visible("a\u202eb\u200bc\x00d\x7fe\ufefff\ud800g")
+        show_control_chars("a\u202eb\u200bc\x00d\x7fe\ufefff\ud800g")
         == "a⟨U+202E⟩b⟨U+200B⟩c⟨U+0000⟩d⟨U+007F⟩e⟨U+FEFF⟩f\ufffdg"
     )
-    assert visible("\x1b[1;31mred\x1b[0m\x1b[K\r\nnext\rover\x1b[2J") == "red\nnext\nover⟨U+001B⟩[2J"
-    assert visible("a\U000e0041\U000e0100\ufe0f\ufe0e") == "a⟨U+E0041⟩⟨U+E0100⟩\ufe0f⟨U+FE0E⟩"
+    assert (
+        show_control_chars("\x1b[1;31mred\x1b[0m\x1b[K\r\nnext\rover\x1b[2J") == "red\nnext\nover⟨U+001B⟩[2J"
+    )
+    assert show_control_chars("a\U000e0041\U000e0100\ufe0f\ufe0e") == "a⟨U+E0041⟩⟨U+E0100⟩\ufe0f⟨U+FE0E⟩"
     for fine in ("naïve\ttab\nline", "葛\U000e0100", "❤️ 👩\u200d🚀", "می\u200cکنم", "שלום عالم"):
-        assert visible(fine) == fine
+        assert show_control_chars(fine) == fine
 
 
 def test_what_hides_is_shown_wherever_it_stands() -> None:
@@ -181,12 +185,14 @@ def test_every_conversation_of_the_corpus_has_a_whole_page(shared: Path) -> None
     for file in sorted((shared / "corpus").rglob("*.json*")):
         with suppress(NotASession):
             for session in read(file):
-                text = page(Telling(session))
+                text = page(ExportSession(session))
                 pages += 1
                 assert Skeleton(text).wrong == [], file
                 for told in (entry.prompt for entry in session.timeline if isinstance(entry, Message)):
                     assert (
-                        told is None or left_out_of(told) or str(escape(visible(told.strip("\n")))) in text
+                        told is None
+                        or left_out_of(told)
+                        or str(escape(show_control_chars(told.strip("\n")))) in text
                     ), file
     assert pages > 200
 

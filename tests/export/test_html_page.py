@@ -15,7 +15,7 @@ from retold.export.html.clip import HEAD, TAIL
 from retold.export.html.colours import LANGUAGES, _lexer
 from retold.export.html.pictures import LARGEST, picture
 from retold.export.html.prose import LONGEST
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.display import AgentDisplay, DiffDisplay, TextDisplay
 from retold.model.entries import Entry
 from retold.model.parts import Attachment, Context, Opaque, Text, Thinking
@@ -31,7 +31,7 @@ from support.html_sessions import (
     user_message,
 )
 
-ALL = Choice(thoughts=True, tokens=True, notices=True)
+ALL = ExportOptions(thoughts=True, tokens=True, notices=True)
 
 
 class Words(HTMLParser):
@@ -53,11 +53,11 @@ class Words(HTMLParser):
         self.words.append(data)
 
 
-def page(told: Telling, choice: Choice = ALL) -> str:
+def page(told: ExportSession, choice: ExportOptions = ALL) -> str:
     return b"".join(pieces([told], choice)).decode()
 
 
-def words(told: Telling, choice: Choice = ALL) -> str:
+def words(told: ExportSession, choice: ExportOptions = ALL) -> str:
     return " ".join("".join(Words(main(page(told, choice))).words).split())
 
 
@@ -66,7 +66,7 @@ def main(text: str) -> str:
     return text[text.index("<body") :]
 
 
-def said(*entries: Entry, choice: Choice = ALL) -> str:
+def said(*entries: Entry, choice: ExportOptions = ALL) -> str:
     return words(export_session(*entries), choice)
 
 
@@ -75,7 +75,7 @@ def test_a_page_with_a_bit_of_everything(snapshot: SnapshotAssertion) -> None:
 
 
 def test_a_page_of_the_conversation_alone(snapshot: SnapshotAssertion) -> None:
-    assert main(page(everything(), Choice(tools="names"))) == snapshot
+    assert main(page(everything(), ExportOptions(tools="names"))) == snapshot
 
 
 def test_it_is_one_of_the_forms() -> None:
@@ -92,8 +92,8 @@ def test_every_anchor_is_there_once_and_every_link_in_the_page_leads_to_one() ->
 
 def test_a_message_has_the_same_anchor_whatever_is_shown() -> None:
     told = export_session(message("assistant", Thinking(None, "quiet")), user_message("loud"))
-    assert 'id="m2"' in page(told, Choice())
-    assert 'id="m1"' not in page(told, Choice())
+    assert 'id="m2"' in page(told, ExportOptions())
+    assert 'id="m1"' not in page(told, ExportOptions())
     assert 'id="m2"' in page(told)
 
 
@@ -102,21 +102,21 @@ def test_what_is_left_out_is_told() -> None:
         user_message("Hello"), assistant_message(Thinking("a", "b"), call("ls")), event("notice", "psst"), message("user", Context("hook", "x"), Opaque(1))
     )  # fmt: skip
     assert "Left out here: 1 thought, 1 tool call, 3 notices. All of it: retold show gemini:made" in words(
-        told, Choice(tools="none")
+        told, ExportOptions(tools="none")
     )
-    assert "--thoughts --tools full --notices" in words(told, Choice(tools="none"))
+    assert "--thoughts --tools full --notices" in words(told, ExportOptions(tools="none"))
     assert "Left out here: 1 thought, the details of 1 tool call, 3 notices." in words(
-        told, Choice(tools="names")
+        told, ExportOptions(tools="names")
     )
     assert "Left out" not in words(told)
 
 
 def test_a_page_says_whether_secrets_are_taken_out() -> None:
     assert "Secrets that were recognised have been taken out." in words(
-        export_session(user_message("x")), Choice()
+        export_session(user_message("x")), ExportOptions()
     )
     assert "Secrets have not been taken out." in words(
-        export_session(user_message("x")), Choice(is_redacted=False)
+        export_session(user_message("x")), ExportOptions(is_redacted=False)
     )
 
 
@@ -167,7 +167,10 @@ def test_a_page_is_written_while_it_is_told() -> None:
 def test_a_prompt_of_several_texts_is_shown_once() -> None:
     told = message("user", Text("Hello "), Context("hook", "it is late"), Text("there"), prompt="Hello there")
     assert said(told).count("Hello there") == 2  # once in the table of contents
-    assert said(message("user", Context("hook", "x"), prompt="typed"), choice=Choice()).count("typed") == 2
+    assert (
+        said(message("user", Context("hook", "x"), prompt="typed"), choice=ExportOptions()).count("typed")
+        == 2
+    )
 
 
 def test_headings_of_an_answer_come_below_those_of_the_page() -> None:
@@ -271,7 +274,7 @@ def test_a_folder_of_templates_wins(tmp_path: Path) -> None:
         "<p>{{ entry.kind }} of mine</p>{% for block in entry.blocks %}{{ block }}{% endfor %}"
     )
     (tmp_path / "style.css").write_text("p { color: teal; }")
-    text = page(export_session(user_message("<b>Hello")), Choice(templates=tmp_path))
+    text = page(export_session(user_message("<b>Hello")), ExportOptions(templates=tmp_path))
     assert "<p>prompt of mine</p>" in text
     assert "&lt;b&gt;Hello" in text
     assert "<style>p { color: teal; }</style>" in text
@@ -280,7 +283,7 @@ def test_a_folder_of_templates_wins(tmp_path: Path) -> None:
 def test_a_template_reaches_nothing_but_what_it_is_given(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("{{ page.__class__.__mro__ }}")
     with pytest.raises(Exception, match="unsafe"):
-        page(export_session(), Choice(templates=tmp_path))
+        page(export_session(), ExportOptions(templates=tmp_path))
 
 
 def test_an_index_leads_to_every_page_by_project(snapshot: SnapshotAssertion) -> None:
@@ -291,4 +294,4 @@ def test_an_index_leads_to_every_page_by_project(snapshot: SnapshotAssertion) ->
         ("javascript:alert(1)", export_session(project=Project(None, None, None, "none"), started_at=None, ended_at=None).session),
         ("c.html", export_session(user_message("x"), title="Second <here>").session),
     ]  # fmt: skip
-    assert main(b"".join(index_pieces(sessions, Choice())).decode()) == snapshot
+    assert main(b"".join(index_pieces(sessions, ExportOptions())).decode()) == snapshot

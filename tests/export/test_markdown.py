@@ -13,12 +13,12 @@ from syrupy.assertion import SnapshotAssertion
 from retold.agents.registry import read
 from retold.export.formats import FORMATS
 from retold.export.markdown import pieces
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.parts import Attachment, Context, Text, Thinking
 from retold.model.project import Project
 from support.full_session import agent, call, everything, session, session_with_text, user
 
-ALL = Choice(thoughts=True, tokens=True, notices=True, is_redacted=False)
+ALL = ExportOptions(thoughts=True, tokens=True, notices=True, is_redacted=False)
 HOSTILE = {
     "backticks": "```\n````markdown\n`````` ` `` ```x``` `<b>",
     "an open fence": "Look:\n```html\n<!--",
@@ -41,7 +41,7 @@ LOUD = [name for name, text in HOSTILE.items() if text]
 """With words: a call with no argument has a line without one."""
 
 
-def page(telling: Telling, choice: Choice = Choice()) -> str:  # noqa: B008 - a frozen value
+def page(telling: ExportSession, choice: ExportOptions = ExportOptions()) -> str:  # noqa: B008 - a frozen value
     return b"".join(pieces([telling], choice)).decode()
 
 
@@ -60,24 +60,26 @@ def test_everything_with_all_that_can_be_shown(snapshot: SnapshotAssertion) -> N
 
 
 def test_calls_on_a_line_each(snapshot: SnapshotAssertion) -> None:
-    shown = [line for line in page(everything(), Choice(tools="names")).splitlines() if line[:2] == "- "]
+    shown = [
+        line for line in page(everything(), ExportOptions(tools="names")).splitlines() if line[:2] == "- "
+    ]
     assert "\n".join(shown) == snapshot
 
 
 def test_without_tools_there_is_no_call_and_no_subagent() -> None:
-    shown = page(everything(), Choice(tools="none"))
+    shown = page(everything(), ExportOptions(tools="none"))
     assert "read_file" not in shown
     assert "Subagent" not in shown
 
 
-@pytest.mark.parametrize("choice", [Choice(), ALL, Choice(tools="names", thoughts=True)])
+@pytest.mark.parametrize("choice", [ExportOptions(), ALL, ExportOptions(tools="names", thoughts=True)])
 @pytest.mark.parametrize("name", LOUD)
-def test_what_was_said_changes_nothing_around_it(name: str, choice: Choice) -> None:
+def test_what_was_said_changes_nothing_around_it(name: str, choice: ExportOptions) -> None:
     tame = session_with_text("tame")
     hostile = session_with_text(HOSTILE[name])
     for told, expected in ((hostile, tame), (session(user(1, HOSTILE[name])), session(user(1, "tame")))):
-        found = _frame(page(Telling(told), choice))
-        assert found == _frame(page(Telling(expected), choice))
+        found = _frame(page(ExportSession(told), choice))
+        assert found == _frame(page(ExportSession(expected), choice))
 
 
 def _frame(text: str) -> list[str]:
@@ -113,7 +115,7 @@ class Tags(HTMLParser):
 def test_no_name_changes_anything_around_it(name: str, tmp_path: Path) -> None:
     """Names of tools, models, files, projects and sessions come from transcripts as well."""
     text = HOSTILE[name]
-    for choice in (ALL, Choice(tools="names")):
+    for choice in (ALL, ExportOptions(tools="names")):
         shown = page(_named(text), choice)
         assert _frame(shown) == _frame(page(_named("tame"), choice))
         (tmp_path / "page.md").write_text(shown, encoding="utf-8", newline="")
@@ -121,7 +123,7 @@ def test_no_name_changes_anything_around_it(name: str, tmp_path: Path) -> None:
         assert (found.key, child.key, found.models) == (text, f"{text}/", (text,))
 
 
-def _named(text: str) -> Telling:
+def _named(text: str) -> ExportSession:
     made = call(text, id=text, child=f"{text}/", arguments={"path": text})
     parts = (made, Attachment(text, text), Thinking(text, "x"))
     told = session(
@@ -133,13 +135,15 @@ def _named(text: str) -> Telling:
         project=Project(text, text, text, "guessed"),
     )
     told = msgspec.structs.replace(told, tags=(text,), agent=text)
-    return Telling(told, {f"{text}/": Telling(session(user(3, "x"), key=f"{text}/", summary=f"{text}!"))})
+    return ExportSession(
+        told, {f"{text}/": ExportSession(session(user(3, "x"), key=f"{text}/", summary=f"{text}!"))}
+    )
 
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_every_word_is_read_back(name: str, tmp_path: Path) -> None:
     told = session_with_text(HOSTILE[name])
-    (tmp_path / "page.md").write_text(page(Telling(told), ALL), encoding="utf-8", newline="")
+    (tmp_path / "page.md").write_text(page(ExportSession(told), ALL), encoding="utf-8", newline="")
     (found,) = read(tmp_path / "page.md")
     (asked, answered), (user_said, agent_said) = told.timeline, found.timeline
     assert found.problems == ()
@@ -150,7 +154,9 @@ def test_every_word_is_read_back(name: str, tmp_path: Path) -> None:
 
 def test_a_page_of_ten_megabytes_is_made_in_pieces() -> None:
     outputs = [agent(place, call("cat", result="x" * 1_000_000)) for place in range(1, 11)]
-    sizes = [len(piece) for piece in pieces([Telling(session(user(0, "go"), *outputs))], Choice())]
+    sizes = [
+        len(piece) for piece in pieces([ExportSession(session(user(0, "go"), *outputs))], ExportOptions())
+    ]
     assert sum(sizes) > 10_000_000
     assert max(sizes) < 1_100_000
 
@@ -159,16 +165,16 @@ def test_arguments_nested_deeper_than_can_be_indented_are_told_on_a_line() -> No
     deep: list[object] = []
     for _ in range(3000):
         deep = [deep]
-    assert "[" * 3000 in page(Telling(session(agent(1, call("dig", arguments={"deep": deep})))))
+    assert "[" * 3000 in page(ExportSession(session(agent(1, call("dig", arguments={"deep": deep})))))
 
 
 def test_what_was_taken_back_and_says_nothing_has_no_heading() -> None:
     silent = user(1, None, Context("tool_result", None, "x"), fate="rewound")
-    assert "Rewound" not in page(Telling(session(silent)))
+    assert "Rewound" not in page(ExportSession(session(silent)))
 
 
 def test_a_session_without_times_tells_none() -> None:
-    assert "**Time:**" not in page(Telling(session(user(1, "x"), started_at=None, ended_at=None)))
+    assert "**Time:**" not in page(ExportSession(session(user(1, "x"), started_at=None, ended_at=None)))
 
 
 def test_the_form_is_listed() -> None:

@@ -1,12 +1,14 @@
 """The strip beside a conversation."""
 
 from retold.export.minimap import LENGTH, MOST, blocks, paths
-from retold.ingest.slices import Turn
+from retold.ingest.slices import SessionTurn
 from retold.model.entries import Fate
 
 
-def turn(place: int, fate: Fate = "live", errors: int = 0) -> Turn:
-    return Turn(place, place + 1, f"Question {place}", fate, None, own=True, calls=errors, errors=errors)
+def turn(place: int, fate: Fate = "live", errors: int = 0) -> SessionTurn:
+    return SessionTurn(
+        place, place + 1, f"Question {place}", fate, None, own=True, calls=errors, errors=errors
+    )
 
 
 def test_a_block_is_as_long_as_its_turn() -> None:

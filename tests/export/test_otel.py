@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from syrupy.assertion import SnapshotAssertion
 
 from retold.export.formats import FORMATS
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
 from support import cases, export_inputs
@@ -36,7 +36,7 @@ OPERATIONS = {"invoke_agent", "turn", "chat", "execute_tool"}
 ROLES = {"system", "user", "assistant", "tool"}
 
 
-def told(telling: Telling, choice: Choice = EVERYTHING) -> list[Any]:
+def told(telling: ExportSession, choice: ExportOptions = EVERYTHING) -> list[Any]:
     """The spans of a telling, after both encodings were found to say the same, and the tree to be one."""
     proto = decode_proto(export_bytes("otel-proto", [telling], choice))
     (line,) = export_bytes("otel", [telling], choice).splitlines()
@@ -49,7 +49,7 @@ def told(telling: Telling, choice: Choice = EVERYTHING) -> list[Any]:
     return spans(proto)
 
 
-def check(telling: Telling, found: list[Any]) -> None:
+def check(telling: ExportSession, found: list[Any]) -> None:
     by_id = {span.span_id: span for span in found}
     assert len(by_id) == len(found)
     assert len({span.trace_id for span in found}) == 1
@@ -83,7 +83,7 @@ def sent(found: list[Any], figure: str = "input") -> int:
     return sum(span_attributes(span).get(f"gen_ai.usage.{figure}_tokens", 0) for span in found)
 
 
-def called(telling: Telling) -> int:
+def called(telling: ExportSession) -> int:
     own = [
         part
         for entry in telling.session.timeline
@@ -94,7 +94,7 @@ def called(telling: Telling) -> int:
     return len(own) + sum(called(child) for child in telling.subagents.values())
 
 
-def is_whole(telling: Telling) -> None:
+def is_whole(telling: ExportSession) -> None:
     """Nothing is missing and nothing told twice: tokens and calls are those of the sessions."""
     found = told(telling)
     assert sent(found) == total_tokens(telling, "input")
@@ -149,7 +149,7 @@ def test_every_case_is_a_tree(case: str, tmp_path: Path) -> None:
 
 
 def test_the_sample_as_spans(snapshot: SnapshotAssertion) -> None:
-    content = export_bytes("otel", [Telling(sample_session())], Choice(thoughts=True))
+    content = export_bytes("otel", [ExportSession(sample_session())], ExportOptions(thoughts=True))
     about = json.loads(content)
     assert span_tree(decode_json(content)) == snapshot(name="tree")
     assert json.dumps(about, indent=1, ensure_ascii=False) == snapshot(name="json")
@@ -163,7 +163,7 @@ def test_a_subagent_stands_below_the_call_that_started_it(
         for one in export_inputs.demo_sessions(tmp_path)
         if one.subagents and one.session.agent == "gemini"
     ]
-    content = export_bytes("otel-proto", [telling], Choice())
+    content = export_bytes("otel-proto", [telling], ExportOptions())
     assert span_tree(decode_proto(content)) == snapshot
 
 
@@ -187,14 +187,14 @@ def test_a_long_conversation_is_written_some_at_a_time(monkeypatch: pytest.Monke
 def test_a_conversation_is_written_before_the_next_is_read(form: str) -> None:
     many = [assistant(call(id=str(place), result="x" * 1000), id=str(place)) for place in range(100)]
 
-    def conversations() -> Iterator[Telling]:
+    def conversations() -> Iterator[ExportSession]:
         yield export_session(*many)
         raise AssertionError("the next one was asked for")
 
     first: list[bytes] = []
     with pytest.raises(AssertionError, match="the next one"):
-        deque(map(first.append, FORMATS[form].pieces()(conversations(), Choice())))
-    assert b"".join(first) == export_bytes(form, [export_session(*many)], Choice())
+        deque(map(first.append, FORMATS[form].pieces()(conversations(), ExportOptions())))
+    assert b"".join(first) == export_bytes(form, [export_session(*many)], ExportOptions())
     assert form == "otel-proto" or max(map(len, first)) < 10_000 < sum(map(len, first))
 
 
@@ -333,7 +333,7 @@ def test_what_happened_is_an_event_of_its_turn() -> None:
     everything = told(export_session(quiet, user("Go."), happened, empty))[0]
     assert [event.name for event in everything.events] == ["retold.notice", "retold.compaction"]
     assert span_attributes(everything.events[0]) == {"retold.text": "psst", "retold.opaque": '{"odd":1}'}
-    usual = told(export_session(quiet, user("Go."), happened, empty), Choice())[0]
+    usual = told(export_session(quiet, user("Go."), happened, empty), ExportOptions())[0]
     assert [event.name for event in usual.events] == ["retold.compaction"]
     assert usual.span_id == everything.span_id
 
@@ -345,17 +345,17 @@ def test_only_what_was_chosen_is_told() -> None:
         call(result="secret result", arguments={"a": "secret"}),
     )
     telling = export_session(user("Go."), assistant(*parts))
-    names = export_bytes("otel", [telling], Choice(tools="names"))
+    names = export_bytes("otel", [telling], ExportOptions(tools="names"))
     assert b"secret" not in names
     assert b"execute_tool read_file" in names
-    none = export_bytes("otel", [telling], Choice(tools="none"))
+    none = export_bytes("otel", [telling], ExportOptions(tools="none"))
     assert b"read_file" not in none
     assert b"Said." in none
 
 
 def test_a_document_says_whether_secrets_were_taken_out() -> None:
     for is_redacted in (True, False):
-        content = export_bytes("otel-proto", [export_session()], Choice(is_redacted=is_redacted))
+        content = export_bytes("otel-proto", [export_session()], ExportOptions(is_redacted=is_redacted))
         (about,) = decode_proto(content).resource_spans
         (said,) = [
             pair.value.bool_value for pair in about.resource.attributes if pair.key == "retold.redacted"
@@ -455,7 +455,7 @@ def test_a_sum_that_no_request_has_is_told_of_the_whole() -> None:
 def test_a_subagent_that_two_calls_name_is_told_once() -> None:
     child = export_session(user("Look."), key="gemini:one/child", kind="subagent").session
     parent = export_session(assistant(call(child=child.key), call(id="c2", child=child.key))).session
-    found = told(Telling(parent, {child.key: Telling(child)}))
+    found = told(ExportSession(parent, {child.key: ExportSession(child)}))
     assert sum(span.name == "invoke_agent gemini" for span in found) == 2
 
 
@@ -473,7 +473,7 @@ def test_any_timeline_is_a_tree(
     timeline: list[Entry], started_at: datetime | None, ended_at: datetime | None
 ) -> None:
     told(export_session(*timeline, started_at=started_at, ended_at=ended_at))
-    told(export_session(*timeline, started_at=started_at, ended_at=ended_at), Choice())
+    told(export_session(*timeline, started_at=started_at, ended_at=ended_at), ExportOptions())
 
 
 @pytest.fixture

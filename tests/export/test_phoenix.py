@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import available
-from retold.export.telling import Telling
+from retold.export.telling import ExportSession
 from support.export_inputs import export_bytes
 from support.otlp import decode_proto, span_attributes, spans
 from support.phoenix import Phoenix, install_phoenix, run_phoenix
@@ -59,7 +59,7 @@ def test_a_real_receiver_takes_them(phoenix: Phoenix, tmp_path: Path) -> None:
     _are_summed(phoenix, conversations[1:])
 
 
-def _are_summed(phoenix: Phoenix, conversations: list[Telling]) -> None:
+def _are_summed(phoenix: Phoenix, conversations: list[ExportSession]) -> None:
     """Check that Phoenix finds the sessions, and that its token sums equal those of retold."""
     sums = {session["session_id"]: session for session in phoenix.sessions()}
     for telling in conversations:

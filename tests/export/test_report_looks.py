@@ -14,7 +14,7 @@ from retold.export.arithmetic import explained
 from retold.export.names import width_of
 from retold.export.overview import overview
 from retold.export.report import cost, table
-from retold.model.report import Basis, Line, Overview, Request, Spend, Tool, Touched
+from retold.model.report import Basis, Line, Overview, ReportRequest, Spend, ToolFigures, Touched
 from support.sample_reports import (
     HOSTILE,
     NOTHING,
@@ -54,7 +54,7 @@ LINES = st.builds(
     compactions=NUMBERS,
 )
 TOOLS = st.builds(
-    Tool,
+    ToolFigures,
     st.text(),
     st.just("other"),
     st.integers(0, 10**9),
@@ -120,8 +120,8 @@ def test_the_arithmetic_reads_well(columns: int, snapshot: SnapshotAssertion) ->
     requests = [
         request(7_000, 2_000, 300),
         request(210_000, 0, 1_200, second=9),
-        Request("claude:2f", "claude", unpriced.figures, model="home-grown-7b"),
-        Request("codex:77", "codex", NOTHING.figures),
+        ReportRequest("claude:2f", "claude", unpriced.figures, model="home-grown-7b"),
+        ReportRequest("codex:77", "codex", NOTHING.figures),
         request(4_000, 0, 90, second=12, estimated=True),
     ]
     requests[1].over = 200_000
@@ -159,7 +159,7 @@ def test_a_request_that_is_missing_is_noticed_in_guesses_too() -> None:
 
 
 def test_requests_are_told_as_they_come() -> None:
-    def endless() -> Iterable[Request]:
+    def endless() -> Iterable[ReportRequest]:
         while True:
             yield request(1, 1, 1)
 
@@ -239,7 +239,7 @@ def test_of_nothing_little_is_told() -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_no_name_breaks_a_line_or_reaches_the_terminal(name: str, columns: int) -> None:
     line = Line(name, spend(9, 9_000_000), spend(1, 9))
-    tool = Tool(name, "other", 9, slowest_seconds=9)
+    tool = ToolFigures(name, "other", 9, slowest_seconds=9)
     period = Overview(
         line,
         Basis(name, prices=name, priced_at=name, unpriced={name: 1}, under_recorded={name: 1}),
@@ -249,7 +249,7 @@ def test_no_name_breaks_a_line_or_reaches_the_terminal(name: str, columns: int) 
         tools=[tool],
         files=[Touched(name, 3, 1)],
     )
-    asked = Request(
+    asked = ReportRequest(
         name,
         name,
         line.measured.figures,
@@ -275,7 +275,7 @@ def test_no_name_breaks_a_line_or_reaches_the_terminal(name: str, columns: int) 
 @pytest.mark.slow
 @given(LISTED, st.sampled_from(BY), st.integers(20, 140), st.none() | LINES, GROUNDS, TOOLS)
 def test_no_line_of_a_table_is_wider_than_the_terminal(  # noqa: PLR0913 - one for each thing that is shown
-    lines: list[Line], by: str, columns: int, total: Line | None, grounds: Basis, tool: Tool
+    lines: list[Line], by: str, columns: int, total: Line | None, grounds: Basis, tool: ToolFigures
 ) -> None:
     took = {line.of: tool for line in lines[:1]}
     assert too_wide(table(lines, by, columns, total=total, basis=grounds, tools=took), columns) == []
@@ -291,7 +291,7 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(  # noqa: PLR0913 - one f
     st.integers(20, 140),
 )
 def test_no_line_of_an_overview_is_wider_than_the_terminal(  # noqa: PLR0913 - one for each thing that is shown
-    total: Line, lines: list[Line], used: list[Tool], files: list[str], grounds: Basis, columns: int
+    total: Line, lines: list[Line], used: list[ToolFigures], files: list[str], grounds: Basis, columns: int
 ) -> None:
     touched = [Touched(path, 10**place, place) for place, path in enumerate(files)]
     period = Overview(total, grounds, days=lines, models=lines, projects=lines, tools=used, files=touched)
@@ -304,7 +304,7 @@ def test_no_line_of_the_arithmetic_is_wider_than_the_terminal(
 ) -> None:
     parts = [("input", 10**12, 10**9), ("cached", 1, 0)]
     requests = [
-        Request(name, "x", one.figures, message=name, model=name, estimated=bool(place % 2), picos=one.picos, parts=parts)
+        ReportRequest(name, "x", one.figures, message=name, model=name, estimated=bool(place % 2), picos=one.picos, parts=parts)
         for place, one in enumerate(spends)
     ]  # fmt: skip
     assert too_wide(explained(line, requests, columns), columns) == []

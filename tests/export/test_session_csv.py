@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from retold.export.session_csv import HEADINGS, LIMIT, pieces
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.parts import Text
 from support.full_session import agent, call, everything, session, session_with_text, user
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"]
 
 
-def rows(*tellings: Telling, choice: Choice = Choice()) -> list[dict[str, str]]:  # noqa: B008 - a frozen value
+def rows(*tellings: ExportSession, choice: ExportOptions = ExportOptions()) -> list[dict[str, str]]:  # noqa: B008 - a frozen value
     text = b"".join(pieces(tellings, choice)).decode()
     found = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     assert tuple(found.fieldnames or ()) == HEADINGS
@@ -29,12 +29,12 @@ def texts(found: Iterable[dict[str, str]]) -> list[str]:
 
 
 def test_everything(snapshot: SnapshotAssertion) -> None:
-    assert b"".join(pieces([everything()], Choice())).decode() == snapshot
+    assert b"".join(pieces([everything()], ExportOptions())).decode() == snapshot
 
 
 @pytest.mark.parametrize("formula", FORMULAS)
 def test_no_cell_is_a_formula(formula: str) -> None:
-    found = rows(Telling(session_with_text(formula)))
+    found = rows(ExportSession(session_with_text(formula)))
     cells = [cell for row in found for cell in row.values()]
     assert not [cell for cell in cells if cell.startswith(tuple("=+-@\t\r\n\uff1d"))]
     assert f"'{formula}" in cells
@@ -42,7 +42,7 @@ def test_no_cell_is_a_formula(formula: str) -> None:
 
 @given(st.text(max_size=60).filter(lambda text: "\x00" not in text))
 def test_every_text_comes_back(text: str) -> None:
-    found = rows(Telling(session(user(1, text), agent(2, Text("x")))))
+    found = rows(ExportSession(session(user(1, text), agent(2, Text("x")))))
     assert found[0]["text"].removeprefix("'") == text.removeprefix("'")
     assert found[0]["text_length"] == str(len(text))
 
@@ -50,37 +50,37 @@ def test_every_text_comes_back(text: str) -> None:
 @pytest.mark.parametrize("letter", ["x", "潮", "🌊", '"', "="])
 def test_a_cell_holds_as_much_as_excel_takes_and_says_so(letter: str) -> None:
     long = letter * 40_000
-    _asked, done = rows(Telling(session(agent(1, call("cat", result=long)))))
+    _asked, done = rows(ExportSession(session(agent(1, call("cat", result=long)))))
     assert LIMIT - 1 <= len(done["result"].encode("utf-16-le")) // 2 <= LIMIT
     assert (done["cut"], done["result_length"]) == ("result", "40000")
-    (short, _call) = rows(Telling(session(agent(1, call("cat", result=letter)))))
+    (short, _call) = rows(ExportSession(session(agent(1, call("cat", result=letter)))))
     assert short["cut"] == ""
 
 
 def test_a_cell_that_just_fits_is_whole() -> None:
-    _asked, done = rows(Telling(session(agent(1, call("cat", result="x" * LIMIT)))))
+    _asked, done = rows(ExportSession(session(agent(1, call("cat", result="x" * LIMIT)))))
     assert (len(done["result"]), done["cut"]) == (LIMIT, "")
 
 
 def test_control_characters_do_not_break_a_row() -> None:
-    (found, *_rest) = rows(Telling(session_with_text("a\x00b\x1b\u202e")))
+    (found, *_rest) = rows(ExportSession(session_with_text("a\x00b\x1b\u202e")))
     assert found["text"] == "a\u2400b\x1b\u202e"
 
 
 def test_many_sessions_have_one_row_of_headings_and_numbers_of_their_own() -> None:
-    found = rows(everything(), Telling(session_with_text("x")))
+    found = rows(everything(), ExportSession(session_with_text("x")))
     assert len({row["session"] for row in found}) == 2
     assert [row["seq"] for row in found].count("0") == 3
 
 
 def test_tools_as_asked_for() -> None:
-    assert not [row for row in rows(everything(), choice=Choice(tools="none")) if row["tool"]]
-    named = [row for row in rows(everything(), choice=Choice(tools="names")) if row["tool"]]
+    assert not [row for row in rows(everything(), choice=ExportOptions(tools="none")) if row["tool"]]
+    named = [row for row in rows(everything(), choice=ExportOptions(tools="names")) if row["tool"]]
     assert named
     assert not [row for row in named if row["arguments"] or row["result"]]
 
 
 def test_tokens_are_numbers() -> None:
-    _asked, answer, *_calls = rows(Telling(session_with_text("x")))
+    _asked, answer, *_calls = rows(ExportSession(session_with_text("x")))
     assert (answer["input_tokens"], answer["total_tokens"], answer["estimated"]) == ("1200", "1275", "False")
     assert texts([answer]) == ["x"]

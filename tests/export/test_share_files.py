@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import read
 from retold.export.formats import FORMATS
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.entries import Event, Message
 from retold.model.parts import Attachment, Context, Text, ToolCall
 from retold.model.session import Session
@@ -49,7 +49,7 @@ WAIT 3
 
 
 def shared_as(form: str, told: Session) -> bytes:
-    return b"".join(FORMATS[form].pieces()([Telling(told)], Choice()))
+    return b"".join(FORMATS[form].pieces()([ExportSession(told)], ExportOptions()))
 
 
 def said(told: Session) -> list[Any]:

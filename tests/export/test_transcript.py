@@ -9,12 +9,12 @@ from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import read
 from retold.export.log import event_line
-from retold.export.transcript import LINE, Wanted, key_argument_of, transcript
+from retold.export.transcript import LINE, TranscriptOptions, key_argument_of, transcript
 from retold.model.steps import steps
 from support import cases
 
 SAMPLE = Path(__file__).parents[1] / "fixtures" / "gemini_sample.json"
-EVERYTHING = Wanted(tools="full", thoughts=True, tokens=True, notices=True)
+EVERYTHING = TranscriptOptions(tools="full", thoughts=True, tokens=True, notices=True)
 SHOWN = (
     "a-cancelled-tool", "a-checkpoint", "a-compression-keeps-a-tail", "a-failing-command-is-a-tools-success",
     "a-shell-command-of-the-user", "a-torn-last-line", "captured-json-output-of-a-failed-run",
@@ -25,7 +25,7 @@ SHOWN = (
 )  # fmt: skip
 
 
-def page(file: Path, wanted: Wanted = Wanted()) -> str:  # noqa: B008 - a frozen value
+def page(file: Path, wanted: TranscriptOptions = TranscriptOptions()) -> str:  # noqa: B008 - a frozen value
     return "\n".join(line.text for session in read(file) for line in transcript(session, wanted))
 
 
@@ -38,12 +38,14 @@ def test_the_sample_with_everything(snapshot: SnapshotAssertion) -> None:
 
 
 def test_the_sample_without_tools() -> None:
-    assert "read_file" not in page(SAMPLE, Wanted(tools="none"))
+    assert "read_file" not in page(SAMPLE, TranscriptOptions(tools="none"))
 
 
-@pytest.mark.parametrize("wanted", [Wanted(), EVERYTHING], ids=["conversation", "everything"])
+@pytest.mark.parametrize("wanted", [TranscriptOptions(), EVERYTHING], ids=["conversation", "everything"])
 @pytest.mark.parametrize("case", SHOWN)
-def test_a_case_reads_well(case: str, wanted: Wanted, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+def test_a_case_reads_well(
+    case: str, wanted: TranscriptOptions, tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
     folder = cases.copy_case(case, tmp_path)
     pages = [page(folder / file, wanted) for file in cases.input_files(case)]
     assert "\n".join(pages) == snapshot

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 from retold.agents import gemini as agent
-from retold.agents.protocol import Home, Reading, Source
+from retold.agents.protocol import AgentHome, Reading, Source
 from retold.model.entries import Message
 from retold.model.parts import ToolCall
 from retold.model.problem import Problem
@@ -257,13 +257,13 @@ def test_one_copy_truncated_loses_nothing(made: GeminiHome) -> None:
     assert [problem.code for problem in session.problems] == ["truncated-tail"]
 
 
-Find = Callable[[Home], Iterator[Source | Problem]]
+Find = Callable[[AgentHome], Iterator[Source | Problem]]
 
 
 def shuffled(find: Find, seed: int) -> Find:
     order = random.Random(seed)  # noqa: S311 - an order, no secret
 
-    def find_in_any_order(home: Home) -> Iterator[Source | Problem]:
+    def find_in_any_order(home: AgentHome) -> Iterator[Source | Problem]:
         found = list(find(home))
         return iter(order.sample(found, len(found)))
 

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.demo.repertoire import stories
-from retold.demo.story import Call, Story
+from retold.demo.story import Story, StoryCall
 from retold.ingest.digest import Digest, digest
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 MENDED = {
     "pytest -q tests/test_slots.py": ("pytest -q", "app/slots.py"),
@@ -24,14 +24,14 @@ MENDED = {
 
 @pytest.fixture(scope="module")
 def whole(demo_env: dict[str, str]) -> Digest:
-    with Record(demo_env["RETOLD_HOME"]) as record:
-        return digest(record, Wanted())
+    with Store(demo_env["RETOLD_HOME"]) as record:
+        return digest(record, Filters())
 
 
 def failed_runs() -> Iterator[tuple[Story, str]]:
     for story in stories():
         for beat in story.beats:
-            if isinstance(beat, Call) and beat.kind == "run" and beat.fate == "failed":
+            if isinstance(beat, StoryCall) and beat.kind == "run" and beat.fate == "failed":
                 yield story, beat.what
 
 
@@ -97,8 +97,8 @@ def test_files_are_one_however_agents_name_them(whole: Digest) -> None:
 
 
 def test_only_the_newest_are_looked_into(whole: Digest, demo_env: dict[str, str]) -> None:
-    with Record(demo_env["RETOLD_HOME"]) as record:
-        few = digest(record, Wanted(), 3)
+    with Store(demo_env["RETOLD_HOME"]) as record:
+        few = digest(record, Filters(), 3)
     assert few.sessions == whole.sessions[:3]
     assert few.left_out == len(whole.sessions) - 3
     assert whole.left_out == 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest import case, snapshot
 from retold.ingest.file_values import hold_values
 from retold.ingest.snapshot import MemoryFile
@@ -149,6 +149,6 @@ def test_files_that_are_not_held_in_memory_are_compared(
     assert tokens in before
     file.write_text(before.replace(tokens, tokens.replace("100", "101"), 1))
     person.sync()
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         kept = [record.originals.data(number) for (number,) in record.rows("SELECT id FROM originals")]
     assert sorted(kept) == sorted([before.encode(), file.read_bytes()])

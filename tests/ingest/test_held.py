@@ -5,10 +5,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from retold.archive.record import Record
-from retold.ingest.held import Held
-from retold.ingest.retell import retold
-from retold.ingest.slices import told_slice
+from retold.archive.record import Store
+from retold.ingest.held import SessionCache
+from retold.ingest.retell import load_session
+from retold.ingest.slices import load_slice
 from retold.model.session import Session, SourceFile
 from support.full_session import KEY
 from support.gemini_home import GeminiHome, gemini, user
@@ -32,27 +32,27 @@ class Reader:
 
 
 def test_what_was_read_is_not_read_again() -> None:
-    held, reader = Held(100), Reader()
+    held, reader = SessionCache(100), Reader()
     first = held.session(("a", KEY), reader.of("a", 60))
     assert held.session(("a", KEY), reader.of("a", 60)) is first
     assert reader.read == ["a"]
 
 
 def test_another_stamp_is_another_session() -> None:
-    held, reader = Held(100), Reader()
+    held, reader = SessionCache(100), Reader()
     held.session(("a", b"1"), reader.of("old", 10))
     assert held.session(("a", b"2"), reader.of("new", 10)).title == "new"
 
 
 def test_those_that_nobody_asked_for_longest_are_let_go() -> None:
-    held, reader = Held(100), Reader()
+    held, reader = SessionCache(100), Reader()
     for name, size in (("a", 40), ("b", 40), ("a", 40), ("c", 40), ("a", 40), ("b", 40)):
         held.session(name, reader.of(name, size))
     assert reader.read == ["a", "b", "c", "b"]
 
 
 def test_a_large_one_is_not_held_and_takes_no_room() -> None:
-    held, reader = Held(100), Reader()
+    held, reader = SessionCache(100), Reader()
     for name, size in (("a", 90), ("big", 101), ("big", 101), ("a", 90)):
         held.session(name, reader.of(name, size))
     assert reader.read == ["a", "big", "big"]
@@ -77,8 +77,8 @@ def test_a_part_is_of_the_session_as_it_is_now(tmp_path: Path) -> None:
 
 
 def _is_whole(person: Person, key: str) -> None:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         for view in ("full", "active"):
-            part = told_slice(record, key, 0, 10, view)
+            part = load_slice(record, key, 0, 10, view)
             assert part is not None
-            assert part.session == retold(record, key, view)
+            assert part.session == load_session(record, key, view)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.foreign import Foreign
+from retold.archive.foreign import OtherArchive
 from retold.archive.foreign_file import opened
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.taking import choose_latest, own_originals, put_original, put_source
 from retold.demo.home import make_home
 from retold.model.entries import Message
@@ -105,7 +105,7 @@ def test_later_syncs_read_it_without_the_other_file(
         monkeypatch.setattr(f"retold.ingest.{place}.REVISION", 10_000)
     ann.sync()
     assert load_everything(ann.archive) == before
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         asked = "SELECT count(*) FROM sources WHERE revision <> 10000 AND NOT is_beside"
         assert record.row(asked) == (0,)
 
@@ -150,7 +150,7 @@ def test_prompts_of_forgotten_sessions_are_struck_out(tmp_path: Path) -> None:
     ben.sync()
     assert ann.run("import", str(ben.archive)).code == 0
     assert keys(ann) == {f"gemini:lost-{session_id(2)}", f"gemini:lost-{session_id(3)}"}
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         numbers = [number for (number,) in record.rows("SELECT id FROM originals")]
         assert not [number for number in numbers if b"secret" in record.originals.data(number)]
 
@@ -242,7 +242,7 @@ def test_ten_thousand_files_are_no_matter(ann: Person, tmp_path: Path) -> None:
     many = Person(tmp_path / "many")
     FORMS["claude"].write(many.folder, 20, turns("vellum"))
     many.sync()
-    with Record(str(many.archive), can_write=True) as record, record.connection:
+    with Store(str(many.archive), can_write=True) as record, record.connection:
         ask = record.connection.execute
         ask(
             "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 10000)"
@@ -268,16 +268,16 @@ def test_a_large_original_is_taken_a_piece_at_a_time(tmp_path: Path) -> None:
         "y",
     )
     noise = dice(1)
-    with Record(str(tmp_path / "ben"), can_write=True) as record, record.connection:
+    with Store(str(tmp_path / "ben"), can_write=True) as record, record.connection:
         source = put_source(record, *where, is_beside=False)
         put_original(record, source, ("one",), 1, (noise.randbytes(1 << 20) for _ in range(200)))
         choose_latest(record, source)
     with (
         opened(str(tmp_path / "ben"), None) as theirs,
-        Record(str(tmp_path / "ann"), can_write=True) as record,
+        Store(str(tmp_path / "ann"), can_write=True) as record,
         record.connection,
     ):
-        foreign = Foreign(theirs.connection, theirs.path)
+        foreign = OtherArchive(theirs.connection, theirs.path)
         ((_, original),) = foreign.originals()
         assert original.size == 200 << 20
         tracemalloc.start()
@@ -295,7 +295,7 @@ def test_every_conversation_is_counted_once_whatever_becomes_of_it(tmp_path: Pat
     other = sync_archive(tmp_path / "other", {"HOME": str(tmp_path / "demo" / "home")})
     own = tmp_path / "own"
     done = import_into(own, tmp_path / "other", excluded=["crumb-orders"])
-    with Record(str(own)) as record:
+    with Store(str(own)) as record:
         kept = record.row("SELECT count(*) FROM sessions")
     assert kept == (done.new_sessions,)
     assert done.new_sessions + done.left == len(other.sessions())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import UNREAD, Record
+from retold.archive.record import UNREAD, Store
 from support.conversation_files import (
     FORMS,
     ROOT,
@@ -77,7 +77,7 @@ def test_a_marker_that_only_another_has_comes_to_prompts_that_are_here(ann: Pers
     cy = with_prompts(Person(tmp_path / "cy"), is_marked=True)
     import_into(ann.archive, ben.archive)
     import_into(ann.archive, cy.archive)
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         paths = [path for (path,) in record.rows("SELECT path FROM sources WHERE is_beside")]
     assert [path.rpartition("/")[2] for path in paths] == [".project_root"]
     assert f"gemini:lost-{session_id(1)}" in ann.rows()
@@ -133,5 +133,5 @@ def test_an_earlier_output_that_is_damaged_stops_everything(ann: Person, tmp_pat
     connection.close()
     assert ann.run("import", str(ben.archive)).code == 4
     assert ann.rows() == {}
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         assert (record.fact(UNREAD), list(record.rows("SELECT path FROM sources"))) == (None, [])

@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.demo.home import make_home
 from retold.ingest.importing import Imported
 from support.conversation_files import FORMS, ROOT, as_lines, claude_records, turns, uuid, write_file
@@ -29,7 +29,7 @@ def counts(done: Imported) -> tuple[int, int, int, int]:
 
 
 def size(archive: Path) -> int:
-    with Record(str(archive)) as record:
+    with Store(str(archive)) as record:
         return len(list(record.rows("SELECT 1 FROM sessions")))
 
 
@@ -58,7 +58,7 @@ def test_nothing_is_written_by_hand_about_a_conversation_that_is_left_with_a_for
     import_into(ann.archive, ben.archive)
     ann.run("forget", "-y", f"claude:{uuid(1)}")
     ben.run("name", f"claude:{uuid(1)}", "Of herons")
-    with Record(str(ann.archive), can_write=True) as record:
+    with Store(str(ann.archive), can_write=True) as record:
         asked = "DELETE FROM forgotten WHERE name = (SELECT max(name) FROM forgotten)"
         record.connection.execute(asked)
     done = import_into(ann.archive, ben.archive)

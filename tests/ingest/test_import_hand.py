@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.taking import hand_of
 from support.conversation_files import FORMS, turns
 from support.merged_archives import import_into
@@ -95,7 +95,7 @@ def test_a_session_gets_as_many_tags_as_a_person_gives(
 ) -> None:
     asked: list[int] = []
 
-    def counted(record: Record, name: int) -> tuple[str | None, list[str]]:
+    def counted(record: Store, name: int) -> tuple[str | None, list[str]]:
         asked.append(name)
         return hand_of(record, name)
 

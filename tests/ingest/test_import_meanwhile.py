@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retold.archive.foreign import Foreign
+from retold.archive.foreign import OtherArchive
 from retold.archive.taking import put_source
 from retold.ingest.selection import Selector
 from retold.ingest.takings import Selection
@@ -91,11 +91,11 @@ def test_who_writes_later_changes_nothing_of_what_was_chosen(
 def test_what_is_gone_when_it_is_taken_is_told_as_what_it_is(
     ann: Person, ben: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def other(self: Foreign, *_: object) -> None:
+    def other(self: OtherArchive, *_: object) -> None:
         self._see(is_right=False)
 
     def rewrite(connection: sqlite3.Connection) -> None:
-        monkeypatch.setattr(Foreign, "_unpacked", other)
+        monkeypatch.setattr(OtherArchive, "_unpacked", other)
         write(connection)
 
     while_taking(ben, rewrite, monkeypatch)

@@ -12,7 +12,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from retold.archive.documents import documents
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest.hand import name_session, tag_session
 from retold.model.session import Session
 from support.conversation_files import FORMS, ROOT, turns, write_file
@@ -79,7 +79,7 @@ def archives(
             for step in history:
                 machine.sync(lambda home, step=step: write(home, step))  # type: ignore[misc]
             machine.leave()
-            with Record(str(machine.archive), can_write=True) as record:
+            with Store(str(machine.archive), can_write=True) as record:
                 for key in [key for (key,) in record.rows("SELECT key FROM sessions ORDER BY key")][
                     number::2
                 ]:
@@ -172,7 +172,7 @@ def test_titles_of_both_stay_where_they_were_given() -> None:
     step: list[Talk] = [("claude", 1, ("perigee",)), ("claude", 2, ("tithe",))]
     with archives([step], [step]) as (folder, (one, other)):
         for place, number, title in ((one, 1, "Ours"), (other, 1, "Theirs"), (other, 2, "Only theirs")):
-            with Record(str(place), can_write=True) as record:
+            with Store(str(place), can_write=True) as record:
                 name_session(record, FORMS["claude"].key(number), title)
         both = merge_archives(folder / "both", one)
         done = import_into(both, other)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retold.agents.registry import AGENTS
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.writer import Writer
 from retold.model.problem import problem
 from support.conversation_files import FORMS, as_lines, claude_records, thread, turns, uuid, write_file
@@ -87,7 +87,7 @@ def damage(person: Person, number: int) -> Path:
 
 def damage_original(person: Person, file: Path, *, is_earlier: bool = False) -> None:
     """Flip a bit in the archive's copy of a file."""
-    with Record(str(person.archive), can_write=True) as record:
+    with Store(str(person.archive), can_write=True) as record:
         chunk, packed = next(
             record.rows(
                 "SELECT chunks.id, packed FROM chunks JOIN pieces ON chunk = chunks.id JOIN originals ON original = originals.id"
@@ -101,7 +101,7 @@ def damage_original(person: Person, file: Path, *, is_earlier: bool = False) -> 
 
 
 def kept_bytes(person: Person, file: Path) -> bytes:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE path = ?"
         (number,) = next(record.rows(asked, (str(file),)))
         return record.originals.data(number)
@@ -205,7 +205,7 @@ def test_a_session_stays_when_the_archive_lacks_a_part_of_its_original(
     file = file_of(person, number)
     file.unlink()
     which = "SELECT {} FROM pieces JOIN originals ON original = originals.id JOIN sources ON sources.id = source WHERE path = ?"
-    with Record(str(person.archive), can_write=True) as record:
+    with Store(str(person.archive), can_write=True) as record:
         named, held = ("id", "chunk") if table == "chunks" else ("original", "original")
         asked = f"DELETE FROM {table} WHERE {named} IN ({which.format(held)})"  # noqa: S608 - fixed SQL
         record.connection.execute(asked, (str(file),))
@@ -248,7 +248,7 @@ def test_one_poisoned_and_one_damaged_session_of_any_agent_cost_no_other(
 ) -> None:
     bad, broken, unread = poisoned + 8, damaged + 16, poisoned + COUNT
     person.sync()
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         assert next(record.rows("SELECT count(DISTINCT agent || cluster) FROM sources")) == (COUNT,)
     files = [damage(person, broken)]
     write(person, bad, f"word{bad}", "more")
@@ -477,7 +477,7 @@ def test_files_are_present_after_a_reindex_in_which_an_agent_fails_to_look(
             assert person.run("sync", "--reindex").code == 0
         for number in range(len(FORMS)):
             assert [one["state"] for one in person.show(key(number))["sources"]] == ["present"]
-        with Record(str(person.archive)) as record:
+        with Store(str(person.archive)) as record:
             assert next(record.rows(asked)) == (0,)
         person.sync()
 

@@ -11,7 +11,7 @@ import pytest
 
 from retold.agents.registry import AGENTS
 from retold.archive.cutting import cut_by_content
-from retold.archive.record import Record
+from retold.archive.record import Store
 from support.conversation_files import (
     FORMS,
     ROOT,
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 def originals(person: Person) -> dict[bytes, bool]:
     """Return the content of every original, and whether it is the latest of its file."""
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         rows = list(record.rows("SELECT id, is_latest FROM originals"))
         return {record.originals.data(number): bool(is_latest) for number, is_latest in rows}
 
@@ -254,7 +254,7 @@ def joins(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
 def kept_sizes(person: Person) -> tuple[int, int]:
     """Return the number of originals and the bytes of all chunks."""
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         (count,) = next(record.rows("SELECT count(*) FROM originals"))
         (size,) = next(record.rows("SELECT sum(size) FROM chunks"))
     return count, size

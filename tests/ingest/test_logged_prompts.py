@@ -8,7 +8,7 @@ import pytest
 
 from retold.agents import gemini as agent
 from retold.archive.hand import add_tag, keep_title
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.sessions import known_by
 from retold.model.session import Session
 from support.gemini_home import ROOT, GeminiHome, gemini, session_id, sha, user
@@ -73,7 +73,7 @@ def test_a_session_with_its_file_is_not_listed_as_lost(made: GeminiHome, lay: La
 def test_the_session_names_the_log_among_its_files(made: GeminiHome) -> None:
     lay_unmarked(made)
     lost, kept = sync(made).sessions()
-    with Record(str(made.folder.parent / "archive")) as record:
+    with Store(str(made.folder.parent / "archive")) as record:
         asked = (
             "SELECT path FROM session_sources JOIN sessions ON sessions.id = session"
             " JOIN sources ON sources.id = source WHERE key = ? ORDER BY path"
@@ -184,13 +184,13 @@ def test_an_archive_that_lists_a_session_twice_heals_when_all_is_read_again(
     doubled = [one for one in twice if one.native_id == session_id(1) and one.kind == "prompts-only"]
     assert len(doubled) == 1
     keep_by_hand(made, doubled[0])
-    with Record(str(made.folder.parent / "archive"), can_write=True) as record:
+    with Store(str(made.folder.parent / "archive"), can_write=True) as record:
         record.connection.execute("UPDATE answers SET answer = 0 WHERE asked = 'revision'")
         record.connection.execute("UPDATE sources SET revision = 0")
     archive = sync(made)
     assert rows(archive) == EXPECTED
     assert_kept_by_hand(archive)
-    with Record(archive.folder) as record:
+    with Store(archive.folder) as record:
         orphans = "SELECT count(*) FROM session_sources WHERE session NOT IN (SELECT id FROM sessions)"
         assert record.row(orphans) == (0,)
 
@@ -210,7 +210,7 @@ def test_a_record_that_holds_many_sessions_of_one_name_has_no_lost_row(made: Gem
 
 def keep_by_hand(made: GeminiHome, session: Session) -> None:
     """Give a session a title and a tag."""
-    with Record(str(made.folder.parent / "archive"), can_write=True) as record:
+    with Store(str(made.folder.parent / "archive"), can_write=True) as record:
         row = known_by(record, session.key)
         assert row is not None
         keep_title(record, row[1], "Tides")

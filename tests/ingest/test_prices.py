@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest import known_rates, price_source
 from retold.ingest import prices as prices_module
 from retold.ingest.price_source import priced_by
@@ -47,12 +47,12 @@ def costs(ann: Person) -> dict[str, Any]:
 
 
 def ledger(ann: Person) -> list[tuple[Any, ...]]:
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         return list(record.rows("SELECT model, picos FROM requests ORDER BY at"))
 
 
 def facts(ann: Person) -> tuple[Any, Any]:
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         return record.fact("priced by"), record.fact("priced on")
 
 
@@ -101,7 +101,7 @@ def test_prices_of_large_prompts_may_be_written_in_any_order(tmp_path: Path) -> 
 
 def test_a_newer_library_prices_anew(ann: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     ann.sync()
-    with Record(str(ann.archive), can_write=True) as record:
+    with Store(str(ann.archive), can_write=True) as record:
         record.connection.execute("UPDATE requests SET picos = 7")
     assert ann.sync()["read"] == 0
     assert {picos for _, picos in ledger(ann)} == {7}

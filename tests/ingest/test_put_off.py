@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from retold.archive.record import Record
-from retold.ingest.watch import TooSlow, Watch
+from retold.archive.record import Store
+from retold.ingest.watch import TimeLimit, TooSlow
 from support.conversation_files import FORMS, turns
 from support.person import Person, archive_contents, table_differences
 
@@ -76,7 +76,7 @@ def sync(person: Person, then: str, workers: int, *arguments: str) -> tuple[Any,
 
 
 def kept(person: Person, file: Path) -> bytes:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE path = ?"
         (number,) = next(record.rows(asked, (str(file),)))
         return record.originals.data(number)
@@ -123,14 +123,14 @@ def test_a_session_that_was_read_stays_when_its_reader_dies(person: Person) -> N
     assert kept(person, file) == file.read_bytes()
 
 
-def work_on(watch: Watch, seconds: float) -> None:
+def work_on(watch: TimeLimit, seconds: float) -> None:
     with watch.limit(seconds):
         while True:
             os.getpid()
 
 
 def test_work_that_takes_too_long_is_ended_and_nothing_behind_it() -> None:
-    with Watch() as watch:
+    with TimeLimit() as watch:
         with pytest.raises(TooSlow):
             work_on(watch, 0.01)
         for _ in range(1000):

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Record
-from retold.care.watch import Ear, Watch
+from retold.archive.record import Store
+from retold.care.watch import SessionWatch, WatchListener
 from retold.ingest import sync as syncing
 from retold.ingest.update import Task
 from retold.model.steps import UserPrompt
@@ -82,7 +82,7 @@ def test_copies_of_one_name_in_many_folders_have_nothing_to_do_with_each_other(a
             path.rename(ann.folder / folder / "backup.jsonl")
             FORMS[form].write(ann.folder, NUMBER + (number << 28), turns("heron", "otter"))
     ann.sync()
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         held = dict(
             record.rows("SELECT agent || cluster, count(*) FROM sources WHERE NOT is_beside GROUP BY 1")
         )
@@ -114,8 +114,8 @@ def test_a_subagent_that_comes_later_finds_its_parent(ann: Person) -> None:
 
 def test_what_a_new_copy_says_is_news(ann: Person, form: str) -> None:
     FORMS[form].write(ann.folder, NUMBER, turns("heron"))
-    nothing = Ear(lambda: None, lambda _done, _size: None, lambda _: None, lambda _: None)
-    watch = Watch(Task(str(ann.archive), {"HOME": str(ann.folder)}), nothing)
+    nothing = WatchListener(lambda: None, lambda _done, _size: None, lambda _: None, lambda _: None)
+    watch = SessionWatch(Task(str(ann.archive), {"HOME": str(ann.folder)}), nothing)
     watch.begin()
     kept = set(ann.sources())
     set_aside(ann, form, "heron", "vole")
@@ -138,7 +138,7 @@ def test_what_is_forgotten_before_they_are_one_leaves_nothing_behind(
         assert ann.run("sync").code == 130
     assert ann.run("forget", "-y", key).code == 0
     ann.sync()
-    with Record(str(ann.archive)) as record:
+    with Store(str(ann.archive)) as record:
         assert list(record.rows("SELECT count(*) FROM originals")) == [(0,)]
 
 

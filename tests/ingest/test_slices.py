@@ -18,16 +18,16 @@ from hypothesis import strategies as some
 from retold.agents.registry import NotASession
 from retold.archive.database import connected
 from retold.archive.originals import packed
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.stretches import WITHOUT_MESSAGES
-from retold.archive.texts import MARK, STEPS, Shard
+from retold.archive.texts import MARK, STEPS, IndexWriter
 from retold.demo.home import make_home
 from retold.ingest import slices, stretches
 from retold.ingest.forgetting import forget
-from retold.ingest.held import Held
+from retold.ingest.held import SessionCache
 from retold.ingest.reader import index_entry
-from retold.ingest.retell import retold, unmarked
-from retold.ingest.slices import ROOM, Turn, told_slice
+from retold.ingest.retell import load_raw, load_session
+from retold.ingest.slices import ROOM, SessionTurn, load_slice
 from retold.ingest.turns import LINE
 from retold.model.assemble import Draft, assembled
 from retold.model.entries import Entry, Message, words_of
@@ -73,7 +73,7 @@ def all_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def none_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing that was read whole answer for what is kept."""
-    monkeypatch.setattr(slices, "_HELD", Held(-1))
+    monkeypatch.setattr(slices, "_HELD", SessionCache(-1))
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def form(request: pytest.FixtureRequest) -> Form:
 # What has to hold of every archive ---------------------------------------------------------------------------------
 
 
-def keys(record: Record) -> list[tuple[str, bool]]:
+def keys(record: Store) -> list[tuple[str, bool]]:
     """Return the keys of all sessions, each with whether it has files of its own."""
     return list(record.rows("SELECT key, cluster IS NOT NULL FROM sessions"))
 
@@ -97,18 +97,18 @@ def keys(record: Record) -> list[tuple[str, bool]]:
 def check(folder: Path | str, *, is_kept: bool = True) -> list[Session]:
     """Compare the parts of every session in an archive with the whole; return those in the full view."""
     found = []
-    with Record(str(folder)) as record:
+    with Store(str(folder)) as record:
         for key, has_files in keys(record):
             with pytest.MonkeyPatch.context() as patch:
-                expected = told(retold(record, key))
+                expected = told(load_session(record, key))
                 if is_kept and has_files:
-                    patch.setattr(slices, "unmarked", refused)
+                    patch.setattr(slices, "load_raw", refused)
                 for count, room in SIZES:
                     same(put_together(record, expected, count, room), expected)
                 assert slices.turns(record, key) == tuple(outline(expected.timeline))
                 parts = [part.session.timeline for part in slices.slices(record, key, 7)]
                 assert tuple(chain.from_iterable(parts)) == expected.timeline
-            active = told(retold(record, key, "active"))
+            active = told(load_session(record, key, "active"))
             same(put_together(record, active, 5, ROOM), active)
             assert slices.turns(record, key, "active") == tuple(outline(active.timeline))
             found.append(expected)
@@ -130,13 +130,13 @@ def same(found: Session, expected: Session) -> None:
     assert repr(found) == repr(expected)  # 1 is 1.0, and True is 1
 
 
-def put_together(record: Record, whole: Session, count: int, room: int) -> Session:
+def put_together(record: Store, whole: Session, count: int, room: int) -> Session:
     """Return a session of its slices, each of which has to be right."""
     place = 0
     entries: list[Entry] = []
     sizes = [len(ENTRIES.packed(entry)) for entry in whole.timeline]
     while True:
-        part = told_slice(record, whole.key, place, count, whole.view, room)
+        part = load_slice(record, whole.key, place, count, whole.view, room)
         assert part is not None
         assert (part.first, part.total) == (place, len(sizes))
         assert part.size == sum(source.bytes for source in whole.sources)
@@ -152,7 +152,7 @@ def put_together(record: Record, whole: Session, count: int, room: int) -> Sessi
         place = end
 
 
-def outline(timeline: Iterable[Entry]) -> Iterator[Turn]:
+def outline(timeline: Iterable[Entry]) -> Iterator[SessionTurn]:
     """Yield what people said, by the rule: the words of each, and what was done until the next."""
     entries = list(timeline)
     places = [place for place, entry in enumerate(entries) if words_of(entry) is not None]
@@ -164,7 +164,7 @@ def outline(timeline: Iterable[Entry]) -> Iterator[Turn]:
         number = sum(isinstance(one, Message) for one in entries[: place + 1])
         line = " ".join((words_of(message) or "")[: 4 * LINE].split())[:LINE]
         errors = sum(one.status == "error" for one in calls)
-        yield Turn(
+        yield SessionTurn(
             place, number, line, message.fate, message.at, message.own, calls=len(calls), errors=errors
         )
 
@@ -266,17 +266,17 @@ def test_what_no_fast_form_can_hold(person: Person) -> None:
 def test_a_session_that_is_not_there(person: Person) -> None:
     gemini_json(person.folder, 1, turns("one"))
     person.sync()
-    with Record(str(person.archive)) as record:
-        assert told_slice(record, "gemini:none", 0, 10) is None
+    with Store(str(person.archive)) as record:
+        assert load_slice(record, "gemini:none", 0, 10) is None
         assert slices.turns(record, "gemini:none") == ()
 
 
 def test_a_part_that_cannot_be(person: Person) -> None:
     gemini_json(person.folder, 1, turns("one"))
     person.sync()
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         for first, count in ((-5, 1), (0, 0), (0, -3)):
-            part = told_slice(record, gemini_key(1), first, count)
+            part = load_slice(record, gemini_key(1), first, count)
             assert part is not None
             assert (part.first, len(part.session.timeline)) == (0, max(count, 0))
 
@@ -284,8 +284,8 @@ def test_a_part_that_cannot_be(person: Person) -> None:
 def test_a_huge_entry_is_a_part_of_its_own(person: Person) -> None:
     gemini_json(person.folder, 1, turns("small", "large " * 2000, "small again"))
     person.sync()
-    with Record(str(person.archive)) as record:
-        part = told_slice(record, gemini_key(1), 2, 40, room=5000)
+    with Store(str(person.archive)) as record:
+        part = load_slice(record, gemini_key(1), 2, 40, room=5000)
         assert part is not None
         assert len(part.session.timeline) == 1
     check(person.archive)
@@ -449,7 +449,7 @@ def test_a_forgotten_session_takes_its_stretches_along(person: Person, form: For
 
 
 def test_a_session_that_is_taken_out_of_the_index_takes_its_stretches_along(tmp_path: Path) -> None:
-    shard = Shard(str(tmp_path / "index/text-0.db"), "an id")
+    shard = IndexWriter(str(tmp_path / "index/text-0.db"), "an id")
     session = made("made:one", [user(1, "one"), agent(2, call("x"))])
     for name in (1, 2):
         shard.put(index_entry(session, name, b"stamp", (), is_long=True))
@@ -542,7 +542,7 @@ def test_one_long_session_is_read_whole_at_a_time(person: Person, monkeypatch: p
     next(iter(FORMS.values())).write(person.folder, 0, turns(*(f"word{place}" for place in range(8))))
     person.sync()
     at_work: list[int] = []
-    read = unmarked
+    read = load_raw
 
     def watched(*given: Any) -> Session:
         at_work.append(len(at_work))
@@ -552,12 +552,12 @@ def test_one_long_session_is_read_whole_at_a_time(person: Person, monkeypatch: p
         at_work.pop()
         return found
 
-    monkeypatch.setattr(slices, "unmarked", watched)
+    monkeypatch.setattr(slices, "load_raw", watched)
 
     def ask(_: int) -> int:
-        with Record(str(person.archive)) as record:
+        with Store(str(person.archive)) as record:
             key = keys(record)[0][0]
-            part = slices.told_slice(record, key, 0, 3, "active")
+            part = slices.load_slice(record, key, 0, 3, "active")
             assert part is not None
             return len(slices.turns(record, key, "active"))
 

@@ -11,7 +11,7 @@ import pytest
 from retold.agents.registry import AGENTS
 from retold.archive import regions
 from retold.archive.originals import CHUNK
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest import snapshot
 from retold.ingest.snapshot import FileChangedError, Snapshot
 from retold.reading.disk import DISK, NOWHERE, LocalDisk
@@ -121,7 +121,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]
 
 
 def originals(person: Person) -> list[bytes]:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         return [record.originals.data(number) for (number,) in list(record.rows("SELECT id FROM originals"))]
 
 
@@ -158,9 +158,9 @@ def test_a_large_file_that_is_rewritten_in_place_is_no_mixture(
     file = FORMS["claude"].write(person.folder, 1, [Turn("asked", LONG, "answered"), *turns("otter")])
     others = [FORMS["claude"].write(person.folder, 2, turns("plover")).read_bytes()]
     contents = [file.read_bytes(), file.read_bytes().replace(b"heron", b"egret")]
-    whole, done = snapshot.Still.part, list[int]()
+    whole, done = snapshot.FrozenFile.part, list[int]()
 
-    def part(still: snapshot.Still, start: int, size: int) -> bytes:
+    def part(still: snapshot.FrozenFile, start: int, size: int) -> bytes:
         data = whole(still, start, size)
         is_first_chunk = still.path == str(file) and (start, size) == (0, CHUNK)
         if is_first_chunk and len(done) < times:
@@ -169,14 +169,14 @@ def test_a_large_file_that_is_rewritten_in_place_is_no_mixture(
                 rewriting.write(contents[len(done) % 2])
         return data
 
-    monkeypatch.setattr(snapshot.Still, "part", part)
+    monkeypatch.setattr(snapshot.FrozenFile, "part", part)
     result = person.run("sync", "--json")
     assert ("changed-while-read" in result.err) == (times > 1)
     (report,) = result.objects
     assert person.keys("plover") == [FORMS["claude"].key(2)]
     assert {*originals(person)} <= {*contents, *others}
     assert (report["problems"], len(originals(person))) == ((0, 2) if times == 1 else (1, 1))
-    monkeypatch.setattr(snapshot.Still, "part", whole)
+    monkeypatch.setattr(snapshot.FrozenFile, "part", whole)
     assert person.sync()["problems"] == 0
     assert {*originals(person)} == {file.read_bytes(), *others}
 
@@ -262,8 +262,8 @@ def test_a_log_that_is_rewritten_while_it_is_read_costs_no_other(
         return found
 
     with monkeypatch.context() as patched:
-        part, opened = snapshot.Still.part, LocalDisk.open
-        patched.setattr(snapshot.Still, "part", lambda *arguments: rewriting(part, *arguments))
+        part, opened = snapshot.FrozenFile.part, LocalDisk.open
+        patched.setattr(snapshot.FrozenFile, "part", lambda *arguments: rewriting(part, *arguments))
         patched.setattr(LocalDisk, "open", lambda *arguments: rewriting(opened, *arguments))
         done = person.run("sync", "--json")
     assert (done.code, "changed-while-read" in done.err) == (0, True), done

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.reading.holes import LONGEST
 from support.conversation_files import FORMS, turns
 from support.person import Person
@@ -65,7 +65,7 @@ def test_a_hole_takes_no_memory_and_what_stands_around_it_is_read(
         "asked before",
         "asked behind",
     ]
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         (chunks,) = next(record.rows("SELECT count(*) FROM chunks"))
         assert chunks <= 4  # the chunks of a hole are the same, and kept once
     file.unlink()  # from now on only the archive has it
@@ -105,7 +105,7 @@ def test_a_document_beyond_the_bound_is_told_and_kept(tmp_path: Path) -> None:
     # The file is in memory twice for a moment: in pieces, and as a whole.
     assert run(person, "sync") < HIGHEST + 2 * LONGEST
     assert person.keys("beside") == [FORMS["claude"].key(2)]
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         (size,) = next(record.rows("SELECT size FROM originals ORDER BY size DESC"))
     assert size == file.stat().st_size
     assert "too-long" in person.run("doctor").out

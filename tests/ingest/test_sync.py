@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from retold.archive.originals import SMALL
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.demo.home import make_home
 from retold.ingest.revision import REVISION
 from support.conversation_files import (
@@ -178,7 +178,7 @@ def test_a_newer_reader_reads_everything_from_the_archive_alone(busy: Person) ->
     delete_sources(busy)
     done = busy.spawn("sync", code=NEXT_READER)
     assert done.code == 0
-    with Record(str(busy.archive)) as record:
+    with Store(str(busy.archive)) as record:
         assert {
             revision for (revision,) in record.rows("SELECT revision FROM sources WHERE NOT is_beside")
         } == {REVISION + 1}
@@ -261,7 +261,7 @@ def test_a_rewrite_that_says_all_of_the_earlier_takes_its_place(person: Person) 
         words.append(f"word{number} {'reeds ' * 2000}")
         file = gemini_json(person.folder, 1, turns(*words))
         person.sync()
-        with Record(str(person.archive)) as record:
+        with Store(str(person.archive)) as record:
             assert len(list(record.rows("SELECT 1 FROM originals"))) == 1
             (kept,) = next(record.rows("SELECT sum(size) FROM chunks"))
             assert kept == file.stat().st_size
@@ -298,7 +298,7 @@ def test_what_is_written_otherwise_and_says_the_same_is_one_original(person: Per
     file.write_text(json.dumps(json.loads(file.read_text())))
     person.sync()
     assert source_states(person.show(gemini_key(1))) == ["present"]
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         (size,) = next(record.rows("SELECT sum(size) FROM chunks"))
     assert size == file.stat().st_size
 
@@ -310,7 +310,7 @@ def packed_bytes(person: Person) -> dict[bytes, int]:
     """Return the chunks of the archive, each with its size."""
     if not person.archive.exists():
         return {}
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         return dict(record.rows("SELECT digest, size FROM chunks"))
 
 

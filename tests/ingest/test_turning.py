@@ -4,7 +4,7 @@ from bisect import bisect_right
 from itertools import chain
 
 from retold.analysis.places import placed
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest.slices import slices, turns
 from retold.ingest.turning import turn_places
 
@@ -13,7 +13,7 @@ def test_turns_have_the_same_number_in_the_archive_in_an_outline_and_in_what_is_
     demo_env: dict[str, str],
 ) -> None:
     forks = 0
-    with Record(demo_env["RETOLD_HOME"]) as record:
+    with Store(demo_env["RETOLD_HOME"]) as record:
         for session, key, kind in list(record.rows("SELECT id, key, kind FROM sessions")):
             begins, outline = turn_places(record, session, key), turns(record, key)
             assert begins[1:] == [turn.place for turn in outline][1:], key

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from retold.archive.originals import Packer
-from retold.archive.parcel import Parcel
-from retold.archive.record import Record
+from retold.archive.parcel import ClusterUpdate
+from retold.archive.record import Store
 from retold.archive.writer import Writer
 from support.conversation_files import (
     ROOT,
@@ -68,7 +68,7 @@ def in_vault(person: Person, number: int, word: str) -> None:
 
 
 def kept_bytes(person: Person, file: Path) -> bytes | None:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         asked = "SELECT originals.id FROM originals JOIN sources ON sources.id = source WHERE path = ? AND is_latest"
         found = record.row(asked, (str(file),))
         return None if found is None else record.originals.data(found[0])
@@ -153,16 +153,16 @@ def test_what_lies_beside_a_session_that_cannot_be_written_is_kept(
 
 
 @pytest.fixture
-def parcels(person: Person, monkeypatch: pytest.MonkeyPatch) -> list[Parcel]:
+def parcels(person: Person, monkeypatch: pytest.MonkeyPatch) -> list[ClusterUpdate]:
     """Return the parcels of a reindex of two sessions."""
     gemini_json(person.folder, 1 << 12, turns("lighthouse"))
     gemini_json(person.folder, 2 << 12, turns("harbour"))
     person.sync()
-    found: list[Parcel] = []
+    found: list[ClusterUpdate] = []
     with monkeypatch.context() as patched:
         whole = Writer.put
 
-        def put(writer: Writer, one: Parcel) -> Parcel:
+        def put(writer: Writer, one: ClusterUpdate) -> ClusterUpdate:
             found.append(one)
             return whole(writer, one)
 
@@ -172,23 +172,23 @@ def parcels(person: Person, monkeypatch: pytest.MonkeyPatch) -> list[Parcel]:
 
 
 @pytest.fixture
-def record(person: Person, parcels: list[Parcel]) -> Iterator[Record]:
+def record(person: Person, parcels: list[ClusterUpdate]) -> Iterator[Store]:
     assert len(parcels) == 2
-    with Record(str(person.archive), can_write=True) as record:
+    with Store(str(person.archive), can_write=True) as record:
         yield record
 
 
 @pytest.fixture
-def writer(record: Record) -> Writer:
+def writer(record: Store) -> Writer:
     return Writer(record, 1, lambda _model, _at, _figures: None)
 
 
-def failing(parcel: Parcel) -> Parcel:
+def failing(parcel: ClusterUpdate) -> ClusterUpdate:
     """Return a parcel on which the writer fails in its last step."""
     return replace(parcel, scraps={1: object()})
 
 
-def test_a_session_whose_old_rows_are_back_is_not_fresh(writer: Writer, parcels: list[Parcel]) -> None:
+def test_a_session_whose_old_rows_are_back_is_not_fresh(writer: Writer, parcels: list[ClusterUpdate]) -> None:
     first, second = parcels
     writer.put(failing(first))
     assert (writer.fresh, writer.touched, writer.born) == (set(), set(), set())
@@ -198,17 +198,17 @@ def test_a_session_whose_old_rows_are_back_is_not_fresh(writer: Writer, parcels:
 
 
 def test_a_session_that_is_not_removed_after_all_stays_touched(
-    record: Record, writer: Writer, parcels: list[Parcel]
+    record: Store, writer: Writer, parcels: list[ClusterUpdate]
 ) -> None:
     former, name = (one.sessions[0].name for one in parcels)
     number = next(record.rows("SELECT id FROM sessions WHERE name = ?", (former,)))[0]
     writer.touched.add(number)
     writer.commit()
-    writer.put(failing(Parcel("gemini", None, [], [], former={former: name})))
+    writer.put(failing(ClusterUpdate("gemini", None, [], [], former={former: name})))
     assert writer.touched == {number}
 
 
-def test_a_chunk_is_read_again_after_a_rollback(record: Record, writer: Writer) -> None:
+def test_a_chunk_is_read_again_after_a_rollback(record: Store, writer: Writer) -> None:
     def put(text: bytes) -> None:
         packer = Packer()
         packer.add(text)
@@ -217,6 +217,6 @@ def test_a_chunk_is_read_again_after_a_rollback(record: Record, writer: Writer) 
     writer.begin()
     put(b"one")
     assert record.originals.data(1 << 40) == b"one"
-    writer.put(failing(Parcel("gemini", None, [], [])))
+    writer.put(failing(ClusterUpdate("gemini", None, [], [])))
     put(b"two")
     assert record.originals.data(1 << 40) == b"two"

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from pyarrow import parquet
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, turns, uuid
 from support.dataset_exports import (
@@ -39,7 +39,7 @@ def lake(ann: Person, tmp_path: Path) -> Path:
 
 
 def kept(person: Person, query: str) -> tuple[Any, ...]:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         (found,) = record.rows(query)
         return found
 

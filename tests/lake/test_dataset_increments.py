@@ -12,7 +12,7 @@ from random import Random
 import pytest
 from pyarrow import parquet
 
-from retold.lake.items import Item
+from retold.lake.items import DatasetItem
 from retold.lake.layout import part_plans
 from support.conversation_files import dice
 from support.dataset_exports import DRAFT, KEY, dataset_rows, export_dataset, file_states, person_with_archive
@@ -138,8 +138,8 @@ def test_to_keep_pictures_or_not_writes_everything_anew(ann: Person, tmp_path: P
         assert f" {len(ann.rows())} written, 0 unchanged, 0 removed" in told
 
 
-def item(name: str, size: int) -> Item:
-    return Item(name, "mark", "gemini", "2026-03", size, name)
+def item(name: str, size: int) -> DatasetItem:
+    return DatasetItem(name, "mark", "gemini", "2026-03", size, name)
 
 
 @pytest.mark.parametrize(

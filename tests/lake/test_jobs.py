@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from retold.agents.protocol import Home, Source
+from retold.agents.protocol import AgentHome, Source
 from retold.agents.registry import AGENTS
 from retold.demo.home import make_home
-from retold.lake.job import Job, Plan, bundled, planned
+from retold.lake.job import TableJob, TablePlan, bundled, planned
 from retold.lake.spread import Spread, reunited
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
@@ -134,7 +134,7 @@ def test_a_bug_in_one_home_or_log_costs_no_other(
     gemini = AGENTS["gemini"]
     before = getattr(gemini, step)
 
-    def failing(where: Path | Home | Source, *rest: Any) -> Any:
+    def failing(where: Path | AgentHome | Source, *rest: Any) -> Any:
         if str(tmp_path / "ann") in str(where if isinstance(where, Path) else where.path):
             raise RuntimeError("a bug")
         return before(where, *rest)
@@ -175,9 +175,9 @@ def test_a_bug_in_what_logs_say_costs_no_conversation(
 
 @pytest.mark.parametrize("most", [1, 10, 100])
 def test_large_files_stand_alone_and_small_ones_together(most: int) -> None:
-    home = Home(Path("h"), Path("h"))
+    home = AgentHome(Path("h"), Path("h"))
     jobs = [
-        Job("gemini", (Source(Path(str(size)), home, "c"),), {}, size)
+        TableJob("gemini", (Source(Path(str(size)), home, "c"),), {}, size)
         for size in sorted((1, 2, 3, 5, 50, 200), reverse=True)
     ]
     bundles = bundled(jobs, most)
@@ -188,17 +188,18 @@ def test_large_files_stand_alone_and_small_ones_together(most: int) -> None:
 
 
 def test_jobs_of_which_no_file_is_left_are_bundled_too() -> None:
-    assert len(bundled([Job("gemini", (), {"a": ()}, 0), Job("gemini", (), {"b": ()}, 0)], 10)) == 1
+    assert len(bundled([TableJob("gemini", (), {"a": ()}, 0), TableJob("gemini", (), {"b": ()}, 0)], 10)) == 1
     assert bundled([], 10) == []
 
 
 def test_what_is_read_together_after_all_may_be_the_largest() -> None:
-    home = Home(Path("h"), Path("h"))
+    home = AgentHome(Path("h"), Path("h"))
     jobs = [
-        Job("gemini", (Source(Path(f"{size}.jsonl"), home, str(size)),), {}, size) for size in (6, 5, 4, 1)
+        TableJob("gemini", (Source(Path(f"{size}.jsonl"), home, str(size)),), {}, size)
+        for size in (6, 5, 4, 1)
     ]
     several = [Spread("gemini", "of two", ("5.jsonl", "4.jsonl"))]
-    plan = reunited(Plan(jobs, {}, ()), several)
+    plan = reunited(TablePlan(jobs, {}, ()), several)
     assert [job.size for job in plan.jobs] == [9, 6, 1]
     assert [str(source.path) for source in plan.jobs[0].sources] == ["5.jsonl", "4.jsonl"]
 

@@ -9,12 +9,12 @@ from types import SimpleNamespace
 import pytest
 from pyarrow import fs
 
-from retold.agents.protocol import Home, Source
+from retold.agents.protocol import AgentHome, Source
 from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
-from retold.lake.batches import Wanted, batches
+from retold.lake.batches import TableRequest, batches
 from retold.lake.beside import shipments
-from retold.lake.held import Held, HeldDisk
+from retold.lake.held import ListedDisk, ListedFile
 from retold.lake.job import planned
 from retold.lake.places import found, label_of
 from retold.lake.remote import RemoteDisk, RemoteEntry, is_address, shown_path
@@ -42,7 +42,7 @@ def test_homes_by_an_address_are_told_as_those_on_the_disk(
     jobs = pickle.loads(pickle.dumps(plan.jobs))  # noqa: S301 - our own
     rows = [
         row
-        for batch in batches(Wanted("messages", schema_of("messages")), jobs, plan.clues)
+        for batch in batches(TableRequest("messages", schema_of("messages")), jobs, plan.clues)
         for row in batch.to_pylist()
     ]
     assert sorted((row["session"], row["seq"], row["text"]) for row in rows) == sorted(
@@ -71,7 +71,7 @@ def test_wrong_paths_raise_as_those_of_this_machine_do(homes: Path) -> None:
         disk.open(f"file:{homes}/a\0b")
     assert not disk.is_file(f"file:{homes}/a\0b")
     assert not disk.is_link(f"file:{homes}/ann")
-    assert disk.size_of(Source(Path("nowhere"), Home(Path("h"), Path("h")))) == 0
+    assert disk.size_of(Source(Path("nowhere"), AgentHome(Path("h"), Path("h")))) == 0
     with pytest.raises(ValueError, match="anyfs"):
         RemoteDisk("anyfs://bucket/homes")
 
@@ -127,7 +127,7 @@ def test_credentials_in_an_address_stand_in_no_table(homes: Path, asked: list[st
     places = found([f"s3://{HIDDEN}{homes.name}/*"])
     plan = planned(places.folders, disk=places.disk, size_of=places.size_of)
     for table in ("sessions", "problems"):
-        found_there = batches(Wanted(table, schema_of(table)), plan.jobs, plan.clues, plan.refused)
+        found_there = batches(TableRequest(table, schema_of(table)), plan.jobs, plan.clues, plan.refused)
         rows = str([batch.to_pylist() for batch in found_there])
         assert f"s3:/{homes.name}/bob" in rows
         assert "HERON" not in rows
@@ -229,7 +229,9 @@ def test_one_of_many_files_is_not_looked_for_among_all(homes: Path) -> None:
 
 
 def test_files_that_are_listed_make_folders_and_what_is_not_at_hand_is_wanted() -> None:
-    disk = HeldDisk({"s3a:/b/ann/x/one": Held(3, 7_000_000, b"abc"), "s3a:/b/ann/x/two": Held(5, 0)})
+    disk = ListedDisk(
+        {"s3a:/b/ann/x/one": ListedFile(3, 7_000_000, b"abc"), "s3a:/b/ann/x/two": ListedFile(5, 0)}
+    )
     assert [entry.name for entry in disk.entries("s3a:/b/ann/x")] == ["one", "two"]
     assert disk.is_folder("s3a:/b/ann")
     assert disk.open("s3a:/b/ann/x/one").read(9) == b"abc"
@@ -253,7 +255,9 @@ def test_files_beside_a_session_go_where_it_goes(tmp_path: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("x")
     files = {
-        str(path): Held(path.stat().st_size, 0) for path in (tmp_path / "ann").rglob("*") if path.is_file()
+        str(path): ListedFile(path.stat().st_size, 0)
+        for path in (tmp_path / "ann").rglob("*")
+        if path.is_file()
     }
     sent = shipments(planned([("ann", tmp_path / "ann")]).jobs, files, 1)
     assert sorted(sorted(one.paths) for one in sent) == sorted(
@@ -264,6 +268,6 @@ def test_files_beside_a_session_go_where_it_goes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", sorted(FORMS))
 def test_nothing_but_a_problem_comes_of_files_that_are_not_at_hand(form: str, tmp_path: Path) -> None:
     path = FORMS[form].write(tmp_path, 7, turns("heron"))
-    disk = HeldDisk({str(path): Held(1, 0)})
-    home = Home(tmp_path, tmp_path, disk=disk)
+    disk = ListedDisk({str(path): ListedFile(1, 0)})
+    home = AgentHome(tmp_path, tmp_path, disk=disk)
     assert isinstance(AGENTS[form.partition("-")[0]].read(Source(path, home)), Problem)

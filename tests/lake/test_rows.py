@@ -11,7 +11,7 @@ import pytest
 
 from retold.lake.arrow import batch_of, schema_of
 from retold.lake.rows import ROWS, rows_of
-from retold.lake.told import Refused, Told, month_of
+from retold.lake.told import RowSource, UnreadFile, month_of
 from retold.model.entries import Event, Message
 from retold.model.parts import Context, ToolCall
 from retold.model.problem import problem
@@ -30,7 +30,7 @@ def session(request: pytest.FixtureRequest, tmp_path: Path) -> Session:
     return found
 
 
-def table_of(name: str, told: Sequence[Told | Refused]) -> pa.Table:
+def table_of(name: str, told: Sequence[RowSource | UnreadFile]) -> pa.Table:
     batch = batch_of(schema_of(name), [row for one in told for row in rows_of(name, one)])
     batch.validate(full=True)
     return pa.Table.from_batches([batch])
@@ -40,7 +40,7 @@ def table_of(name: str, told: Sequence[Told | Refused]) -> pa.Table:
 def test_rows_have_a_value_for_each_column_and_none_where_there_must_be_one(
     name: str, session: Session
 ) -> None:
-    table = table_of(name, [Told(session, 7)])
+    table = table_of(name, [RowSource(session, 7)])
     assert table.column_names == TABLES[name].names
     needed = [column.name for column in TABLES[name].columns if not column.is_nullable]
     assert {one: table[one].null_count for one in needed} == dict.fromkeys(needed, 0)
@@ -53,7 +53,7 @@ def test_there_are_rows_for_every_table() -> None:
 
 
 def test_a_session_is_one_row_with_its_counts(session: Session) -> None:
-    (row,) = table_of("sessions", [Told(session, 7)]).to_pylist()
+    (row,) = table_of("sessions", [RowSource(session, 7)]).to_pylist()
     assert (row["prompts"], row["messages"]) == (3, session.counts.messages)
     assert (row["total_tokens"], row["requests"]) == (session.usage.total, session.usage.requests)
     assert (row["started_at"], row["month"]) == (session.started_at, DAY[:7])
@@ -61,9 +61,9 @@ def test_a_session_is_one_row_with_its_counts(session: Session) -> None:
 
 
 def test_messages_calls_and_events_are_all_told(session: Session) -> None:
-    messages = table_of("messages", [Told(session, 7)]).to_pylist()
-    calls = table_of("tool_calls", [Told(session, 7)]).to_pylist()
-    events = table_of("events", [Told(session, 7)]).to_pylist()
+    messages = table_of("messages", [RowSource(session, 7)]).to_pylist()
+    calls = table_of("tool_calls", [RowSource(session, 7)]).to_pylist()
+    events = table_of("events", [RowSource(session, 7)]).to_pylist()
     told = [part for one in session.timeline if isinstance(one, Message) for part in one.parts]
     assert [row["seq"] for row in messages] == list(range(len(session.timeline)))
     assert [row["text"] for row in messages if row["is_prompt"]] == [f"asked {word}" for word in ("heron", "otter", "vole")]  # fmt: skip
@@ -77,16 +77,16 @@ def test_messages_calls_and_events_are_all_told(session: Session) -> None:
 
 
 def test_requests_are_the_ledger(session: Session) -> None:
-    rows = table_of("requests", [Told(session, 7, {"nobody": 1})]).to_pylist()
+    rows = table_of("requests", [RowSource(session, 7, {"nobody": 1})]).to_pylist()
     assert len(rows) == session.usage.requests
     assert sum(row["total_tokens"] or 0 for row in rows) == (session.usage.total or 0)
     names = [row["request"] for row in rows]
-    priced = table_of("requests", [Told(session, 7, dict.fromkeys(names, 1_500_000))]).to_pylist()
+    priced = table_of("requests", [RowSource(session, 7, dict.fromkeys(names, 1_500_000))]).to_pylist()
     assert {row["cost_usd"] for row in priced} == {Decimal("0.0000015")}
 
 
 def test_a_file_without_a_session_is_a_problem_and_nothing_else() -> None:
-    refused = Refused("gemini", "laptop", problem("not-a-session", "no JSON", "a.json"))
+    refused = UnreadFile("gemini", "laptop", problem("not-a-session", "no JSON", "a.json"))
     (row,) = table_of("problems", [refused]).to_pylist()
     assert (row["agent"], row["month"], row["home"], row["session"]) == ("gemini", "unknown", "laptop", None)
     assert (row["code"], row["severity"], row["path"]) == ("not-a-session", "loss", "a.json")
@@ -108,7 +108,7 @@ def test_hostile_values_are_rows_too(session: Session) -> None:
         cost_usd=Decimal(10) ** 30,
         timeline=(msgspec.structs.replace(message, parts=(call,)),),
     )
-    tables = {name: table_of(name, [Told(hostile, 7)]).to_pylist() for name in TABLES}
+    tables = {name: table_of(name, [RowSource(hostile, 7)]).to_pylist() for name in TABLES}
     (row,), (called,) = tables["sessions"], tables["tool_calls"]
     assert (row["title"], row["tags"], row["total_tokens"]) == ("?", ["?"], 2**63 - 1)
     assert (called["result"], called["exit_code"], called["took_ms"]) == ("half ?", None, 2**63 - 1)
@@ -119,7 +119,7 @@ def test_a_result_that_was_moved_away_is_told_whole(session: Session) -> None:
     moved = msgspec.structs.replace(call, full_result="the first of all herons")
     message = next(one for one in session.timeline if isinstance(one, Message))
     timeline = (msgspec.structs.replace(message, parts=(call, moved)),)
-    told = Told(msgspec.structs.replace(session, timeline=timeline), 7)
+    told = RowSource(msgspec.structs.replace(session, timeline=timeline), 7)
     rows = table_of("tool_calls", [told]).to_pylist()
     assert [row["result"] for row in rows] == ["the fir…", "the first of all herons"]
 
@@ -132,7 +132,9 @@ def test_a_result_is_told_with_its_call_and_with_no_message(session: Session) ->
     )
     message = next(one for one in session.timeline if isinstance(one, Message))
     timeline = (msgspec.structs.replace(message, parts=parts),)
-    (row,) = table_of("messages", [Told(msgspec.structs.replace(session, timeline=timeline), 7)]).to_pylist()
+    (row,) = table_of(
+        "messages", [RowSource(msgspec.structs.replace(session, timeline=timeline), 7)]
+    ).to_pylist()
     assert row["context"] == "of none\nput in"
 
 

@@ -249,7 +249,7 @@ def test_what_the_driver_may_not_read_is_told_and_what_is_not_there_is_not(
     assert set(answers) == {asked[0], "otterfs://den/a"}
     assert "otterfs" in str(answers["otterfs://den/a"])
     assert getattr(answers[asked[0]], "data", None) == b"heron"
-    monkeypatch.setattr("retold.lake.spark.hadoop.LARGEST", 4)
+    monkeypatch.setattr("retold.lake.spark.hadoop.LARGEST_LISTING", 4)
     assert "larger than 4 bytes" in str(Hadoop(spark).files(asked)[asked[0]])
 
 

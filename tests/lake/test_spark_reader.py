@@ -15,15 +15,15 @@ from pyspark.sql.types import StringType, StructType
 from retold.agents import NAMES
 from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
-from retold.lake.batches import MOST_ROWS, Wanted, batches
-from retold.lake.held import Held, HeldDisk
+from retold.lake.batches import MOST_ROWS, TableRequest, batches
+from retold.lake.held import ListedDisk, ListedFile
 from retold.lake.job import planned
 from retold.lake.rows import ROWS
 from retold.lake.spark import RetoldDataSource
 from retold.lake.spark.listing import unread
 from retold.lake.spark.options import parse_options, parse_size
 from retold.lake.spark.source import RetoldReader
-from retold.lake.told import Told
+from retold.lake.told import RowSource
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, ROOT, turns, uuid
 from support.gemini_home import sha
@@ -78,7 +78,7 @@ def test_a_file_that_is_not_read_is_told_with_its_home_whatever_fails_in_another
 ) -> None:
     (homes / "bob" / ".gemini" / "projects.json").write_text("{}")
     path = str(homes / "bob" / ".gemini" / "projects.json")
-    disk = HeldDisk({str(file): Held(1, 0) for file in homes.rglob("*") if file.is_file()})
+    disk = ListedDisk({str(file): ListedFile(1, 0) for file in homes.rglob("*") if file.is_file()})
     gemini = AGENTS["gemini"]
     home_in = gemini.home_in
 
@@ -184,7 +184,7 @@ def test_sizes_as_spark_writes_them() -> None:
 def test_batches_are_neither_large_nor_many(tmp_path: Path) -> None:
     FORMS["gemini-lines"].write(tmp_path / "ann", 1, turns(*map(str, range(MOST_ROWS // 2 + 10))))
     plan = planned([("ann", tmp_path / "ann")])
-    found = list(batches(Wanted("messages", schema_of("messages")), plan.jobs, plan.clues))
+    found = list(batches(TableRequest("messages", schema_of("messages")), plan.jobs, plan.clues))
     assert len(found) == 2
     assert found[0].num_rows == MOST_ROWS
 
@@ -193,11 +193,13 @@ def test_much_that_was_said_is_not_put_into_one_batch(homes: Path, monkeypatch: 
     monkeypatch.setattr("retold.lake.batches.MOST_LETTERS", 20)
     plan = planned([("ann", homes / "ann")])
     columns = ("session", "text")
-    found = list(batches(Wanted("messages", schema_of("messages", columns)), plan.jobs, plan.clues))
+    found = list(batches(TableRequest("messages", schema_of("messages", columns)), plan.jobs, plan.clues))
     letters = [[len(row["text"] or "") for row in batch.to_pylist()] for batch in found]
     assert (len(letters) > 1, max(map(len, letters)) > 1) == (True, True)
     assert all(sum(batch[:-1]) < 20 <= sum(batch) for batch in letters[:-1])
-    short = list(batches(Wanted("messages", schema_of("messages", ("session",))), plan.jobs, plan.clues))
+    short = list(
+        batches(TableRequest("messages", schema_of("messages", ("session",))), plan.jobs, plan.clues)
+    )
     assert len(short) == 1, "where nothing that was said is asked for, nothing is counted"
 
 
@@ -212,7 +214,7 @@ def test_a_row_that_arrow_does_not_take_costs_no_other_and_is_a_problem(
 ) -> None:
     rows = ROWS["requests"]
 
-    def larger(one: Told) -> Iterator[tuple[object, ...]]:
+    def larger(one: RowSource) -> Iterator[tuple[object, ...]]:
         for place, row in enumerate(rows(one)):
             yield (2**70, *row[1:]) if one.session.agent == "codex" and place == 0 else row
 
@@ -236,7 +238,7 @@ def test_a_conversation_that_fails_costs_none_of_those_that_are_read_with_it(
         FORMS["gemini-lines"].write(tmp_path / "ann", number, turns("heron"))
     rows = ROWS["messages"]
 
-    def failing(one: Told) -> Iterator[tuple[object, ...]]:
+    def failing(one: RowSource) -> Iterator[tuple[object, ...]]:
         if one.session.native_id == uuid(1):
             raise RuntimeError("a bug")
         return rows(one)

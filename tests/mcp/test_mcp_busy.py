@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 from mcp.client.client import Client
 
-from retold.mcp.desk import Desk, Place
+from retold.mcp.desk import QueryService, ServerPlace
 from retold.mcp.resources import address
 from retold.mcp.server import made_server
 from support.gemini_home import ROOT, GeminiHome, user
@@ -20,10 +20,10 @@ KEY = "gemini:session-2026-03-01T09-00-00000001"
 PATIENCE = 60
 
 
-class BusyDesk(Desk):
+class BusyDesk(QueryService):
     """A desk whose redaction goes on until the gate is open."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ServerPlace) -> None:
         super().__init__(place)
         self.is_busy, self.gate = Event(), Event()
         self.waits: list[bool] = []
@@ -51,7 +51,7 @@ def test_a_busy_request_holds_no_other(tmp_path: Path, request_name: str) -> Non
     home.mark("almanac", ROOT)
     home.json("almanac", 1, 0, [user("a1", 0, "Count the herons")])
     sync_archive(tmp_path / "archive", {"HOME": str(home.folder)})
-    desk = BusyDesk(Place(str(tmp_path / "archive"), ROOT))
+    desk = BusyDesk(ServerPlace(str(tmp_path / "archive"), ROOT))
 
     async def talk() -> None:
         async with Client(made_server(desk, repr)) as client:

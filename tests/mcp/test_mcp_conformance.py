@@ -18,14 +18,14 @@ from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 
 from conftest import available
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.mcp.budget import LEAST, MOST
-from retold.mcp.desk import Desk, Place
+from retold.mcp.desk import QueryService, ServerPlace
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.server import Counter
 from retold.mcp.tool import Tool
 from retold.mcp.tools import TOOLS
-from retold.query.scanned import Job, Scanned
+from retold.query.scanned import ScanJob, Scanned
 from support.mcp_arguments import Json, invalid_arguments, plain_arguments, valid_arguments
 from support.mcp_inspector import INSPECTOR, Inspector, install_package
 from support.mcp_process import TOKEN, answer_text, run_http_server, stdio_client
@@ -54,12 +54,12 @@ every_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def counter(demo_env: dict[str, str]) -> Iterator[Counter]:
     """What answers calls, over the demo archive; a bug of ours is raised."""
 
-    async def scanned(_self: Desk, _job: Job) -> Scanned:
+    async def scanned(_self: QueryService, _job: ScanJob) -> Scanned:
         return Scanned(end="stopped")  # processes have their own tests
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Desk, "_scanned", scanned)
-        desk = Desk(Place(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
+        patch.setattr(QueryService, "_scanned", scanned)
+        desk = QueryService(ServerPlace(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
         yield Counter(desk)
         assert desk.close()
 
@@ -67,7 +67,7 @@ def counter(demo_env: dict[str, str]) -> Iterator[Counter]:
 @pytest.fixture(scope="module")
 def words(demo_env: dict[str, str]) -> list[str]:
     """Words of the demo archive, its keys among them."""
-    with Record(demo_env["RETOLD_HOME"]) as record:
+    with Store(demo_env["RETOLD_HOME"]) as record:
         keys = [key for (key,) in record.rows("SELECT key FROM sessions ORDER BY ended_at DESC LIMIT 5")]
         files = [path for (path,) in record.rows("SELECT DISTINCT path FROM files ORDER BY path LIMIT 5")]
     return [*WORDS, *keys, *files]

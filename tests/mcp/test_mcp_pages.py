@@ -6,7 +6,7 @@ import re
 import mcp_types as types
 import pytest
 
-from retold.mcp.desk import Desk, Place
+from retold.mcp.desk import QueryService, ServerPlace
 from retold.mcp.server import Counter
 from retold.mcp.tools import search_history
 from support.mcp_process import answer_text
@@ -35,7 +35,7 @@ def keys(counter: Counter, query: str, budget: int) -> list[str]:
 def test_pages_of_any_size_tell_of_the_same_conversations(
     demo_env: dict[str, str], monkeypatch: pytest.MonkeyPatch, query: str, few: int
 ) -> None:
-    desk = Desk(Place(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
+    desk = QueryService(ServerPlace(demo_env["RETOLD_HOME"], "/nowhere", is_all=True))
     whole = keys(Counter(desk), query, 20_000)
     monkeypatch.setattr(search_history, "_FEW", few)
     at_once = keys(Counter(desk), query, 20_000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export import quoting
 from retold.export.quoting import WHOLE, Quoting
 from retold.model.entries import Entry
@@ -239,7 +239,7 @@ def test_of_a_long_session_no_more_is_looked_at_than_is_told(
 def test_subagents_are_cited_by_keys_that_can_be_read(demo_env: dict[str, str]) -> None:
     with (
         connect_person(demo_env["RETOLD_HOME"], is_all=True) as mira,
-        Record(demo_env["RETOLD_HOME"]) as record,
+        Store(demo_env["RETOLD_HOME"]) as record,
     ):
         rows = list(
             record.rows("SELECT key, parent FROM sessions WHERE kind = 'subagent' AND parent IS NOT NULL")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.mcp.budget import LEAST, MOST, fitting, units
-from retold.mcp.cursor import Cursor, Refused, cursor_of
+from retold.mcp.cursor import BadCursor, Cursor, cursor_of
 from retold.mcp.desk import STOPPED
 from retold.mcp.passage import LONGEST_HEAD, QUOTE, Passage, head_line, plain
 from retold.mcp.reply import NOTE, Reply, fenced, replied
@@ -123,7 +123,7 @@ def test_no_part_of_a_secret_is_told_wherever_a_page_ends(before: int, budget: i
     "text", ["x", "1", "1.", "-1.0", "1.0.0", "\u0661.\u0660", "9" * 30 + ".0", "1.0\n", " 1.0"]
 )
 def test_a_cursor_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(Refused, match="no cursor"):
+    with pytest.raises(BadCursor, match="no cursor"):
         cursor_of(text)
 
 

@@ -9,7 +9,7 @@ from mcp.shared.exceptions import MCPError
 from syrupy.assertion import SnapshotAssertion
 
 from retold.mcp.budget import MOST
-from retold.mcp.prompts import BUDGET, PROMPTS, Offer
+from retold.mcp.prompts import BUDGET, PROMPTS, PromptOffer
 from retold.mcp.resources import PAGE, address
 from support.gemini_home import ROOT, GeminiHome, gemini, user
 from support.mcp_client import McpClient, connect, connect_person
@@ -102,7 +102,9 @@ def test_prompts_say_what_they_take(ann: McpClient) -> None:
 
 
 @pytest.mark.parametrize("offer", PROMPTS, ids=lambda offer: offer.name)
-def test_a_prompt_is_our_words_and_then_the_history_within_a_budget(ann: McpClient, offer: Offer) -> None:
+def test_a_prompt_is_our_words_and_then_the_history_within_a_budget(
+    ann: McpClient, offer: PromptOffer
+) -> None:
     told = ann.prompted(offer.name, **({"session": KEY} if "session" in offer.takes else {}))
     assert told.text.startswith(f"{offer.words}\n\nQuoted history from past conversations follows.")
     assert tokens(told.text) <= BUDGET + tokens(offer.words)

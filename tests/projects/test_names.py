@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest.lock import Lock
 from retold.projects import scan
 from retold.projects.scan import find_named
@@ -43,7 +43,7 @@ def ids(done: CommandResult) -> list[str]:
 
 
 def kept_roots(person: Person) -> dict[str, str]:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         return dict(record.rows("SELECT hash, root FROM roots"))
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.database import Damaged
-from retold.archive.record import NAME, Record
+from retold.archive.database import DamagedError
+from retold.archive.record import NAME, Store
 from retold.ingest.hand import learn_roots
 from retold.projects.matching import closeness, is_meant
 from retold.projects.scan import scan
@@ -46,7 +46,7 @@ def test_the_walk_ends_in_time(tmp_path: Path) -> None:
 
 
 def kept(folder: Path) -> dict[str, str]:
-    with Record(str(folder)) as record:
+    with Store(str(folder)) as record:
         return dict(record.rows("SELECT hash, root FROM roots"))
 
 
@@ -62,7 +62,7 @@ def test_what_was_found_is_kept_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_a_damaged_archive_is_told_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text('{"a": ')
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedError):
         learn_roots(str(tmp_path), {"a": "/one"})
     assert (tmp_path / NAME).read_text() == '{"a": '
 

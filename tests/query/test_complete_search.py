@@ -6,19 +6,16 @@ from unittest.mock import patch
 
 import pytest
 
-import retold.archive.health
-import retold.archive.stretches
-import retold.ingest.crew
-import retold.ingest.forgetting
-import retold.ingest.index_files  # noqa: F401 - all that know how many files there are
+from retold.archive import health, stretches  # noqa: F401 - all that know how many files there are
 from retold.archive.index import Index
-from retold.archive.record import Record
+from retold.archive.record import Store
+from retold.ingest import crew, forgetting  # noqa: F401
 from retold.ingest.update import Task, update
 from retold.projects.matching import is_meant
 from retold.query import scored_sessions
 from retold.query.language import parse
 from retold.query.search import Search
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 from support.many_sessions import Sought, index_files, meant, queries, write_talks
 
 pytestmark = pytest.mark.slow
@@ -47,7 +44,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
         with index_files(number):
             task = Task(str(folder / "retold"), {"HOME": str(folder / "ann")}, reindex=number > FILES[0])
             update(task, lambda: None, lambda _done, _size: None)
-            with Record(str(folder / "retold")) as record:
+            with Store(str(folder / "retold")) as record:
                 index = Index(record, is_meant)
                 keys = dict(record.rows("SELECT id, key FROM sessions"))
                 assert all(next(file.rows("SELECT count(*) FROM told"))[0] for file in index.files)
@@ -64,10 +61,10 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
 
 
 def answer(
-    record: Record, index: Index, keys: dict[int, str], sought: Sought, limit: int | None = None
+    record: Store, index: Index, keys: dict[int, str], sought: Sought, limit: int | None = None
 ) -> Answer:
     query = parse(sought.typed)
-    search = Search(record, query, Wanted(query.fields), index)
+    search = Search(record, query, Filters(query.fields), index)
     return [(keys[match.session], match.score) for match in islice(search.matches(limit), limit)]
 
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.demo.home import make_home
 from retold.query.elsewhere import Other, elsewhere
 from support.gemini_home import GeminiHome, call, gemini, user
@@ -18,7 +18,7 @@ def key(number: int, minute: int) -> str:
 
 
 def told(person: Person, of: str) -> dict[str, Other]:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         return {one.key: one for one in elsewhere(record, of)}
 
 
@@ -85,7 +85,7 @@ def test_those_of_the_same_project_are_told_by_when_they_began(tmp_path: Path) -
 def test_parents_and_children_are_named_first_and_each_once(tmp_path: Path) -> None:
     made = make_home(tmp_path / "demo", NOW)
     archive = sync_archive(made.variables["RETOLD_HOME"], made.variables)
-    with Record(archive.folder) as record:
+    with Store(archive.folder) as record:
         for one in archive.summaries():
             found = elsewhere(record, one.key)
             keys = [other.key for other in found]

@@ -11,18 +11,18 @@ import retold
 from retold.archive import shards
 from retold.archive.conditions import Condition
 from retold.archive.index import Index
-from retold.archive.index_file import Found, IndexFile
-from retold.archive.record import Record
+from retold.archive.index_file import IndexFile, IndexHit
+from retold.archive.record import Store
 from retold.projects.matching import is_meant
-from retold.query.finding import Sought, finding
+from retold.query.finding import SearchRequest, finding
 from retold.query.inside import found_inside
 from retold.query.language import parse
 from retold.query.leap import leap
 from retold.query.scope import Scope
 from retold.query.search import Search
 from retold.query.unwanted import Unwanted
-from retold.query.wanted import Wanted
-from retold.tui.answers import Archive, found
+from retold.query.wanted import Filters
+from retold.tui.answers import ArchiveQueries, found
 from support.conversation_files import Turn, claude, claude_key
 from support.mcp_client import connect_person
 from support.person import Person
@@ -105,7 +105,7 @@ def test_a_minus_means_the_same_in_a_question_in_plain_words(person: Person) -> 
 
 
 def test_within_a_conversation_a_minus_leaves_out_messages(person: Person) -> None:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         assert [hit.snippet for _, hit in found_inside(record, claude_key(2), "a -plum")] == ["then a pear"]
         assert [hit.snippet for _, hit in found_inside(record, claude_key(8), "->")] == [
             "what does a -> b mean"
@@ -159,9 +159,9 @@ def test_every_surface_finds_signs(person: Person, query: str, expected: int) ->
     key, folder = claude_key(expected), str(person.archive)
     with retold.open(folder) as archive:
         assert [one.key for one in archive.search(query)] == [key]
-    assert [one.key for one in found(Archive(folder), Scope(""), query)] == [key]
-    with Record(folder) as record:
-        assert len(finding(record, Sought(query), 0, 5).holdings) == 1
+    assert [one.key for one in found(ArchiveQueries(folder), Scope(""), query)] == [key]
+    with Store(folder) as record:
+        assert len(finding(record, SearchRequest(query), 0, 5).holdings) == 1
         if len(query) > 1:
             assert [row.card.key for row in leap(record, query).said] == [key]
     with connect_person(folder, is_all=True) as agent:
@@ -170,8 +170,8 @@ def test_every_surface_finds_signs(person: Person, query: str, expected: int) ->
 
 def test_a_search_for_signs_ends_in_time_and_says_so(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("retold.query.finding.BOUND", -1.0)
-    with Record(str(person.archive)) as record:
-        stopped = finding(record, Sought("->"), 0, 5)
+    with Store(str(person.archive)) as record:
+        stopped = finding(record, SearchRequest("->"), 0, 5)
     assert (stopped.holdings, stopped.is_exact) == ((), False)
 
 
@@ -245,8 +245,8 @@ def test_the_excluded_words_are_looked_up_before_the_files_are_asked(person: Per
                 asking[0] -= 1
 
     query = parse("project:almanac -pear")
-    with Record(str(person.archive)) as record, patch("retold.query.search.Unwanted", Watched):
-        search = Search(record, query, Wanted(query.fields), WatchedIndex(record, is_meant))
+    with Store(str(person.archive)) as record, patch("retold.query.search.Unwanted", Watched):
+        search = Search(record, query, Filters(query.fields), WatchedIndex(record, is_meant))
         assert list(search.matches())
     assert when_looked_up == [0]
 
@@ -297,13 +297,13 @@ def test_a_session_is_examined_for_excluded_text_once(tmp_path: Path) -> None:
     examined = []
 
     class Watched(Unwanted):
-        def is_in(self, found: Found) -> bool:
+        def is_in(self, found: IndexHit) -> bool:
             examined.append(found.session)
             return super().is_in(found)
 
     query = parse('apple plum -"sweet and ripe"')
-    with Record(str(person.archive)) as record, patch("retold.query.search.Unwanted", Watched):
-        found = list(Search(record, query, Wanted(query.fields)).matches())
+    with Store(str(person.archive)) as record, patch("retold.query.search.Unwanted", Watched):
+        found = list(Search(record, query, Filters(query.fields)).matches())
     assert len(found) == 1
     assert len(examined) == len(set(examined)) == 2
 

@@ -2,14 +2,14 @@
 
 import msgspec
 
-from retold.query.hits import Conversation, Hit
-from retold.query.holding import Holding, holding_of
+from retold.query.hits import MessageHit, SearchResult
+from retold.query.holding import ResultItem, holding_of
 
 
 def test_what_is_told_comes_out_as_it_was_but_for_halves_of_characters() -> None:
-    hit = Hit(("u1", "user", "rewound", None), None, ("half \ud800 an owl", [(10, 13)]), 7)
+    hit = MessageHit(("u1", "user", "rewound", None), None, ("half \ud800 an owl", [(10, 13)]), 7)
     row = ("gemini:one", "Owls", None, None, None, "none", None)
-    told = msgspec.json.encode(holding_of(Conversation(3, row, 1.0, [hit])))
-    (place,) = msgspec.json.decode(told, type=Holding).places
+    told = msgspec.json.encode(holding_of(SearchResult(3, row, 1.0, [hit])))
+    (place,) = msgspec.json.decode(told, type=ResultItem).places
     assert place.snippet == "half ? an owl"
     assert (place.seq, place.fate, place.matches) == (7, "rewound", ((10, 13),))

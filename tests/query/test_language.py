@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from retold.archive.words import fold, part_spans, sought, spread, tokens
 from retold.query.expression import exclusion, expression, lone_words, needs_verifying
-from retold.query.language import Clause, Query, Term, Unclear, parse, parse_unfinished
+from retold.query.language import Clause, Query, QuerySyntaxError, Term, parse, parse_unfinished
 
 TOKENIZE = 'tokenize="unicode61 remove_diacritics 2"'
 
@@ -94,7 +94,7 @@ def test_what_a_query_means(text: str, expected: str) -> None:
     ],
 )
 def test_what_is_unclear(text: str, place: int, message: str) -> None:
-    with pytest.raises(Unclear, match=re.escape(message)) as unclear:
+    with pytest.raises(QuerySyntaxError, match=re.escape(message)) as unclear:
         parse(text)
     assert unclear.value.place == place
     assert unclear.value.message == str(unclear.value)
@@ -177,7 +177,7 @@ def found(db: apsw.Connection, table: str, asked: str) -> set[int]:
 def test_whatever_is_typed_is_a_query_or_unclear(text: str) -> None:
     try:
         query = parse(text)
-    except Unclear as unclear:
+    except QuerySyntaxError as unclear:
         assert 0 <= unclear.place <= len(text)  # noqa: PT017 - it may be raised or not
         return
     db = tables(["a b", text])

@@ -3,11 +3,11 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.demo.home import make_home
 from retold.query.cards import cards
-from retold.query.shelf import Cut, listed_shelf
-from retold.query.wanted import Wanted
+from retold.query.shelf import PageBounds, listed_shelf
+from retold.query.wanted import Filters
 from support.person import Person
 
 OWN_FILES = (
@@ -24,9 +24,11 @@ def test_a_session_whose_files_are_gone_is_lost_for_everybody(tmp_path: Path) ->
     for pattern in OWN_FILES:
         min(home.glob(pattern)).unlink()
     ann.sync()
-    with Record(str(ann.archive)) as record:
-        told = {one.card.key for one in cards(record, Wanted()) if one.card.is_lost}
-        shown = {row.card.key for row in listed_shelf(record, {}, Cut(0, 500)).rows if row.card.is_gone}
+    with Store(str(ann.archive)) as record:
+        told = {one.card.key for one in cards(record, Filters()) if one.card.is_lost}
+        shown = {
+            row.card.key for row in listed_shelf(record, {}, PageBounds(0, 500)).rows if row.card.is_gone
+        }
     found = {one["session"] for one in ann.run("doctor", "--json").objects if one["finding"] == "lost"}
     assert {key.partition(":")[0] for key in found} == {"gemini", "claude", "codex"}
     assert told == shown == found

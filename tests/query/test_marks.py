@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from retold.archive.words import spread, tokens
 from retold.query.expression import expression
-from retold.query.language import Query, Unclear, parse
+from retold.query.language import Query, QuerySyntaxError, parse
 from retold.query.marks import densest, marks, satisfies, snippet
 
 TEXT = "The timeZone of a TIME zone, time_zone: getTimeZoneId() in Zürich or Zu\u0308rich; zoneless HTTPServer2 server2"
@@ -121,7 +121,7 @@ ASKED = st.lists(
 def query_or_none(text: str) -> Query | None:
     try:
         return parse(text)
-    except Unclear:
+    except QuerySyntaxError:
         return None
 
 

@@ -7,12 +7,12 @@ import apsw
 import pytest
 
 from retold.archive.conditions import clause
-from retold.query.reach import EVERYTHING, Reach, project_reach
+from retold.query.reach import EVERYTHING, AccessScope, project_reach
 
 HOME = "/home/ann"
 
 
-def folder(reach: Reach) -> str:
+def folder(reach: AccessScope) -> str:
     (found,) = reach.folders
     return found
 
@@ -49,7 +49,7 @@ def test_a_repository_is_a_project_as_a_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("here", [HOME, "/home", "/"])
 def test_at_home_only_what_took_place_there_is_seen(here: str) -> None:
     reach = project_reach(["/home/ann/code/app", HOME], here, HOME)
-    assert reach == Reach((here,), is_deep=False)
+    assert reach == AccessScope((here,), is_deep=False)
 
 
 def test_a_repository_at_home_does_not_open_everything(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ PLACES = {
 }
 
 
-def seen(reach: Reach) -> set[str]:
+def seen(reach: AccessScope) -> set[str]:
     """Which of all places a reach sees."""
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE TABLE sessions (name, root, hash)")
@@ -101,13 +101,13 @@ def seen(reach: Reach) -> set[str]:
 
 
 def test_a_project_is_seen_with_what_is_below_and_nothing_else() -> None:
-    assert seen(Reach((APP,))) == {"in it", "below it", "by its hash"}
-    assert seen(Reach(("/nowhere", APP))) == {"in it", "below it", "by its hash"}
+    assert seen(AccessScope((APP,))) == {"in it", "below it", "by its hash"}
+    assert seen(AccessScope(("/nowhere", APP))) == {"in it", "below it", "by its hash"}
 
 
 def test_a_shallow_reach_sees_the_folder_alone() -> None:
-    assert seen(Reach((APP,), is_deep=False)) == {"in it", "by its hash"}
-    assert seen(Reach((f"{APP}/",), is_deep=False)) == {"in it", "by its hash"}
+    assert seen(AccessScope((APP,), is_deep=False)) == {"in it", "by its hash"}
+    assert seen(AccessScope((f"{APP}/",), is_deep=False)) == {"in it", "by its hash"}
 
 
 def test_everything_is_seen_where_nothing_is_said() -> None:

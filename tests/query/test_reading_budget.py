@@ -3,10 +3,10 @@
 import pytest
 
 from retold.archive.index import Index
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.projects.matching import is_meant
 from retold.query.candidates import Candidate, in_order
-from retold.query.finding import Sought, finding
+from retold.query.finding import SearchRequest, finding
 from retold.query.search import FEW, MOST_READ
 from support.conversation_files import Turn, claude, claude_key
 from support.person import Person
@@ -59,8 +59,8 @@ def test_a_high_limit_finds_every_session_with_its_hits(person: Person) -> None:
 
 
 def test_the_page_shows_results_when_the_outputs_to_read_are_spent(person: Person) -> None:
-    with Record(str(person.archive)) as record:
-        found = finding(record, Sought(DENIED_QUERY), 0, 50)
+    with Store(str(person.archive)) as record:
+        found = finding(record, SearchRequest(DENIED_QUERY), 0, 50)
     assert len(found.holdings) == 50
     assert len(found.sessions) == MOST_READ
     assert not found.is_exact
@@ -71,7 +71,7 @@ def test_a_session_that_several_tiers_put_off_is_found_once(person: Person) -> N
 
 
 def test_candidates_of_one_session_need_no_order_among_themselves(person: Person) -> None:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         file, *_ = Index(record, is_meant).files
         ((told,),) = file.rows("SELECT id FROM told LIMIT 1")
         twins = [Candidate(file, told, 1.0, lambda _: [], lambda: 0.5) for _ in range(130)]

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.archive.conditions import below, of_key
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.query import gathering
 from retold.query.forms import forms
-from retold.query.hits import Conversation
-from retold.query.language import Unclear
+from retold.query.hits import SearchResult
+from retold.query.language import QuerySyntaxError
 from retold.query.plain import parse_plain
 from retold.query.telling import MOST_WORDS, telling
 from support.conversation_files import FORMS, Turn
@@ -33,8 +33,8 @@ class Kept:
         self.folder = str(folder / "retold")
         sync_archive(self.folder, {"HOME": str(folder / "home")})
 
-    def recalled(self, question: str, limit: int = 5) -> list[Conversation]:
-        with Record(self.folder) as record:
+    def recalled(self, question: str, limit: int = 5) -> list[SearchResult]:
+        with Store(self.folder) as record:
             return recalled(record, question, [], limit)
 
     def numbers(self, question: str) -> list[int]:
@@ -110,7 +110,7 @@ def test_punctuation_is_no_mistake(question: str) -> None:
 
 @pytest.mark.parametrize("question", ["", "  ", "-", "-word", "is:bogus word", "after:never word"])
 def test_what_means_nothing_is_told(question: str) -> None:
-    with pytest.raises(Unclear):
+    with pytest.raises(QuerySyntaxError):
         parse_plain(question)
 
 
@@ -172,7 +172,7 @@ def test_conditions_hold_whatever_is_asked(tmp_path: Path) -> None:
         home.json(project, number, 1, told, root=f"/home/ann/dev/{project}")
     folder = str(tmp_path / "retold")
     sync_archive(folder, {"HOME": str(tmp_path / "home")})
-    with Record(folder) as record:
+    with Store(folder) as record:
         everywhere = recalled(record, "heron", [], 5)
         roots = {one.project["root"] for one in everywhere}
         assert roots == {"/home/ann/dev/alpha", "/home/ann/dev/beta"}
@@ -218,7 +218,7 @@ def test_what_leads_elsewhere_does_not_hide_what_is_common_here(
     for name, value in (("MOST", {"said": 2, "output": 2}), ("LITTLE", 1), ("NEXT_TO_NOTHING", 1)):
         monkeypatch.setattr(gathering, name, value)
     assert kept.numbers("polish heron")[0] == 7
-    with Record(kept.folder) as record:
+    with Store(kept.folder) as record:
         elsewhere = of_key(FORMS["claude"].key(7)).negated()
         assert len(recalled(record, "polish heron", [elsewhere], 9)) == len(NOISE)
 
@@ -232,7 +232,7 @@ def test_what_leads_elsewhere_does_not_hide_what_is_common_here(
 def test_no_question_breaks_it(kept_once: Kept, question: str) -> None:
     try:
         found = kept_once.recalled(question)
-    except Unclear:
+    except QuerySyntaxError:
         return
     for one in found:
         for hit in one.hits:

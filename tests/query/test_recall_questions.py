@@ -8,12 +8,12 @@ import pytest
 
 from retold.archive.index import kept_index
 from retold.archive.listing import titles
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.projects.matching import is_meant
 from retold.query.language import Clause, Query
 from retold.query.plain import parse_plain
 from retold.query.search import Search
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 from support.mcp_client import connect_person
 from support.recall import recalled
 from support.recall_corpus import Question, demo_questions, write_corpus
@@ -28,7 +28,7 @@ WANTED = 95
 class Asked(NamedTuple):
     """An archive, and what is asked of it."""
 
-    record: Record
+    record: Store
     questions: list[Question]
 
 
@@ -37,30 +37,30 @@ def asked(tmp_path_factory: pytest.TempPathFactory, demo_env: dict[str, str]) ->
     folder = tmp_path_factory.mktemp("recall")
     questions = write_corpus(folder / "home")
     sync_archive(folder / "retold", {"HOME": str(folder / "home")})
-    with Record(str(folder / "retold")) as made, Record(demo_env["RETOLD_HOME"]) as demo:
+    with Store(str(folder / "retold")) as made, Store(demo_env["RETOLD_HOME"]) as demo:
         named = {key: title for key, title in titles(demo, ()) if title}
         yield [Asked(made, questions), Asked(demo, demo_questions(named))]
 
 
-def ours(record: Record, question: str) -> list[str]:
+def ours(record: Store, question: str) -> list[str]:
     return [one.key for one in recalled(record, question, [], FIRST, index=kept_index(record, is_meant))]
 
 
-def with_all_words(record: Record, question: str) -> list[str]:
+def with_all_words(record: Store, question: str) -> list[str]:
     query = parse_plain(question)
-    search = Search(record, query, Wanted(query.fields), kept_index(record, is_meant))
+    search = Search(record, query, Filters(query.fields), kept_index(record, is_meant))
     return [one.key for one in search.conversations(FIRST)]
 
 
-def by_bm25(record: Record, question: str) -> list[str]:
+def by_bm25(record: Store, question: str) -> list[str]:
     """Return what plain BM25 finds of any word."""
     query = Query((Clause(parse_plain(question).terms, is_negated=False),), ())
-    search = Search(record, query, Wanted(), kept_index(record, is_meant))
+    search = Search(record, query, Filters(), kept_index(record, is_meant))
     return [one.key for one in search.told(islice(search.near(FIRST), FIRST))]
 
 
 def right(
-    asked: list[Asked], answered: Callable[[Record, str], list[str]], *, is_unseen: bool | None = None
+    asked: list[Asked], answered: Callable[[Store, str], list[str]], *, is_unseen: bool | None = None
 ) -> list[str]:
     """Return the questions that are answered among the first five."""
     return [

@@ -12,13 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from retold.archive.index import Index
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.projects.matching import is_meant
-from retold.query.finding import Sought
+from retold.query.finding import SearchRequest
 from retold.query.language import parse
 from retold.query.search import Search
-from retold.query.shelf import Cut, found_shelf
-from retold.query.wanted import Wanted
+from retold.query.shelf import PageBounds, found_shelf
+from retold.query.wanted import Filters
 from support.conversation_files import (
     FORMS,
     ROOT,
@@ -385,9 +385,9 @@ def test_a_phrase_in_much_output_is_read_when_more_is_asked_for(talker: Person) 
 
 
 def test_a_search_leaves_no_connection_to_the_index_behind(talker: Person) -> None:
-    with Record(str(talker.archive)) as record:
+    with Store(str(talker.archive)) as record:
         index = Index(record, is_meant)
-        assert list(Search(record, parse("again"), Wanted(), index).conversations(3))
+        assert list(Search(record, parse("again"), Filters(), index).conversations(3))
         connections = [weakref.ref(file.connection) for file in index.files]
     del index
     gc.collect()
@@ -395,9 +395,12 @@ def test_a_search_leaves_no_connection_to_the_index_behind(talker: Person) -> No
 
 
 def test_pages_of_a_search_follow_each_other(talker: Person) -> None:
-    with Record(str(talker.archive)) as record:
-        pages = [found_shelf(record, Sought("beacon"), Cut(first, 80)) for first in range(0, TALKS, 80)]
-        newest = found_shelf(record, Sought("lamp", is_newest=True), Cut(0, 8))
+    with Store(str(talker.archive)) as record:
+        pages = [
+            found_shelf(record, SearchRequest("beacon"), PageBounds(first, 80))
+            for first in range(0, TALKS, 80)
+        ]
+        newest = found_shelf(record, SearchRequest("lamp", is_newest=True), PageBounds(0, 8))
     found = [row.card.key for page in pages for row in page.rows]
     assert found == talker.keys("beacon", "--limit", "2000")
     assert [page.is_all for page in pages] == [False, False, False, True]

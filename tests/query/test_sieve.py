@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.query import sieve
-from retold.query.sieve import Sieve
+from retold.query.sieve import Prefilter
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
@@ -30,11 +30,11 @@ def person(tmp_path: Path) -> Person:
     [("tide", [1, 4]), ("neap", [2]), ("Neap", [2]), ("nEAP", []), ("o", [5]), ("nothing like it", [])],
 )
 def test_two_processes_find_what_one_does(person: Person, needle: str, expected: list[int]) -> None:
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         asked = "SELECT originals.name FROM originals JOIN sources ON sources.id = source WHERE NOT is_beside ORDER BY path"
         sessions = [[name] for (name,) in record.rows(asked)]
-        alone = list(Sieve(record, needle.encode()).sifted(sessions))
-        together = list(Sieve(record, needle.encode()).sifted(sessions, many=1))
+        alone = list(Prefilter(record, needle.encode()).sifted(sessions))
+        together = list(Prefilter(record, needle.encode()).sifted(sessions, many=1))
     assert together == alone
     text_hits = [
         number

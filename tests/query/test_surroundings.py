@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.query.language import parse
 from retold.query.marks import marks
 from retold.query.search import Search
 from retold.query.surroundings import AROUND, shown
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 from retold.redaction.redactor import Redactor
 from support.conversation_files import FORMS, Turn
 from support.recall import recalled
@@ -91,9 +91,9 @@ def test_searches_and_recall_show_what_was_cleaned(tmp_path: Path) -> None:
     ]
     FORMS["claude"].write(tmp_path / "home", 1, talk)
     sync_archive(tmp_path / "retold", {"HOME": str(tmp_path / "home")})
-    with Record(str(tmp_path / "retold")) as record:
+    with Store(str(tmp_path / "retold")) as record:
         for clean, is_there in ((None, True), (Redactor().redacted_text, False)):
-            searched = list(Search(record, QUERY, Wanted(), clean=clean).conversations(5))
+            searched = list(Search(record, QUERY, Filters(), clean=clean).conversations(5))
             asked = recalled(record, "where was the heron", [], 5, clean=clean)
             for found in (searched, asked):
                 snippets = [hit.snippet for one in found for hit in one.hits]

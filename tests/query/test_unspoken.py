@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from retold.archive.listing import count_sessions
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.query.cards import cards
 from retold.query.places import places
-from retold.query.shelf import Cut, listed_shelf
-from retold.query.wanted import Wanted
+from retold.query.shelf import PageBounds, listed_shelf
+from retold.query.wanted import Filters
 from support.gemini_home import ROOT, GeminiHome, at, gemini, metadata, session_id, sha, user
 from support.person import Person
 
@@ -53,9 +53,9 @@ def person(tmp_path: Path) -> Person:
 
 
 @pytest.fixture
-def record(person: Person) -> Record:
+def record(person: Person) -> Store:
     person.run("sync")
-    return Record(str(person.archive))
+    return Store(str(person.archive))
 
 
 def test_lists_show_it_only_when_asked_for_all(person: Person) -> None:
@@ -69,7 +69,7 @@ def test_lists_show_it_only_when_asked_for_all(person: Person) -> None:
     assert len(person.run("list", "--all").out.splitlines()) == 2 + len(STARTED)
 
 
-def test_its_bytes_are_archived(person: Person, record: Record) -> None:
+def test_its_bytes_are_archived(person: Person, record: Store) -> None:
     asked = "SELECT path, originals.id FROM sources JOIN originals ON source = sources.id WHERE path LIKE '%a2a-ser%'"
     kept = {path: record.originals.data(number) for path, number in record.rows(asked)}
     assert len(kept) == len(STARTED)
@@ -85,11 +85,11 @@ def test_no_search_finds_it(person: Person) -> None:
     assert person.run("search", "lighthouse", "--substring", "--json").objects == []
 
 
-def test_no_count_has_it(person: Person, record: Record) -> None:
+def test_no_count_has_it(person: Person, record: Store) -> None:
     assert count_sessions(record) == 1
     assert [place.sessions for place in places(record)] == [1]
-    assert listed_shelf(record, {}, Cut(0, 10)).count == 1
-    assert len(list(cards(record, Wanted()))) == 1
+    assert listed_shelf(record, {}, PageBounds(0, 10)).count == 1
+    assert len(list(cards(record, Filters()))) == 1
     (query,) = re.findall(r"```sql\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
     assert [[*row.values()] for row in person.run("sql", "--json", query).objects] == [[1]]
     told = person.run(

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from retold.agents.protocol import Home, Source
+from retold.agents.protocol import AgentHome, Source
 from retold.model.problem import Problem
 from retold.reading.disk import DISK, Disk, LocalDisk
 from retold.reading.files import FileBytes, modified_at, read_bytes
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 from retold.reading.streams import LineFile, open_lines
 from support.disks import MemoryDisk, RecordingDisk, watch_paths
 
@@ -105,8 +105,8 @@ def test_there_is_one_real_disk() -> None:
 def test_a_source_is_read_where_its_home_is(folder: Path) -> None:
     memory = MemoryDisk.of(folder)
     assert Source(folder / "file").disk is DISK
-    assert Source(folder / "file", Home(folder, folder)).disk is DISK
-    assert Source(folder / "file", Home(folder, folder, disk=memory)).disk is memory
+    assert Source(folder / "file", AgentHome(folder, folder)).disk is DISK
+    assert Source(folder / "file", AgentHome(folder, folder, disk=memory)).disk is memory
 
 
 def test_files_lines_and_folders_are_read_from_the_disk_that_is_given(folder: Path) -> None:
@@ -121,8 +121,8 @@ def test_files_lines_and_folders_are_read_from_the_disk_that_is_given(folder: Pa
         assert isinstance(lines, LineFile)
         with lines:
             assert [bytes(raw) for _, raw, _ in lines.pieces()] == [b"one", b"two"]
-        assert list(entries(folder, disk)) == memory.entries(str(folder))
-        assert list(entries(folder / "none", disk)) == []
+        assert list(list_folder(folder, disk)) == memory.entries(str(folder))
+        assert list(list_folder(folder / "none", disk)) == []
         refused = read_bytes(folder / "folder", disk)
         assert isinstance(refused, Problem)
         assert refused.code == "not-a-file"
@@ -140,7 +140,7 @@ def test_what_nobody_may_list_is_told(folder: Path) -> None:
         def entries(self, folder: str) -> list[os.DirEntry[str]]:
             raise PermissionError(13, "Permission denied", folder)
 
-    (told,) = entries(folder, Refusing(DISK))
+    (told,) = list_folder(folder, Refusing(DISK))
     assert isinstance(told, Problem)
     assert (told.code, told.message) == ("unreadable-file", "Permission denied")
 

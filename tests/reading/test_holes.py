@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from retold.model.problem import Problem
-from retold.reading.files import FileBytes, read_bytes, read_lines, without_nuls
+from retold.reading.files import FileBytes, read_bytes, read_lines, remove_nuls
 from retold.reading.holes import HOLE, CutLine, LineStart, join_lines, line_size
-from retold.reading.lines import Line, decode_line, decode_lines
+from retold.reading.lines import JsonLine, decode_line, decode_lines
 from retold.reading.streams import START, LineFile, open_lines, split_lines
 
 LONGEST = 64 * 1024
@@ -22,7 +22,7 @@ def in_chunks(data: bytes, size: int) -> Callable[[], bytes]:
 
 def told(found: Any) -> list[Any]:
     return [
-        (one.value, one.strict) if isinstance(one, Line) else (one.code, one.message, one.line)
+        (one.value, one.strict) if isinstance(one, JsonLine) else (one.code, one.message, one.line)
         for one in found
     ]
 
@@ -159,10 +159,10 @@ def test_a_document_is_read_without_the_nuls_in_and_around_it(tmp_path: Path) ->
     path.write_bytes(b"\0\0[1," + b"\0" * 5000 + b"2]\0")
     file = read_bytes(path)
     assert isinstance(file, FileBytes)
-    data, (skipped,) = without_nuls(file)
+    data, (skipped,) = remove_nuls(file)
     assert data == b"[1, 2]"
     assert (skipped.code, skipped.message) == ("nul-bytes", "5003 NUL bytes")
     path.write_bytes(b"[1, 2]")
     file = read_bytes(path)
     assert isinstance(file, FileBytes)
-    assert without_nuls(file) == (b"[1, 2]", ())
+    assert remove_nuls(file) == (b"[1, 2]", ())

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.model.problem import Problem
-from retold.reading.lines import Line, decode_lines
+from retold.reading.lines import JsonLine, decode_lines
 
 
 def told(data: bytes) -> list[tuple[int | None, Any]]:
     """Each line's number with its value, or with the code of what is wrong with it."""
     return [
-        (found.number, found.value) if isinstance(found, Line) else (found.line, found.code)
+        (found.number, found.value) if isinstance(found, JsonLine) else (found.line, found.code)
         for found in decode_lines(data, "file")
     ]
 
@@ -32,7 +32,7 @@ def test_a_torn_end_is_told_from_a_broken_line() -> None:
 
 
 def test_reading_goes_on_where_it_stopped() -> None:
-    later = [found for found in decode_lines(b"1\n2\n3\n", "file", 2, 1) if isinstance(found, Line)]
+    later = [found for found in decode_lines(b"1\n2\n3\n", "file", 2, 1) if isinstance(found, JsonLine)]
     assert [(line.number, line.value) for line in later] == [(2, 2), (3, 3)]
 
 
@@ -40,7 +40,7 @@ def test_what_was_mended_is_told_before_the_value() -> None:
     first, second = decode_lines(b'"\\ud800"\n', "file")
     assert isinstance(first, Problem)
     assert first.code == "replaced-bytes"
-    assert isinstance(second, Line)
+    assert isinstance(second, JsonLine)
     assert (second.value, second.strict) == ("\ufffd", True)
 
 

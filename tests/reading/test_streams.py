@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.model.problem import Problem
-from retold.reading.lines import Line, decode_line
-from retold.reading.streams import START, LineFile, Mark, open_lines, split_lines
+from retold.reading.lines import JsonLine, decode_line
+from retold.reading.streams import START, FileMark, LineFile, open_lines, split_lines
 
 BYTES = st.binary(max_size=60).map(lambda data: data.replace(b"a", b"\n"))
 
 
-def opened(path: Path, after: Mark = START) -> LineFile:
+def opened(path: Path, after: FileMark = START) -> LineFile:
     file = open_lines(path, after)
     assert isinstance(file, LineFile)
     return file
@@ -77,7 +77,7 @@ def test_what_is_no_file_is_told(name: str, code: str, tmp_path: Path) -> None:
 
 def values(raw: bytes, *, is_whole: bool = True) -> list[object]:
     return [
-        found.value if isinstance(found, Line) else found.code
+        found.value if isinstance(found, JsonLine) else found.code
         for found in decode_line(raw, 7, "file", is_whole=is_whole)
     ]
 

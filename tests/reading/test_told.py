@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from retold.agents.registry import NotASession, read
 from retold.demo.home import make_home
 from retold.export.formats import FORMATS
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.entries import Message
 from retold.model.parts import Context, Opaque, Text, Thinking, ToolCall
 from retold.model.session import Session
@@ -21,12 +21,12 @@ from support.cases import every_case
 from support.full_session import everything, session_with_text
 from support.person import Person
 
-ALL = Choice(thoughts=True, notices=True)
+ALL = ExportOptions(thoughts=True, notices=True)
 PAGE = b"".join(FORMATS["md"].pieces()([everything()], ALL))
 JSON = b"".join(FORMATS["json"].pieces()([everything()], ALL))
 
 
-def written(folder: Path, form: str, telling: Telling, choice: Choice = ALL) -> Path:
+def written(folder: Path, form: str, telling: ExportSession, choice: ExportOptions = ALL) -> Path:
     file = folder / f"told{FORMATS[form].suffix}"
     file.write_bytes(b"".join(FORMATS[form].pieces()([telling], choice)))
     return file
@@ -72,13 +72,13 @@ def _words(message: Message, *, is_prompt: bool) -> Iterator[Any]:
 
 
 def assert_read_back(session: Session, folder: Path) -> None:
-    (page,) = read(written(folder, "md", Telling(session)))
+    (page,) = read(written(folder, "md", ExportSession(session)))
     assert words(page) == words(session)
     assert page.problems == ()
     assert (page.key, page.title, page.usage, page.first_prompt) == (
         session.key, session.title, session.usage, session.first_prompt,
     )  # fmt: skip
-    assert list(read(written(folder, "json", Telling(session)))) == [session]
+    assert list(read(written(folder, "json", ExportSession(session)))) == [session]
 
 
 @every_case
@@ -133,9 +133,9 @@ def test_subagents_come_behind_their_parent(form: str, tmp_path: Path) -> None:
 
 def test_the_same_page_comes_out_again(tmp_path: Path) -> None:
     session = everything().session
-    (found,) = read(written(tmp_path, "md", Telling(session)))
-    body = b"".join(FORMATS["md"].pieces()([Telling(session)], ALL)).split(b"## ", 1)[1]
-    assert b"".join(FORMATS["md"].pieces()([Telling(found)], ALL)).split(b"## ", 1)[1] == body
+    (found,) = read(written(tmp_path, "md", ExportSession(session)))
+    body = b"".join(FORMATS["md"].pieces()([ExportSession(session)], ALL)).split(b"## ", 1)[1]
+    assert b"".join(FORMATS["md"].pieces()([ExportSession(found)], ALL)).split(b"## ", 1)[1] == body
 
 
 def test_the_active_view_of_an_export_is_what_is_live(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_json_that_somebody_made_readable_is_the_same(tmp_path: Path) -> None:
     import json  # noqa: PLC0415 - only here
 
     session = session_with_text("words")
-    tree = json.loads(b"".join(FORMATS["json"].pieces()([Telling(session)], ALL)))
+    tree = json.loads(b"".join(FORMATS["json"].pieces()([ExportSession(session)], ALL)))
     (tmp_path / "told.json").write_text("\ufeff" + json.dumps(tree, indent=1), encoding="utf-8")
     assert list(read(tmp_path / "told.json")) == [session]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from retold.redaction import detector
-from retold.redaction.finding import KINDS, Finding, apart
+from retold.redaction.finding import KINDS, Secret, apart
 from support.detector_score import detect_with_retold, score
 from support.labelled_secrets import hand_written_samples, samples
 from support.redaction_page import PAGE, updated_page
@@ -47,7 +47,7 @@ def test_every_prefix_of_a_service_is_found(kind: str, prefixes: str, length: in
     characters = ("q7Rk2VbX9tLm4ZpW8sYd" * 3)[:length]
     for prefix in prefixes.split():
         text = f"echo {prefix}{characters} | tee log"
-        assert detector.findings(text) == [Finding(5, 5 + len(prefix) + length, kind)], prefix
+        assert detector.findings(text) == [Secret(5, 5 + len(prefix) + length, kind)], prefix
 
 
 def test_a_private_key_that_was_cut_off_does_not_reach_to_the_end_of_the_next() -> None:
@@ -99,7 +99,7 @@ def test_a_password_is_found_however_it_is_named(text: str) -> None:
     invented = "Birke!4711tor"
     before = text.index("«»")
     (found,) = detector.findings(text.replace("«»", invented))
-    assert found == Finding(before, before + len(invented), "password")
+    assert found == Secret(before, before + len(invented), "password")
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,12 @@ def test_the_page_has_the_numbers_of_today() -> None:
 
 def test_findings_that_overlap_become_one_over_both() -> None:
     found = [
-        Finding(4, 9, "secret"),
-        Finding(0, 6, "password"),
-        Finding(5, 6, "email"),
-        Finding(9, 12, "jwt"),
+        Secret(4, 9, "secret"),
+        Secret(0, 6, "password"),
+        Secret(5, 6, "email"),
+        Secret(9, 12, "jwt"),
     ]
-    assert apart(found) == [Finding(0, 9, "password"), Finding(9, 12, "jwt")]
+    assert apart(found) == [Secret(0, 9, "password"), Secret(9, 12, "jwt")]
 
 
 KEY_ID, KEY = "AKIA" + "Q7RKEXVBX9TLM4ZP", "w8sYd3Hc6Jf1Kg5Mn0QaR7Rk2VbX9tLm4ZpW8sYd"

@@ -12,17 +12,17 @@ from unittest.mock import patch
 import pytest
 
 if TYPE_CHECKING:
-    from retold.tui.answers import Archive
+    from retold.tui.answers import ArchiveQueries
 
 # Imports are inside the fixtures, because other tests do not need the browser.
 
 
-def _archived(env: dict[str, str], here: str) -> Archive:
-    from retold.tui.answers import Archive  # noqa: PLC0415
+def _archived(env: dict[str, str], here: str) -> ArchiveQueries:
+    from retold.tui.answers import ArchiveQueries  # noqa: PLC0415
     from support.synced_archive import sync_archive  # noqa: PLC0415
 
     sync_archive(env["RETOLD_HOME"], env)
-    return Archive(env["RETOLD_HOME"], (), here)
+    return ArchiveQueries(env["RETOLD_HOME"], (), here)
 
 
 @pytest.fixture(scope="session")
@@ -37,12 +37,12 @@ def demo_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture
-def demo(demo_env: dict[str, str], tmp_path: Path) -> Iterator[Archive]:
+def demo(demo_env: dict[str, str], tmp_path: Path) -> Iterator[ArchiveQueries]:
     """The demo home's archive, opened from an empty folder."""
-    from retold.tui.answers import Archive  # noqa: PLC0415
+    from retold.tui.answers import ArchiveQueries  # noqa: PLC0415
 
     with patch.dict(os.environ, demo_env):
-        yield Archive(demo_env["RETOLD_HOME"], (), str(tmp_path))
+        yield ArchiveQueries(demo_env["RETOLD_HOME"], (), str(tmp_path))
 
 
 @pytest.fixture(scope="session")
@@ -58,18 +58,18 @@ def small_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 @pytest.fixture
-def small(small_env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Archive:
+def small(small_env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> ArchiveQueries:
     """An archive of three conversations at a fixed time, without a deletion warning."""
-    from retold.tui.answers import Archive  # noqa: PLC0415
+    from retold.tui.answers import ArchiveQueries  # noqa: PLC0415
     from support.terminal_browser import NOW, OTHER  # noqa: PLC0415
 
     monkeypatch.setattr("retold.tui.home.now", lambda: NOW)
     monkeypatch.setattr("retold.tui.home.warning", lambda _: "")
-    return Archive(small_env["RETOLD_HOME"], (), OTHER)
+    return ArchiveQueries(small_env["RETOLD_HOME"], (), OTHER)
 
 
 @pytest.fixture(scope="session")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Archive:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> ArchiveQueries:
     """An archive of conversations whose texts try to control the terminal."""
     from support.terminal_browser import write_hostile_home  # noqa: PLC0415
 

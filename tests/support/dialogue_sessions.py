@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from retold.agents.registry import read
-from retold.export.telling import Telling
+from retold.export.telling import ExportSession
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Attachment, Opaque, Text, Thinking, ToolCall
 from retold.model.session import Session
@@ -23,10 +23,10 @@ def sample_session() -> Session:
     return session
 
 
-def export_session(*entries: Entry, **more: Any) -> Telling:
+def export_session(*entries: Entry, **more: Any) -> ExportSession:
     """Return a Gemini session with this timeline."""
     facts = {"timeline": entries, "started_at": AT, "ended_at": None, "models": (), "extra": {}, **more}
-    return Telling(msgspec.structs.replace(sample_session(), **facts))
+    return ExportSession(msgspec.structs.replace(sample_session(), **facts))
 
 
 def user(text: str, minute: int | None = 0, **more: Any) -> Message:

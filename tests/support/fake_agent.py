@@ -9,19 +9,19 @@ from typing import cast
 import msgspec
 import pytest
 
-from retold.agents.connection import Connection, ConnectPlan
+from retold.agents.connection import AgentConnection, ConnectPlan
 from retold.agents.protocol import (
     Agent,
-    Call,
+    AgentHome,
     Ghost,
-    Home,
+    HookCall,
     HookPlan,
     Limit,
     Lost,
     Reading,
-    Refused,
     Remains,
     Restored,
+    RestoreRefused,
     Source,
     Target,
     Threat,
@@ -53,15 +53,15 @@ def write(home: Path, name: str, session: Session) -> None:
     (home / name).write_bytes(session_json(session))
 
 
-def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
-    yield Home(Path(env[HOME_VARIABLE]), Path(env[HOME_VARIABLE]), disk=disk)
+def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[AgentHome]:
+    yield AgentHome(Path(env[HOME_VARIABLE]), Path(env[HOME_VARIABLE]), disk=disk)
 
 
-def home_in(folder: Path, disk: Disk = DISK) -> Home | None:  # noqa: ARG001 - required by the Agent protocol
+def home_in(folder: Path, disk: Disk = DISK) -> AgentHome | None:  # noqa: ARG001 - required by the Agent protocol
     return None
 
 
-def find(home: Home) -> Iterator[Source | Problem]:
+def find(home: AgentHome) -> Iterator[Source | Problem]:
     for entry in home.disk.entries(str(home.path)):
         yield Source(Path(entry.path), home, entry.name)
 
@@ -70,7 +70,7 @@ def cluster_of(native_id: str) -> str:
     return native_id
 
 
-def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - required by the Agent protocol
+def clues(home: AgentHome) -> Iterator[Clue]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
@@ -98,33 +98,33 @@ def relate(sessions: Sequence[Session]) -> Sequence[Session]:
     return sessions
 
 
-def ghosts(home: Home) -> Iterator[Ghost]:  # noqa: ARG001 - required by the Agent protocol
+def ghosts(home: AgentHome) -> Iterator[Ghost]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
-def restore(lost: Lost, target: Target) -> Restored | Refused:  # noqa: ARG001 - required by the Agent protocol
-    return Refused("made up")
+def restore(lost: Lost, target: Target) -> Restored | RestoreRefused:  # noqa: ARG001 - required by the Agent protocol
+    return RestoreRefused("made up")
 
 
 def resume(native_id: str) -> Sequence[str]:
     return ("made", native_id)
 
 
-def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - required by the Agent protocol
+def hook_plan(home: AgentHome, call: HookCall) -> HookPlan | None:  # noqa: ARG001 - required by the Agent protocol
     return None
 
 
-def connect_plan(home: Home, connection: Connection) -> ConnectPlan:  # noqa: ARG001 - required by the Agent protocol
+def connect_plan(home: AgentHome, connection: AgentConnection) -> ConnectPlan:  # noqa: ARG001 - required by the Agent protocol
     return ConnectPlan(home.path, (), (), "/recall", is_trust_needed=False)
 
 
-def limit(home: Home) -> Limit:  # noqa: ARG001 - required by the Agent protocol
+def limit(home: AgentHome) -> Limit:  # noqa: ARG001 - required by the Agent protocol
     return Limit()
 
 
-def retention(home: Home) -> Iterator[Threat]:  # noqa: ARG001 - required by the Agent protocol
+def retention(home: AgentHome) -> Iterator[Threat]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())
 
 
-def remains(home: Home) -> Iterator[Remains]:  # noqa: ARG001 - required by the Agent protocol
+def remains(home: AgentHome) -> Iterator[Remains]:  # noqa: ARG001 - required by the Agent protocol
     return iter(())

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from retold.export.telling import Telling
+from retold.export.telling import ExportSession
 from retold.model.assemble import Draft, assembled
 from retold.model.display import DiffDisplay
 from retold.model.entries import Entry, Event, Message
@@ -98,7 +98,7 @@ def session_with_text(text: str) -> Session:
     return session(user(1, text), agent(2, Thinking(text, text), Text(text), done, failed))
 
 
-def everything() -> Telling:
+def everything() -> ExportSession:
     child = session(
         user(6, None, Context("task", "Find every page that has a table.")),
         agent(7, call("glob", "file_search", arguments={"pattern": "**/*.html"}, result="tides.html")),
@@ -108,7 +108,7 @@ def everything() -> Telling:
         parent=KEY,
     )
     damage = problem("malformed-json", "expected value", "session.jsonl", 7)
-    return Telling(session(*_entries(child.key), problems=(damage,)), {child.key: Telling(child)})
+    return ExportSession(session(*_entries(child.key), problems=(damage,)), {child.key: ExportSession(child)})
 
 
 def _entries(child: str) -> Sequence[Entry]:

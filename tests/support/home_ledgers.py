@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.model.report import FIGURES
 
 Entry = tuple[Any, ...]
@@ -17,7 +17,7 @@ FROM requests JOIN sessions ON sessions.id = requests.session WHERE own
 
 def ledger_from_archive(folder: str) -> list[Entry]:
     """Return every own request in an archive, with its session."""
-    with Record(folder) as record:
+    with Store(folder) as record:
         return sorted(record.rows(_ASKED), key=repr)
 
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.record import Record
-from retold.ingest.retell import retold
+from retold.archive.record import Store
+from retold.ingest.retell import load_session
 from retold.lake.job import planned
 from retold.lake.reading import prices, told
 from retold.lake.rows import rows_of
 from retold.lake.spread import Spread, reunited
 from retold.lake.telling import as_told
-from retold.lake.told import Refused, Told
+from retold.lake.told import RowSource, UnreadFile
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
 from retold.projects.atlas import Atlas
@@ -36,22 +36,22 @@ DEPENDENT_COLUMNS = frozenset(
 def tables_from_archive(folder: Path, given: Given) -> dict[str, list[Row]]:
     """Return all tables from an archive of labelled homes."""
     found = sync_archive(folder, {"HOME": str(folder / "nobody")}, given)
-    with Record(found.folder) as record:
+    with Store(found.folder) as record:
         keys = list(record.rows("SELECT id, name, key FROM sessions"))
-        sessions: list[Told | Refused] = [_told(record, *one) for one in keys]
+        sessions: list[RowSource | UnreadFile] = [_told(record, *one) for one in keys]
         asked = "SELECT agent, label, refusal FROM sources WHERE refusal IS NOT NULL"
         sessions += [
-            Refused(agent, label, msgspec.json.decode(refusal, type=Problem))
+            UnreadFile(agent, label, msgspec.json.decode(refusal, type=Problem))
             for agent, label, refusal in record.rows(asked)
         ]
     return rows_by_table(sessions)
 
 
-def _told(record: Record, number: int, name: int, key: str) -> Told:
-    session = retold(record, key)
+def _told(record: Store, number: int, name: int, key: str) -> RowSource:
+    session = load_session(record, key)
     assert session is not None
     found = as_told(record, (number, name, session), None)
-    assert isinstance(found, Told)
+    assert isinstance(found, RowSource)
     return found
 
 
@@ -74,7 +74,7 @@ def split_conversations(sessions: Iterable[Row]) -> list[Spread]:
     return [Spread(*name, tuple(chain(*held))) for name, held in paths.items() if len(held) > 1]
 
 
-def rows_by_table(found: Iterable[Told | Refused]) -> dict[str, list[Row]]:
+def rows_by_table(found: Iterable[RowSource | UnreadFile]) -> dict[str, list[Row]]:
     """Return the rows of all sessions, by table."""
     held = list(found)
     return {name: [_row(name, row) for one in held for row in rows_of(name, one)] for name in TABLES}

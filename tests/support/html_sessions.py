@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from retold.export.telling import Telling
+from retold.export.telling import ExportSession
 from retold.model.assemble import counted
 from retold.model.display import AgentDisplay, DiffDisplay, FilesDisplay, TextDisplay, Todo, TodosDisplay
 from retold.model.entries import Entry, Event, Message
@@ -26,7 +26,7 @@ PIXEL = b64encode(
 CHILD = "gemini:made/child"
 
 
-def export_session(*entries: Entry, subagents: Sequence[Telling] = (), **more: Any) -> Telling:
+def export_session(*entries: Entry, subagents: Sequence[ExportSession] = (), **more: Any) -> ExportSession:
     """Return a conversation with these entries and subagents."""
     messages = [entry for entry in entries if isinstance(entry, Message)]
     prompts = [message.prompt for message in messages if message.prompt is not None]
@@ -60,7 +60,7 @@ def export_session(*entries: Entry, subagents: Sequence[Telling] = (), **more: A
         timeline=entries,
     )
     told = msgspec.structs.replace(session, **more)
-    return Telling(told, {child.session.key: child for child in subagents})
+    return ExportSession(told, {child.session.key: child for child in subagents})
 
 
 def message(role: Any, *parts: Part, prompt: str | None = None, **more: Any) -> Message:
@@ -100,7 +100,7 @@ def call(name: str, canonical: Any = "other", **more: Any) -> ToolCall:
     return ToolCall(name=name, canonical=canonical, **{**given, **more})
 
 
-def everything() -> Telling:
+def everything() -> ExportSession:
     """Return a conversation with every kind of entry."""
     child = export_session(
         message("user", Context("task", "Count the loaves.")),
@@ -137,7 +137,7 @@ def everything() -> Telling:
     )  # fmt: skip
 
 
-def session_with_text(text: str) -> Telling:
+def session_with_text(text: str) -> ExportSession:
     """Return a conversation in which every field that can hold a text holds the given one."""
     child = export_session(user_message(text), assistant_message(text), key=text + "c", title=text)
     parts: list[Part] = [

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 import mcp_types as types
 from mcp.client.client import Client
 
-from retold.mcp.desk import Desk, Place
+from retold.mcp.desk import QueryService, ServerPlace
 from retold.mcp.reply import NOTE
 from retold.mcp.server import made_server
 from support.gemini_home import ROOT
@@ -48,9 +48,9 @@ class ToolAnswer(NamedTuple):
 
 
 class McpClient:
-    """Sends requests to an MCP server for a `Desk`."""
+    """Sends requests to an MCP server for a `QueryService`."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: QueryService) -> None:
         self.desk = desk
 
     def said(self, talk: Callable[[Client], Awaitable[T]]) -> T:
@@ -122,7 +122,7 @@ def connect_person(
     folder: str, here: str = ROOT, *, is_all: bool = False, is_redacted: bool = True
 ) -> Iterator[McpClient]:
     """Yield a client for an existing archive."""
-    desk = Desk(Place(folder, here, is_all, is_redacted))
+    desk = QueryService(ServerPlace(folder, here, is_all, is_redacted))
     try:
         yield McpClient(desk)
     finally:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest.importing import Import, Imported, Tells, import_archive
 from retold.model.session import Session
 from retold.model.wire import as_builtins
@@ -77,5 +77,5 @@ def load_everything(archive: Path) -> list[Any]:
 
 def load_tables(archive: Path) -> dict[str, list[Any]]:
     """Return the rows of `KEPT_TABLES`."""
-    with Record(str(archive)) as record:
+    with Store(str(archive)) as record:
         return {name: sorted(record.rows(f"SELECT * FROM {name}"), key=repr) for name in KEPT_TABLES}  # noqa: S608 - fixed SQL

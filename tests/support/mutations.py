@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 from retold.export.formats import FORMATS
-from retold.export.telling import Choice
+from retold.export.telling import ExportOptions
 from support import cases
 from support.full_session import everything
 
@@ -47,7 +47,7 @@ def case_files() -> list[tuple[str, Path, bytes]]:
 
 def exported_files() -> list[tuple[str, Path, bytes]]:
     """Return the name, path and content of the files that retold itself writes and reads again."""
-    choice = Choice(thoughts=True, notices=True)
+    choice = ExportOptions(thoughts=True, notices=True)
     return [
         (
             f"export as {form}",

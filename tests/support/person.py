@@ -16,7 +16,7 @@ from unittest.mock import patch
 import apsw
 
 from retold.archive.index import Index
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.cli.main import main
 from retold.projects.matching import is_meant
 
@@ -191,7 +191,7 @@ def _tables(connection: apsw.Connection) -> dict[str, list[str]]:
 
 def archive_contents(folder: Path) -> dict[str, list[Row]]:
     """Return the contents of an archive and its index, without ids that depend on the order of writing."""
-    with Record(str(folder)) as record:
+    with Store(str(folder)) as record:
         found = {"originals": sorted(_originals(record)), "index": sorted(_indexed(record), key=repr)}
         found["timelines"] = sorted(_timelines(record), key=repr)
         for name, columns in _tables(record.connection).items():
@@ -208,7 +208,7 @@ _NAMED = {
 }
 
 
-def _originals(record: Record) -> Iterator[Row]:
+def _originals(record: Store) -> Iterator[Row]:
     asked = "SELECT originals.id, path, is_latest, originals.size, originals.name, seal FROM originals JOIN sources ON sources.id = source"
     for number, *row in list(record.rows(asked)):
         yield (*row, record.originals.data(number))
@@ -220,7 +220,7 @@ FROM docs JOIN told ON told.id = docs.session LEFT JOIN archive.sessions ON sess
 """
 
 
-def _indexed(record: Record) -> Iterator[Row]:
+def _indexed(record: Store) -> Iterator[Row]:
     """Yield every document of the index with its texts and its indexed words."""
     index = Index(record, is_meant)
     for file in index.files:
@@ -245,7 +245,7 @@ LEFT JOIN archive.sessions ON sessions.name = told.name
 """
 
 
-def _timelines(record: Record) -> Iterator[Row]:
+def _timelines(record: Store) -> Iterator[Row]:
     """Yield the timeline chunks of every session in the index."""
     for file in Index(record, is_meant).files:
         yield from file.rows(_STRETCHES)

@@ -10,10 +10,10 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page
 
-from retold.demo.cast import Setting
+from retold.demo.cast import StorySetting
 from retold.demo.home import home_files
 from retold.demo.repertoire import stories
-from retold.tui.answers import Archive
+from retold.tui.answers import ArchiveQueries
 from retold.tui.app import Browser
 from support.chromium import start_chromium
 from support.person import Person
@@ -58,7 +58,7 @@ def take_pictures(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 def _person(folder: Path) -> Person:
     """Return a person with the demo's conversations, which contain no path of this machine."""
-    setting = Setting(Path("/"), datetime.now(UTC))
+    setting = StorySetting(Path("/"), datetime.now(UTC))
     for file in home_files(stories(), setting):
         path = folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def _pages(mira: Person) -> Iterator[tuple[str, str]]:
 
 
 async def _terminal(archive: str) -> str:
-    app = Browser(Archive(archive, (), "/"))
+    app = Browser(ArchiveQueries(archive, (), "/"))
     app.theme = "textual-dark"
     async with app.run_test(size=_TERMINAL) as pilot:
         await wait_until_idle(pilot)

@@ -4,24 +4,24 @@ from collections.abc import Callable, Sequence
 
 from retold.archive.conditions import Condition
 from retold.archive.index import Index
-from retold.archive.record import Record
-from retold.query.hits import Conversation
+from retold.archive.record import Store
+from retold.query.hits import SearchResult
 from retold.query.plain import parse_plain
 from retold.query.recall import Recall
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 
 def recalled(  # noqa: PLR0913 - a question, where it is asked, and how it is answered
-    record: Record,
+    record: Store,
     question: str,
     conditions: Sequence[Condition],
     limit: int,
     *,
     index: Index | None = None,
     clean: Callable[[str], str] | None = None,
-) -> list[Conversation]:
+) -> list[SearchResult]:
     """Return the conversations that come closest to a question, the best first."""
     query = parse_plain(question)
-    wanted = Wanted(query.fields)
+    wanted = Filters(query.fields)
     wanted.sessions += conditions
     return list(Recall(record, query, wanted, index, clean).conversations(limit))

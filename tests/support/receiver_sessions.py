@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from retold.export.telling import Telling
+from retold.export.telling import ExportSession
 from retold.model.parts import Text
 from support.dialogue_sessions import assistant, call, export_session, usage, user
 from support.export_inputs import demo_sessions
@@ -10,7 +10,7 @@ from support.export_inputs import demo_sessions
 FAILING = "gemini:failing"
 
 
-def receiver_sessions(folder: Path) -> list[Telling]:
+def receiver_sessions(folder: Path) -> list[ExportSession]:
     """Return a session with a failed call and a rewound answer, then the demo's sessions with subagents."""
     failing = export_session(
         user("Go, then.\0\x1b[31m <script>"),
@@ -21,7 +21,7 @@ def receiver_sessions(folder: Path) -> list[Telling]:
     return [failing, *(telling for telling in demo_sessions(folder) if telling.subagents)]
 
 
-def total_tokens(telling: Telling, *figures: str) -> int:
+def total_tokens(telling: ExportSession, *figures: str) -> int:
     """Return the sum of some figures of a session's usage, with those of its subagents."""
     own = sum(getattr(telling.session.usage, figure) or 0 for figure in figures)
     return own + sum(total_tokens(child, *figures) for child in telling.subagents.values())

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 
-from retold.model.report import Basis, Line, Overview, Request, Spend, Tool, Touched
+from retold.model.report import Basis, Line, Overview, ReportRequest, Spend, ToolFigures, Touched
 
 INPUT, CACHED, OUTPUT = 1_250_000, 125_000, 10_000_000
 """Prices per token, in picodollars."""
@@ -103,17 +103,17 @@ def projects() -> list[Line]:
     return [*lines, guessed]
 
 
-def tools() -> list[Tool]:
+def tools() -> list[ToolFigures]:
     return [
-        Tool("run_shell_command", "shell_exec", 312, errors=41, retries=17, timed=300, seconds=2791.4, slowest_seconds=611.2),
-        Tool("read_file", "file_read", 1204, errors=3, retries=0, timed=1204, seconds=31.2, slowest_seconds=0.84),
-        Tool("replace", "file_edit", 240, errors=22, retries=19, timed=240, seconds=12.0, slowest_seconds=2.5),
-        Tool("mcp__weather__forecast_for_the_week", "mcp", 4, errors=4),
-        Tool("ask_user", "ask_user", 2),
+        ToolFigures("run_shell_command", "shell_exec", 312, errors=41, retries=17, timed=300, seconds=2791.4, slowest_seconds=611.2),
+        ToolFigures("read_file", "file_read", 1204, errors=3, retries=0, timed=1204, seconds=31.2, slowest_seconds=0.84),
+        ToolFigures("replace", "file_edit", 240, errors=22, retries=19, timed=240, seconds=12.0, slowest_seconds=2.5),
+        ToolFigures("mcp__weather__forecast_for_the_week", "mcp", 4, errors=4),
+        ToolFigures("ask_user", "ask_user", 2),
     ]  # fmt: skip
 
 
-def tool_lines(of: Iterable[Tool]) -> list[Line]:
+def tool_lines(of: Iterable[ToolFigures]) -> list[Line]:
     return [
         Line(
             tool.name,
@@ -177,10 +177,12 @@ def sample_overview(number: int = 200, *, is_priced: bool = True) -> Overview:
     )
 
 
-def request(fresh: int, cached: int, output: int, *, second: int = 0, estimated: bool = False) -> Request:
+def request(
+    fresh: int, cached: int, output: int, *, second: int = 0, estimated: bool = False
+) -> ReportRequest:
     """Return a request with its price and the parts of the calculation."""
     made = spend(1, fresh, cached, output)
-    return Request(
+    return ReportRequest(
         "gemini:session-2026-01-27T15-21-a82545c4",
         "gemini",
         made.figures,

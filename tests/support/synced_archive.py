@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from retold.archive.record import Record
-from retold.ingest.coverage import Coverage
-from retold.ingest.retell import retold
+from retold.archive.record import Store
+from retold.ingest.coverage import CoverageCount
+from retold.ingest.retell import load_session
 from retold.ingest.update import Task, update
 from retold.model.problem import Problem
 from retold.model.session import Session, View
 from retold.model.wire import as_builtins, decode_summary
 from retold.query.listing import summaries
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 Given = Sequence[tuple[str | None, Path]]
 """Additional homes, with their labels."""
@@ -25,15 +25,15 @@ class SyncedArchive(NamedTuple):
     """An archive right after a sync."""
 
     folder: str
-    coverage: Coverage
+    coverage: CoverageCount
     problems: Sequence[Any]
     """Problems that occurred during the search for files."""
 
     def sessions(self, view: View = "full") -> list[Session]:
         """Return every session with its timeline, oldest first; in the full view, check it against the listing."""
-        with Record(self.folder) as record:
+        with Store(self.folder) as record:
             keys = [key for (key,) in record.rows("SELECT key FROM sessions")]
-            found = [session for key in keys if (session := retold(record, key, view)) is not None]
+            found = [session for key in keys if (session := load_session(record, key, view)) is not None]
         assert len(found) == len(keys)
         if view == "full":
             listed = {one.key: one for one in self.summaries()}
@@ -43,12 +43,12 @@ class SyncedArchive(NamedTuple):
 
     def summaries(self) -> list[Session]:
         """Return every session as it is listed, without its timeline, newest first."""
-        with Record(self.folder) as record:
-            return [decode_summary(told) for told in summaries(record, Wanted(), every_kind=True)]
+        with Store(self.folder) as record:
+            return [decode_summary(told) for told in summaries(record, Filters(), every_kind=True)]
 
     def refusals(self) -> list[Problem]:
         """Return the problem of every file that holds no conversation."""
-        with Record(self.folder) as record:
+        with Store(self.folder) as record:
             asked = "SELECT refusal FROM sources WHERE refusal IS NOT NULL ORDER BY path"
             return [msgspec.json.decode(told, type=Problem) for (told,) in record.rows(asked)]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from retold.query.cards import Match
-from retold.tui.answers import Archive
+from retold.query.cards import TitleMatch
+from retold.tui.answers import ArchiveQueries
 from retold.tui.app import Browser
 from retold.tui.rows import Rows
 from support.gemini_home import GeminiHome, at, call, gemini, user
@@ -29,7 +29,7 @@ HOSTILE = (
 Play = Callable[[Pilot[str]], Awaitable[None]]
 
 
-def drive(archive: Archive, play: Play, size: tuple[int, int] = SMALL, typed: str = "") -> Browser:
+def drive(archive: ArchiveQueries, play: Play, size: tuple[int, int] = SMALL, typed: str = "") -> Browser:
     """Start the browser, run `play`, and return the browser."""
 
     async def run() -> Browser:
@@ -80,7 +80,7 @@ def screen_text(pilot: Pilot[str]) -> str:
     return "\n".join(screen_lines(pilot))
 
 
-def screen_after(archive: Archive, *keys: str, size: tuple[int, int] = SMALL, typed: str = "") -> str:
+def screen_after(archive: ArchiveQueries, *keys: str, size: tuple[int, int] = SMALL, typed: str = "") -> str:
     """Return the screen's text after some keys."""
     found: list[str] = []
 
@@ -92,7 +92,7 @@ def screen_after(archive: Archive, *keys: str, size: tuple[int, int] = SMALL, ty
     return found[0]
 
 
-def listed_matches(pilot: Pilot[str]) -> list[Match]:
+def listed_matches(pilot: Pilot[str]) -> list[TitleMatch]:
     """Return the conversations in the list."""
     return list(pilot.app.screen_stack[0].query_one("#found", Rows).things)
 

@@ -7,9 +7,9 @@ from threading import Event, Thread
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from retold.web.answer import Page
+from retold.web.answer import PageRoute
 from retold.web.pages import PAGES
-from retold.web.server import Place, Web
+from retold.web.server import PageAddress, Web
 
 PATIENCE = 60
 
@@ -69,9 +69,9 @@ class Visit:
 
 
 @contextmanager
-def run_web_server(folder: str, pages: Sequence[Page] = PAGES, **place: object) -> Iterator[Visit]:
+def run_web_server(folder: str, pages: Sequence[PageRoute] = PAGES, **place: object) -> Iterator[Visit]:
     """Serve an archive until the block ends."""
-    web, has_begun = Web(Place(folder, **place), pages), Event()  # type: ignore[arg-type]
+    web, has_begun = Web(PageAddress(folder, **place), pages), Event()  # type: ignore[arg-type]
     thread = Thread(target=web.run, args=(has_begun.set,), daemon=True)
     thread.start()
     assert has_begun.wait(PATIENCE)

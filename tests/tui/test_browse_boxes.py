@@ -9,22 +9,22 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.export.formats import FORMATS
-from retold.tui.answers import Archive
-from retold.tui.exporting import Export
+from retold.tui.answers import ArchiveQueries
+from retold.tui.exporting import ExportDialog
 from retold.tui.rows import Rows
 from support.terminal_browser import drive, listed_matches, press, screen_after, screen_text, wait_until_idle
 
 
 @pytest.fixture
-def here(small: Archive, tmp_path: Path) -> Archive:
+def here(small: ArchiveQueries, tmp_path: Path) -> ArchiveQueries:
     """The same, looked at from a folder that can be written to."""
     return msgspec.structs.replace(small, here=str(tmp_path))
 
 
 @pytest.mark.parametrize("form", list(FORMATS))
-def test_every_form_is_written_into_this_folder(here: Archive, form: str) -> None:
+def test_every_form_is_written_into_this_folder(here: ArchiveQueries, form: str) -> None:
     place = list(FORMATS).index(form)
 
     async def play(pilot: Pilot[str]) -> None:
@@ -38,7 +38,7 @@ def test_every_form_is_written_into_this_folder(here: Archive, form: str) -> Non
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
-def test_nothing_is_written_over(here: Archive) -> None:
+def test_nothing_is_written_over(here: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "ctrl+e", "enter")
         (first,) = Path(here.here).iterdir()
@@ -51,7 +51,9 @@ def test_nothing_is_written_over(here: Archive) -> None:
     assert len(list(Path(here.here).iterdir())) == 2
 
 
-def test_secrets_stay_out_unless_they_are_asked_for(here: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_secrets_stay_out_unless_they_are_asked_for(
+    here: ArchiveQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: list[bool] = []
 
     def written(*_: Any, is_redacted: bool) -> tuple[str, int]:
@@ -72,7 +74,7 @@ def test_secrets_stay_out_unless_they_are_asked_for(here: Archive, monkeypatch: 
     assert asked == [True, False]
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(here: Archive) -> None:
+def test_a_folder_that_cannot_be_written_to_is_told(here: ArchiveQueries) -> None:
     Path(here.here).rmdir()
     Path(here.here).write_text("a file")
     screen = screen_after(here, "ctrl+e", "enter")
@@ -80,7 +82,7 @@ def test_a_folder_that_cannot_be_written_to_is_told(here: Archive) -> None:
     assert "exists" in screen or "Not a directory" in screen
 
 
-def test_the_command_to_resume_is_shown_and_copied(demo: Archive) -> None:
+def test_the_command_to_resume_is_shown_and_copied(demo: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "ctrl+r")
         told = screen_text(pilot)
@@ -94,7 +96,7 @@ def test_the_command_to_resume_is_shown_and_copied(demo: Archive) -> None:
     drive(demo, play)
 
 
-def test_a_resume_ends_the_browser_with_the_conversation(demo: Archive) -> None:
+def test_a_resume_ends_the_browser_with_the_conversation(demo: ArchiveQueries) -> None:
     keys: list[str] = []
 
     async def play(pilot: Pilot[str]) -> None:
@@ -106,12 +108,12 @@ def test_a_resume_ends_the_browser_with_the_conversation(demo: Archive) -> None:
     assert drive(demo, play).return_value == keys[0]
 
 
-def test_what_stands_in_the_way_of_a_resume_is_told(small: Archive) -> None:
+def test_what_stands_in_the_way_of_a_resume_is_told(small: ArchiveQueries) -> None:
     screen = screen_after(small, "ctrl+r", "enter", "c")
     assert "the folder of its project is gone" in screen
 
 
-def test_what_the_agent_has_is_not_written(demo: Archive) -> None:
+def test_what_the_agent_has_is_not_written(demo: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         place = [one.card.agent for one in listed_matches(pilot)].index("claude")
         pilot.app.screen.query_one("#found", Rows).choose(place)
@@ -123,7 +125,7 @@ def test_what_the_agent_has_is_not_written(demo: Archive) -> None:
     drive(demo, play)
 
 
-def test_a_lost_conversation_is_restored(demo: Archive) -> None:
+def test_a_lost_conversation_is_restored(demo: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         (match, *_) = [
             one for one in listed_matches(pilot) if one.card.agent == "gemini" and one.card.kind == "main"
@@ -151,7 +153,7 @@ def test_a_lost_conversation_is_restored(demo: Archive) -> None:
     drive(demo, play, size=(120, 40))
 
 
-def test_stats_follow_the_scope_and_the_fields(demo: Archive) -> None:
+def test_stats_follow_the_scope_and_the_fields(demo: ArchiveQueries) -> None:
     whole, part = screen_after(demo, "ctrl+s"), screen_after(demo, "ctrl+s", typed="project:harbour")
     assert "Stats: all" in whole
     assert "sessions" in whole
@@ -160,18 +162,20 @@ def test_stats_follow_the_scope_and_the_fields(demo: Archive) -> None:
     assert "Nothing to count." in screen_after(demo, "ctrl+t", "ctrl+s")
 
 
-def test_the_doctor_tells_what_is_at_risk(demo: Archive) -> None:
+def test_the_doctor_tells_what_is_at_risk(demo: ArchiveQueries) -> None:
     assert "retold keep --install" in screen_after(demo, "ctrl+d")
 
 
-def test_nothing_at_risk_is_told_too(small: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_at_risk_is_told_too(small: ArchiveQueries, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("retold.tui.answers.checkup", lambda _: iter(()))
     assert "Nothing is at risk" in screen_after(small, "tab", "d")
 
 
-def test_an_answer_that_fails_is_told_in_its_box(small: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_fails_is_told_in_its_box(
+    small: ArchiveQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: Any) -> None:
-        raise Stopped("the disk is gone")
+        raise RetoldError("the disk is gone")
 
     monkeypatch.setattr("retold.tui.home.findings", broken)
     monkeypatch.setattr("retold.tui.home.stats", broken)
@@ -180,18 +184,18 @@ def test_an_answer_that_fails_is_told_in_its_box(small: Archive, monkeypatch: py
 
 
 @pytest.mark.parametrize("keys", [("?",), ("f1",), ("tab", "?"), ("enter", "?")], ids=" ".join)
-def test_help_is_never_far(small: Archive, keys: tuple[str, ...]) -> None:
+def test_help_is_never_far(small: ArchiveQueries, keys: tuple[str, ...]) -> None:
     screen = screen_after(small, *keys)
     assert "Keys" in screen
     assert "all conversations, this project, this folder" in screen
 
 
-def test_a_question_mark_can_still_be_typed(small: Archive) -> None:
+def test_a_question_mark_can_still_be_typed(small: ArchiveQueries) -> None:
     assert "❯ day?" in screen_after(small, *"day?")  # noqa: RUF001 - a prompt
 
 
 @pytest.mark.parametrize("key", ["ctrl+e", "ctrl+r", "ctrl+o", "enter"])
-def test_where_nothing_is_chosen_nothing_happens(small: Archive, key: str) -> None:
+def test_where_nothing_is_chosen_nothing_happens(small: ArchiveQueries, key: str) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, key)
         assert len(pilot.app.screen_stack) == 1
@@ -199,7 +203,7 @@ def test_where_nothing_is_chosen_nothing_happens(small: Archive, key: str) -> No
     drive(small, play, typed="nothing-like-it")
 
 
-def test_every_box_is_left_by_esc(small: Archive) -> None:
+def test_every_box_is_left_by_esc(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         for key in ("ctrl+e", "ctrl+r", "ctrl+o", "ctrl+s", "ctrl+d", "f1"):
             await press(pilot, key)
@@ -210,10 +214,10 @@ def test_every_box_is_left_by_esc(small: Archive) -> None:
     drive(small, play)
 
 
-def test_a_form_is_chosen_by_mouse(here: Archive) -> None:
+def test_a_form_is_chosen_by_mouse(here: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "ctrl+e")
-        assert isinstance(pilot.app.screen, Export)
+        assert isinstance(pilot.app.screen, ExportDialog)
         await pilot.click("#forms", offset=(3, 2), times=2)
         await wait_until_idle(pilot)
         assert ".json (" in screen_text(pilot)

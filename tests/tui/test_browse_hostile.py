@@ -6,7 +6,7 @@ import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from retold.tui.answers import Archive, Pieces
+from retold.tui.answers import ArchiveQueries, StyledLine
 from retold.tui.box import Report
 from retold.tui.words import plain, styled, wrapped
 from support.terminal_browser import (
@@ -28,7 +28,7 @@ CONTROLS = re.compile(
 
 
 @pytest.mark.parametrize("size", [SMALL, LARGE], ids=str)
-def test_nothing_hostile_reaches_any_screen(hostile: Archive, size: tuple[int, int]) -> None:
+def test_nothing_hostile_reaches_any_screen(hostile: ArchiveQueries, size: tuple[int, int]) -> None:
     async def look(pilot: Pilot[str]) -> None:
         told = screen_text(pilot)
         assert not CONTROLS.search(told), told
@@ -50,7 +50,7 @@ def test_nothing_hostile_reaches_any_screen(hostile: Archive, size: tuple[int, i
     drive(hostile, play, size)
 
 
-def test_markup_is_shown_as_it_was_typed(hostile: Archive) -> None:
+def test_markup_is_shown_as_it_was_typed(hostile: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *"alarm")
         assert "[bold red]alarm[/bold red]" in screen_text(pilot)
@@ -69,7 +69,7 @@ def test_markup_is_shown_as_it_was_typed(hostile: Archive) -> None:
     drive(hostile, play, LARGE)
 
 
-def test_what_is_typed_is_not_markup_either(hostile: Archive) -> None:
+def test_what_is_typed_is_not_markup_either(hostile: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *'"[bold][/')
         assert '"[bold][/' in screen_lines(pilot)[0]
@@ -78,8 +78,8 @@ def test_what_is_typed_is_not_markup_either(hostile: Archive) -> None:
     drive(hostile, play)
 
 
-def test_the_title_of_a_box_is_not_markup_and_hides_nothing(hostile: Archive) -> None:
-    async def nothing(_width: int) -> list[Pieces]:
+def test_the_title_of_a_box_is_not_markup_and_hides_nothing(hostile: ArchiveQueries) -> None:
+    async def nothing(_width: int) -> list[StyledLine]:
         return []
 
     async def play(pilot: Pilot[str]) -> None:

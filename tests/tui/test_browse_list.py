@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from retold.query.hits import Conversation
+from retold.query.hits import SearchResult
 from retold.tui import answers
-from retold.tui.answers import Archive
+from retold.tui.answers import ArchiveQueries
 from retold.tui.app import Browser
 from retold.tui.rows import Rows
-from retold.tui.transcript import Transcript
+from retold.tui.transcript import TranscriptScreen
 from support.terminal_browser import (
     OTHER,
     drive,
@@ -34,7 +34,7 @@ MOON, DIAL, MANY = (
 )
 
 
-def found(archive: Archive, *keys: str, typed: str = "") -> list[str | None]:
+def found(archive: ArchiveQueries, *keys: str, typed: str = "") -> list[str | None]:
     """Return the titles in the list after some keys."""
     told: list[list[str | None]] = []
 
@@ -46,7 +46,7 @@ def found(archive: Archive, *keys: str, typed: str = "") -> list[str | None]:
     return told[0]
 
 
-def test_an_empty_line_lists_the_newest_first(small: Archive) -> None:
+def test_an_empty_line_lists_the_newest_first(small: ArchiveQueries) -> None:
     assert found(small) == [MANY, DIAL, MOON]
 
 
@@ -69,14 +69,16 @@ def test_an_empty_line_lists_the_newest_first(small: Archive) -> None:
         ("nothing-like-it", []),
     ],
 )
-def test_what_is_typed_narrows_the_list(small: Archive, typed: str, expected: list[str]) -> None:
+def test_what_is_typed_narrows_the_list(small: ArchiveQueries, typed: str, expected: list[str]) -> None:
     assert found(small, typed=typed) == expected
 
 
-def test_names_answer_before_the_text_was_searched(small: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_answer_before_the_text_was_searched(
+    small: ArchiveQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gate = threading.Event()
 
-    def slow(*_: Any) -> list[Conversation]:
+    def slow(*_: Any) -> list[SearchResult]:
         gate.wait(120)
         return []
 
@@ -93,10 +95,12 @@ def test_names_answer_before_the_text_was_searched(small: Archive, monkeypatch: 
     drive(small, play)
 
 
-def test_an_answer_that_comes_too_late_is_dropped(small: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_comes_too_late_is_dropped(
+    small: ArchiveQueries, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first, asked = threading.Event(), []
 
-    def answered(archive: Archive, scope: Any, typed: str) -> Sequence[Conversation]:
+    def answered(archive: ArchiveQueries, scope: Any, typed: str) -> Sequence[SearchResult]:
         asked.append(typed)
         if typed == "walrus":
             first.wait(120)
@@ -117,20 +121,20 @@ def test_an_answer_that_comes_too_late_is_dropped(small: Archive, monkeypatch: p
     drive(small, play)
 
 
-def test_rows_out_of_the_text_are_marked_and_say_where(small: Archive) -> None:
+def test_rows_out_of_the_text_are_marked_and_say_where(small: ArchiveQueries) -> None:
     screen = screen_after(small, typed="quokka")
     assert "0 by name, 1 more in the text ≡" in screen
     assert "≡ Why does the moon" in screen
     assert "▸ agent: Mended: the quokka query" in screen
 
 
-def test_a_query_that_means_nothing_is_told_in_a_line(small: Archive) -> None:
+def test_a_query_that_means_nothing_is_told_in_a_line(small: ArchiveQueries) -> None:
     assert 'the quote at 0 is not closed: write "two words"' in screen_after(small, typed='"moon')
     assert "the OR at 5 has only one side" in screen_after(small, typed="moon OR")
     assert "the date at 0 is none" in screen_after(small, typed="after:someday")
 
 
-def test_the_scope_rotates(small: Archive) -> None:
+def test_the_scope_rotates(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         assert screen_lines(pilot)[0].endswith(" all")
         await press(pilot, "ctrl+t")
@@ -145,7 +149,7 @@ def test_the_scope_rotates(small: Archive) -> None:
     drive(small, play)
 
 
-def test_a_folder_that_is_no_project_is_a_scope_as_well(small: Archive) -> None:
+def test_a_folder_that_is_no_project_is_a_scope_as_well(small: ArchiveQueries) -> None:
     above = msgspec.structs.replace(small, here="/home/ann/dev")
 
     async def play(pilot: Pilot[str]) -> None:
@@ -156,14 +160,14 @@ def test_a_folder_that_is_no_project_is_a_scope_as_well(small: Archive) -> None:
     drive(above, play)
 
 
-def test_filters_of_the_command_line_hold_for_names_and_text(small: Archive) -> None:
+def test_filters_of_the_command_line_hold_for_names_and_text(small: ArchiveQueries) -> None:
     narrow = msgspec.structs.replace(small, filters=(("project", OTHER), ("role", "user")))
     assert found(narrow) == [MANY, DIAL]
     assert found(narrow, typed="quokka") == []
     assert found(narrow, typed="question") == [MANY]
 
 
-def test_arrows_choose_while_one_types(small: Archive) -> None:
+def test_arrows_choose_while_one_types(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "down", "down")
         assert "2 rewound: told in the transcript" in screen_text(pilot)
@@ -177,7 +181,7 @@ def test_arrows_choose_while_one_types(small: Archive) -> None:
     drive(small, play)
 
 
-def test_letters_are_typed_in_the_line_and_are_keys_in_the_list(small: Archive) -> None:
+def test_letters_are_typed_in_the_line_and_are_keys_in_the_list(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *"dials")
         assert screen_lines(pilot)[0].startswith(" ❯ dials")  # noqa: RUF001 - a prompt
@@ -193,19 +197,19 @@ def test_letters_are_typed_in_the_line_and_are_keys_in_the_list(small: Archive) 
     drive(small, play)
 
 
-def test_the_mouse_may_do_the_same(small: Archive) -> None:
+def test_the_mouse_may_do_the_same(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await pilot.click("#found", offset=(5, 1))
         await wait_until_idle(pilot)
         assert "It has one hand." in screen_text(pilot)
         await pilot.click("#found", offset=(5, 1), times=2)
         await wait_until_idle(pilot)
-        assert isinstance(pilot.app.screen, Transcript)
+        assert isinstance(pilot.app.screen, TranscriptScreen)
 
     drive(small, play)
 
 
-def test_esc_empties_the_line_and_then_quits(small: Archive) -> None:
+def test_esc_empties_the_line_and_then_quits(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *"moon", "escape")
         assert listed_titles(pilot) == [MANY, DIAL, MOON]
@@ -216,7 +220,7 @@ def test_esc_empties_the_line_and_then_quits(small: Archive) -> None:
 
 
 @pytest.mark.parametrize("keys", [("tab", "q"), ("ctrl+c",)], ids=" ".join)
-def test_other_ways_out(small: Archive, keys: tuple[str, ...]) -> None:
+def test_other_ways_out(small: ArchiveQueries, keys: tuple[str, ...]) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press(*keys)
         await pilot.pause()
@@ -225,7 +229,7 @@ def test_other_ways_out(small: Archive, keys: tuple[str, ...]) -> None:
     drive(small, play)
 
 
-def test_the_chosen_one_stays_when_answers_join(small: Archive) -> None:
+def test_the_chosen_one_stays_when_answers_join(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press(*"tide", "down")
         chosen = pilot.app.screen.query_one("#found", Rows).chosen
@@ -238,22 +242,22 @@ def test_the_chosen_one_stays_when_answers_join(small: Archive) -> None:
     drive(small, play)
 
 
-def test_an_archive_that_cannot_be_read_is_told(small: Archive, tmp_path: Any) -> None:
+def test_an_archive_that_cannot_be_read_is_told(small: ArchiveQueries, tmp_path: Any) -> None:
     (tmp_path / "archive.db").write_text("this is no database, but a text that is long enough")
     broken = msgspec.structs.replace(small, folder=str(tmp_path))
     assert "archive.db" in screen_after(broken, size=(300, 24))  # wide enough for any path
 
 
-def test_what_goes_soon_is_told_first(demo: Archive) -> None:
+def test_what_goes_soon_is_told_first(demo: ArchiveQueries) -> None:
     assert "soon deleted, archived: Claude Code" in screen_after(demo)
 
 
 def test_what_goes_soon_is_not_told_over_what_was_found_meanwhile(
-    small: Archive, monkeypatch: pytest.MonkeyPatch
+    small: ArchiveQueries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     is_asked, may_answer = threading.Event(), threading.Event()
 
-    def late(_: Archive) -> str:
+    def late(_: ArchiveQueries) -> str:
         is_asked.set()
         may_answer.wait(120)
         return "soon deleted"

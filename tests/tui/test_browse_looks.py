@@ -4,7 +4,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
-from retold.tui.answers import Archive
+from retold.tui.answers import ArchiveQueries
 from support.terminal_browser import LARGE, SMALL, drive, press, screen_after, screen_text
 
 SIZES = pytest.mark.parametrize("size", [SMALL, LARGE], ids=lambda size: f"{size[0]}x{size[1]}")
@@ -27,7 +27,7 @@ SIZES = pytest.mark.parametrize("size", [SMALL, LARGE], ids=lambda size: f"{size
     ids=lambda keys: " ".join(keys) or "nothing",
 )
 def test_each_screen(
-    small: Archive, keys: tuple[str, ...], size: tuple[int, int], snapshot: SnapshotAssertion
+    small: ArchiveQueries, keys: tuple[str, ...], size: tuple[int, int], snapshot: SnapshotAssertion
 ) -> None:
     assert screen_after(small, *keys, size=size) == snapshot
 
@@ -35,13 +35,13 @@ def test_each_screen(
 @SIZES
 @pytest.mark.parametrize("typed", ["quokka", "mooon", "nothing-like-it", '"unclosed'])
 def test_what_is_found(
-    small: Archive, typed: str, size: tuple[int, int], snapshot: SnapshotAssertion
+    small: ArchiveQueries, typed: str, size: tuple[int, int], snapshot: SnapshotAssertion
 ) -> None:
     assert screen_after(small, typed=typed, size=size) == snapshot
 
 
 @pytest.mark.parametrize("size", [(40, 12), (20, 6), (200, 60)], ids=str)
-def test_no_size_is_too_small(small: Archive, size: tuple[int, int]) -> None:
+def test_no_size_is_too_small(small: ArchiveQueries, size: tuple[int, int]) -> None:
     async def play(pilot: Pilot[str]) -> None:
         for keys in (
             ("down",),

@@ -7,9 +7,9 @@ import pytest
 from textual.pilot import Pilot
 
 from retold.tui import pages
-from retold.tui.answers import Archive
-from retold.tui.pages import ENTRIES, Page
-from retold.tui.transcript import Transcript
+from retold.tui.answers import ArchiveQueries
+from retold.tui.pages import ENTRIES, TranscriptPage
+from retold.tui.transcript import TranscriptScreen
 from support.terminal_browser import (
     drive,
     press,
@@ -23,19 +23,19 @@ from support.terminal_browser import (
 MOON = ("down", "down", "enter")
 
 
-def screen(pilot: Pilot[str]) -> Transcript:
+def screen(pilot: Pilot[str]) -> TranscriptScreen:
     found = pilot.app.screen
-    assert isinstance(found, Transcript)
+    assert isinstance(found, TranscriptScreen)
     return found
 
 
-def test_what_was_taken_back_is_marked_in_a_word(small: Archive) -> None:
+def test_what_was_taken_back_is_marked_in_a_word(small: ArchiveQueries) -> None:
     told = screen_after(small, *MOON)
     assert "┆ ── you (rewound) · 09:04:00\n ┆ Write it in COBOL instead" in told
     assert "\n ── you · 09:06:00\n Then mend the query" in told
 
 
-def test_toggles(small: Archive) -> None:
+def test_toggles(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *MOON)
         assert "Leap years" not in screen_text(pilot)
@@ -53,7 +53,7 @@ def test_toggles(small: Archive) -> None:
     drive(small, play)
 
 
-def test_both_views(small: Archive) -> None:
+def test_both_views(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *MOON, "v")
         assert "only what its agent holds · tools by name · 4 entries, 2 turns" in screen_text(pilot)
@@ -65,7 +65,7 @@ def test_both_views(small: Archive) -> None:
     drive(small, play)
 
 
-def test_turns_are_jumped_to(small: Archive) -> None:
+def test_turns_are_jumped_to(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter", "]")
         assert screen_lines(pilot)[2].startswith(" ── you · 09:30:00")
@@ -81,7 +81,7 @@ def test_turns_are_jumped_to(small: Archive) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_read_page_by_page(small: Archive) -> None:
+def test_it_is_read_page_by_page(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter")
         view = screen(pilot).view
@@ -101,7 +101,7 @@ def test_it_is_read_page_by_page(small: Archive) -> None:
     drive(small, play)
 
 
-def test_scrolling_down_joins_the_next_page(small: Archive) -> None:
+def test_scrolling_down_joins_the_next_page(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter")
         for _ in range(40):
@@ -113,7 +113,7 @@ def test_scrolling_down_joins_the_next_page(small: Archive) -> None:
     drive(small, play)
 
 
-def test_the_outline_leads_to_a_turn(small: Archive) -> None:
+def test_the_outline_leads_to_a_turn(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter", "u", "end", "enter")
         assert "Question 119: how high is it?" in screen_text(pilot)
@@ -123,7 +123,7 @@ def test_the_outline_leads_to_a_turn(small: Archive) -> None:
     drive(small, play)
 
 
-def test_something_is_found_far_away_and_again(small: Archive) -> None:
+def test_something_is_found_far_away_and_again(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter", "slash", *"WALRUS", "enter")
         assert screen_lines(pilot)[2] == " A walrus."
@@ -139,7 +139,7 @@ def test_something_is_found_far_away_and_again(small: Archive) -> None:
     drive(small, play)
 
 
-def test_esc_closes_one_thing_after_the_other(small: Archive) -> None:
+def test_esc_closes_one_thing_after_the_other(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "enter", "slash", *"feet", "enter", "slash", "escape")
         assert screen(pilot).view.has_focus
@@ -151,7 +151,7 @@ def test_esc_closes_one_thing_after_the_other(small: Archive) -> None:
     drive(small, play)
 
 
-def test_a_hit_is_opened_where_it_is(small: Archive) -> None:
+def test_a_hit_is_opened_where_it_is(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *"walrus")
         await press(pilot, "enter")
@@ -162,7 +162,7 @@ def test_a_hit_is_opened_where_it_is(small: Archive) -> None:
     drive(small, play)
 
 
-def test_lines_are_broken_anew_when_the_window_changes(small: Archive) -> None:
+def test_lines_are_broken_anew_when_the_window_changes(small: ArchiveQueries) -> None:
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, *MOON)
         await pilot.resize_terminal(30, 40)
@@ -173,11 +173,11 @@ def test_lines_are_broken_anew_when_the_window_changes(small: Archive) -> None:
 
 
 def test_a_large_conversation_does_not_keep_the_screen_from_answering(
-    small: Archive, monkeypatch: pytest.MonkeyPatch
+    small: ArchiveQueries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate, started = threading.Event(), threading.Event()
 
-    def slow(*asked: Any) -> Page:
+    def slow(*asked: Any) -> TranscriptPage:
         started.set()
         gate.wait(120)
         return pages.page(*asked)
@@ -202,12 +202,12 @@ def test_a_large_conversation_does_not_keep_the_screen_from_answering(
 
 
 def test_a_large_conversation_does_not_keep_the_list_from_moving(
-    small: Archive, monkeypatch: pytest.MonkeyPatch
+    small: ArchiveQueries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gate = threading.Event()
     asked: list[str] = []
 
-    def slow(_archive: Archive, match: Any, _now: Any) -> list[list[tuple[str, str]]]:
+    def slow(_archive: ArchiveQueries, match: Any, _now: Any) -> list[list[tuple[str, str]]]:
         asked.append(match.card.title)
         gate.wait(120)
         return [[("plain", f"preview of {match.card.title}")]]

@@ -13,10 +13,10 @@ from playwright.sync_api import Browser, Page
 from starlette.datastructures import Headers
 
 from conftest import available
-from retold.archive.record import Record
-from retold.web.answer import Answer, Asked, Moved
-from retold.web.answer import Page as WebPage
-from retold.web.guard import Guard, Refusal
+from retold.archive.record import Store
+from retold.web.answer import Answer, PageRequest, Redirect
+from retold.web.answer import PageRoute as WebPage
+from retold.web.guard import Refusal, WebGuard
 from retold.web.looks import static_address
 from retold.web.pages import PAGES
 from support.chromium import OpenPage, start_chromium
@@ -112,15 +112,15 @@ def changes() -> list[str]:
 def passes(monkeypatch: pytest.MonkeyPatch) -> list[Pass]:
     """All that the guard has seen."""
     found: list[Pass] = []
-    decided = Guard._refusal  # noqa: SLF001 - to look on
+    decided = WebGuard._refusal  # noqa: SLF001 - to look on
 
-    def look(self: Guard, scope: Any, headers: Headers, visitor: str | None) -> Refusal | None:
+    def look(self: WebGuard, scope: Any, headers: Headers, visitor: str | None) -> Refusal | None:
         refusal = decided(self, scope, headers, visitor)
         if scope["path"] != static_address("icon.svg"):  # which the browser asks for when it finds the time
             found.append(Pass(f"{scope['method']} {scope['path']}", visitor is not None, refusal is None))
         return refusal
 
-    monkeypatch.setattr(Guard, "_refusal", look)
+    monkeypatch.setattr(WebGuard, "_refusal", look)
     return found
 
 
@@ -128,9 +128,9 @@ def passes(monkeypatch: pytest.MonkeyPatch) -> list[Pass]:
 def visit(tmp_path: Path, changes: list[str], passes: list[Pass]) -> Iterator[Visit]:
     assert (changes, passes) == ([], [])
 
-    def change(asked: Asked, _: Record) -> Answer:
+    def change(asked: PageRequest, _: Store) -> Answer:
         changes.append(asked.form["token"])
-        return Moved("/", {})
+        return Redirect("/", {})
 
     pages = (*PAGES, WebPage("/change", change, is_post=True))
     with run_web_server(str(person_with_one_session(tmp_path).archive), pages) as visit:

@@ -7,8 +7,8 @@ from threading import Event
 
 import pytest
 
-from retold.archive.record import Record
-from retold.web.answer import Answer, Asked, Page, Sent, Shown
+from retold.archive.record import Store
+from retold.web.answer import Answer, Download, PageRequest, PageRoute, TemplatePage
 from support.synced_archive import sync_archive
 from support.web_server import PATIENCE, Visit, run_web_server
 
@@ -21,19 +21,19 @@ def test_a_busy_request_holds_no_other(tmp_path: Path, path: str) -> None:
         is_busy.set()
         return gate.wait(PATIENCE)
 
-    def page(_asked: Asked, _record: Record) -> Answer:
-        return Shown("missing.html", {"text": "opened" if wait() else "held"})
+    def page(_asked: PageRequest, _record: Store) -> Answer:
+        return TemplatePage("missing.html", {"text": "opened" if wait() else "held"})
 
-    def download(_asked: Asked, _record: Record) -> Answer:
+    def download(_asked: PageRequest, _record: Store) -> Answer:
         def pieces() -> Iterator[bytes]:
             yield b"opened" if wait() else b"held"
 
-        return Sent("busy.txt", "text/plain", pieces())
+        return Download("busy.txt", "text/plain", pieces())
 
-    def quick(_asked: Asked, _record: Record) -> Answer:
-        return Shown("missing.html", {"text": "quick"})
+    def quick(_asked: PageRequest, _record: Store) -> Answer:
+        return TemplatePage("missing.html", {"text": "quick"})
 
-    pages = (Page("/busy-page", page), Page("/busy-download", download), Page("/", quick))
+    pages = (PageRoute("/busy-page", page), PageRoute("/busy-download", download), PageRoute("/", quick))
     (tmp_path / "home").mkdir()
     sync_archive(tmp_path / "archive", {"HOME": str(tmp_path / "home")})
     with run_web_server(str(tmp_path / "archive"), pages) as visit, ThreadPoolExecutor(1) as threads:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from retold.serving.names import Names
+from retold.serving.names import HostNames
 from retold.web import browser, peers
-from retold.web.entrance import LASTS, MOST, Entrance
-from retold.web.server import Place
+from retold.web.entrance import LASTS, MOST, LoginTokens
+from retold.web.server import PageAddress
 from support.one_session import QUESTION, person_with_one_session
 from support.person import Person, is_root
 from support.web_server import PATIENCE, Visit, run_web_server
@@ -51,7 +51,7 @@ class Clock:
 
 def test_a_link_works_for_a_minute() -> None:
     clock = Clock()
-    entrance = Entrance(1, now=clock)
+    entrance = LoginTokens(1, now=clock)
     early, late = entrance.link_key(), entrance.link_key()
     clock.at += LASTS
     assert entrance.is_link(early)
@@ -65,7 +65,7 @@ def test_a_link_works_for_a_minute() -> None:
 
 
 def test_only_so_many_links_and_visitors_are_remembered() -> None:
-    entrance = Entrance(1)
+    entrance = LoginTokens(1)
     links = [entrance.link_key() for _ in range(MOST + 1)]
     assert entrance.by_link(links[0]) is None
     visitors = [entrance.by_link(entrance.link_key()) for _ in range(MOST + 1)]
@@ -138,7 +138,7 @@ def test_a_server_for_others_does_not_start_without_a_token(ann: Person) -> None
 class IdleServer:
     """Stands in for the server and takes no port."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: PageAddress) -> None:
         self.place = place
 
     def run(self, _begun: object) -> None:
@@ -181,14 +181,14 @@ def test_tokens_cannot_be_tried_one_after_another(ann: Person) -> None:
 
 def test_tries_come_back_with_time() -> None:
     clock = Clock()
-    entrance = Entrance(1, TOKEN, clock)
+    entrance = LoginTokens(1, TOKEN, clock)
     assert [entrance.may_try() for _ in range(6)] == [True] * 5 + [False]
     clock.at += 12
     assert [entrance.may_try() for _ in range(2)] == [True, False]
     assert entrance.knows(entrance.by_token(TOKEN))
     for wrong in ("", TOKEN[:-1], TOKEN + "x", TOKEN.upper(), "\ud800"):
         assert entrance.by_token(wrong) is None
-    assert Entrance(1).by_token("") is None
+    assert LoginTokens(1).by_token("") is None
 
 
 def test_a_form_that_is_none_is_refused_at_the_door(ann: Person) -> None:
@@ -202,10 +202,10 @@ def test_a_form_that_is_none_is_refused_at_the_door(ann: Person) -> None:
 
 
 def test_the_usual_port_is_not_named() -> None:
-    assert "127.0.0.1" in Names(80)
-    assert "[::1]" in Names(80)
-    assert "[::1]:80" in Names(80)
-    assert "127.0.0.1" not in Names(8080)
+    assert "127.0.0.1" in HostNames(80)
+    assert "[::1]" in HostNames(80)
+    assert "[::1]:80" in HostNames(80)
+    assert "127.0.0.1" not in HostNames(8080)
 
 
 # As another user -------------------------------------------------------------------------------------------------

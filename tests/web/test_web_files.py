@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retold.archive.changed import WHOLE
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.html.edits import MOST
 from retold.projects.matching import whole_path
 from support.gemini_home import GeminiHome, call, gemini, user
@@ -152,8 +152,8 @@ PATHS = st.text(st.sampled_from("ab./\\~: é%_"), min_size=1, max_size=12)
 
 
 @pytest.fixture(scope="module")
-def record(person: Person) -> Iterator[Record]:
-    with Record(str(person.archive)) as record:
+def record(person: Person) -> Iterator[Store]:
+    with Store(str(person.archive)) as record:
         yield record
 
 
@@ -161,6 +161,6 @@ def record(person: Person) -> Iterator[Record]:
 @example(".\\src\\a.py", "C:\\dev\\p")
 @example("C:/x/a.py", "C:\\dev\\p\\")
 @example("../a.py", "/p")
-def test_sql_calls_a_file_by_the_same_path(record: Record, path: str, root: str | None) -> None:
+def test_sql_calls_a_file_by_the_same_path(record: Store, path: str, root: str | None) -> None:
     asked = f"SELECT {WHOLE} FROM (SELECT ? AS path) files, (SELECT ? AS root) sessions"  # noqa: S608 - ours
     assert record.row(asked, (path, root)) == (whole_path(path, root),)

@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import pytest
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.serving import connection
 from retold.web import guard
 from retold.web import request as web_request
-from retold.web.answer import Answer, Asked, Moved, Page, Sent
+from retold.web.answer import Answer, Download, PageRequest, PageRoute, Redirect
 from retold.web.guard import STRANGERS
 from retold.web.pages import PAGES
 from support.one_session import QUESTION, person_with_one_session
@@ -27,27 +27,27 @@ POLICY = (
 SPLITTING = "x\r\nset-cookie: a=b\r\n\r\n<h1>\u2028“\ud800"
 
 
-def _moved(asked: Asked, _: Record) -> Answer:
-    return Moved("/", {"q": asked.get("to") or SPLITTING})
+def _moved(asked: PageRequest, _: Store) -> Answer:
+    return Redirect("/", {"q": asked.get("to") or SPLITTING})
 
 
-def _sent(_asked: Asked, _: Record) -> Answer:
-    return Sent(f'a"; filename=b.exe{SPLITTING}', "text/plain; charset=utf-8", [b"file"])
+def _sent(_asked: PageRequest, _: Store) -> Answer:
+    return Download(f'a"; filename=b.exe{SPLITTING}', "text/plain; charset=utf-8", [b"file"])
 
 
-def _changed(asked: Asked, _: Record) -> Answer:
-    return Sent("done", "text/plain", [asked.form.get("what", "").encode()])
+def _changed(asked: PageRequest, _: Store) -> Answer:
+    return Download("done", "text/plain", [asked.form.get("what", "").encode()])
 
 
-def _broken(_asked: Asked, _: Record) -> Answer:
+def _broken(_asked: PageRequest, _: Store) -> Answer:
     raise KeyError("\x1b[31mevil words")
 
 
 MADE = (
-    Page("/moved", _moved),
-    Page("/sent", _sent),
-    Page("/change", _changed, is_post=True),
-    Page("/broken", _broken),
+    PageRoute("/moved", _moved),
+    PageRoute("/sent", _sent),
+    PageRoute("/change", _changed, is_post=True),
+    PageRoute("/broken", _broken),
 )
 
 
@@ -262,7 +262,9 @@ def outcome(link: socket.socket) -> int:
 def test_those_who_wait_longest_make_room(visit: Visit) -> None:
     """As many connections as a stranger likes, and none of them is in the way."""
     place = ("127.0.0.1", visit.web.port)
-    idle = [socket.create_connection(place, timeout=PATIENCE) for _ in range(connection.MOST + 40)]
+    idle = [
+        socket.create_connection(place, timeout=PATIENCE) for _ in range(connection.MOST_CONNECTIONS + 40)
+    ]
     assert shown(visit.get("/"))
     idle[0].settimeout(connection.PATIENCE / 2)  # by itself it would be let go later
     assert outcome(idle[0]) == 0

@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.query.listing import listed
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 from retold.web.pages import PAGES
 from support.chromium import NARROW
 from support.gemini_home import GeminiHome, call, gemini, user
@@ -87,8 +87,8 @@ def parameters(keys: list[str]) -> Iterator[Mapping[str, str]]:
 
 
 def test_every_page_is_quiet_whatever_was_said(browser: Browser, visit: Visit, ann: Person) -> None:
-    with Record(str(ann.archive)) as record:
-        keys = [str(row[0]) for row in listed(record, Wanted(), 100)]
+    with Store(str(ann.archive)) as record:
+        keys = [str(row[0]) for row in listed(record, Filters(), 100)]
     assert len(keys) == len(SHORT) + 1
     count = 0
     with visit_page(browser, visit, NARROW) as seen:

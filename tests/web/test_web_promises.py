@@ -6,7 +6,7 @@ from urllib.parse import quote
 import pytest
 
 from retold.archive.index import kept_index
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.projects.matching import is_meant
 from support.gemini_home import GeminiHome, gemini, user
 from support.html_sessions import PIXEL
@@ -40,7 +40,7 @@ def test_what_was_just_archived_is_found_by_an_index_that_stays_open(home: Gemin
 def test_an_index_that_rests_holds_on_to_no_moment(home: GeminiHome) -> None:
     person = Person(home.folder)
     person.sync()
-    with Record(str(person.archive)) as record:
+    with Store(str(person.archive)) as record:
         index = kept_index(record, is_meant)
         assert all(file.connection.in_transaction for file in index.files)
         record.rest()

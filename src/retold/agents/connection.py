@@ -11,7 +11,7 @@ NAME = "retold"
 """What the server, and all that comes with it, is called in every agent."""
 
 
-class Server(msgspec.Struct, frozen=True):
+class ToolServer(msgspec.Struct, frozen=True):
     """How the server of tools is started: a program and its words, without a shell between."""
 
     command: str
@@ -50,10 +50,10 @@ class Guide(msgspec.Struct, frozen=True):
         return "\n\n".join(pieces) + "\n"
 
 
-class Connection(msgspec.Struct, frozen=True):
+class AgentConnection(msgspec.Struct, frozen=True):
     """All that an agent has to know so that it asks retold."""
 
-    server: Server
+    server: ToolServer
     guide: Guide
     hooks: dict[str, Any] | None
     """What calls retold at the end of a session, as a file of hooks has it; None where the settings call it already."""
@@ -75,7 +75,7 @@ class ListItem(msgspec.Struct, frozen=True):
     value: str
 
 
-class Table(msgspec.Struct, frozen=True):
+class SettingsTable(msgspec.Struct, frozen=True):
     """A table in TOML settings, named by two keys."""
 
     settings: Path
@@ -89,7 +89,7 @@ class ConnectPlan(msgspec.Struct, frozen=True):
     folder: Path
     """The folder that is retold's alone."""
     files: tuple[OwnFile, ...]
-    entries: tuple[ListItem | Table, ...]
+    entries: tuple[ListItem | SettingsTable, ...]
     recall: str
     """What a person types before what is to be recalled."""
     is_trust_needed: bool

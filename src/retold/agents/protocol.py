@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from retold.agents.connection import Connection, ConnectPlan
+from retold.agents.connection import AgentConnection, ConnectPlan
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.model.session import Session, SourceFile, View
@@ -16,7 +16,7 @@ from retold.reading.disk import DISK, Disk
 from retold.reading.files import printable
 
 
-class Home(msgspec.Struct, frozen=True):
+class AgentHome(msgspec.Struct, frozen=True):
     """A folder in which an agent keeps its sessions; the label tells homes of several machines apart."""
 
     path: Path
@@ -31,7 +31,7 @@ class Source(msgspec.Struct, frozen=True):
     """A file that may hold conversations."""
 
     path: Path
-    home: Home | None = None
+    home: AgentHome | None = None
     cluster: str | None = None
     """All files of one conversation, and of its subagents, share this; None where a file may hold many."""
 
@@ -95,7 +95,7 @@ class Lost(msgspec.Struct, frozen=True):
 class Target(msgspec.Struct, frozen=True):
     """Where a conversation is to be written, and how."""
 
-    home: Home
+    home: AgentHome
     root: str | None
     """The folder of its project."""
     at: datetime
@@ -126,13 +126,13 @@ class Restored(msgspec.Struct, frozen=True):
     view: View = "active"
 
 
-class Refused(msgspec.Struct, frozen=True):
+class RestoreRefused(msgspec.Struct, frozen=True):
     """Why a conversation cannot be written back, in one line."""
 
     why: str
 
 
-class Call(msgspec.Struct, frozen=True):
+class HookCall(msgspec.Struct, frozen=True):
     """How retold is called by an agent: as a line of the shell that the agent uses."""
 
     sh: str
@@ -201,19 +201,19 @@ class Agent(Protocol):
     PACKAGE: str
     """The npm package in which it comes."""
 
-    def homes(self, env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
+    def homes(self, env: Mapping[str, str], disk: Disk = DISK) -> Iterator[AgentHome]:
         """Where this agent keeps its sessions, whether or not the folder is there."""
 
-    def home_in(self, folder: Path, disk: Disk = DISK) -> Home | None:
+    def home_in(self, folder: Path, disk: Disk = DISK) -> AgentHome | None:
         """The home that a folder is or holds: another machine's, or a backup's."""
 
-    def find(self, home: Home) -> Iterator[Source | Problem]:
+    def find(self, home: AgentHome) -> Iterator[Source | Problem]:
         """Every file below the home that may hold conversations; nothing else is opened."""
 
     def cluster_of(self, native_id: str) -> str:
         """The cluster that files of a conversation with this id are in, wherever they lie."""
 
-    def clues(self, home: Home) -> Iterator[Clue]:
+    def clues(self, home: AgentHome) -> Iterator[Clue]:
         """What a home says about where its projects lie."""
 
     def read(self, source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:
@@ -238,26 +238,26 @@ class Agent(Protocol):
     def relate(self, sessions: Sequence[Session]) -> Sequence[Session]:
         """Link parents and children among the sessions of one cluster, given back one for one, in the same order."""
 
-    def ghosts(self, home: Home) -> Iterator[Ghost]:
+    def ghosts(self, home: AgentHome) -> Iterator[Ghost]:
         """Files of a home without conversation that make the agent delete those with it."""
 
-    def restore(self, lost: Lost, target: Target) -> Restored | Refused:
+    def restore(self, lost: Lost, target: Target) -> Restored | RestoreRefused:
         """What to write so that the agent itself lists and resumes a conversation; nothing is written here."""
 
     def resume(self, native_id: str) -> Sequence[str]:
         """The command that goes on with a session, run in the folder of its project."""
 
-    def hook_plan(self, home: Home, call: Call) -> HookPlan | None:
+    def hook_plan(self, home: AgentHome, call: HookCall) -> HookPlan | None:
         """What to write into which settings, so that the agent calls retold; None where it cannot."""
 
-    def connect_plan(self, home: Home, connection: Connection) -> ConnectPlan:
+    def connect_plan(self, home: AgentHome, connection: AgentConnection) -> ConnectPlan:
         """What to write so that the agent asks retold for what was said before; nothing is written here."""
 
-    def limit(self, home: Home) -> Limit:
+    def limit(self, home: AgentHome) -> Limit:
         """How long the agent keeps sessions, as the settings of a home say."""
 
-    def retention(self, home: Home) -> Iterator[Threat]:
+    def retention(self, home: AgentHome) -> Iterator[Threat]:
         """Every file of a home that the agent will delete some day, and when; nothing is deleted here."""
 
-    def remains(self, home: Home) -> Iterator[Remains]:
+    def remains(self, home: AgentHome) -> Iterator[Remains]:
         """What lies in a home of which no session is read: left of deleted ones, or not understood yet."""

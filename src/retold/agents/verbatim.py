@@ -3,19 +3,19 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from retold.agents.protocol import Addition, Lost, Refused, Restored, Source, Target
+from retold.agents.protocol import Addition, Lost, Restored, RestoreRefused, Source, Target
 
 Move = Callable[[Path], Path]
 """Returns where a file belongs, by its place among the sessions of a home."""
 
 
-def verbatim(lost: Lost, target: Target, move: Move = Path) -> Restored | Refused:
+def verbatim(lost: Lost, target: Target, move: Move = Path) -> Restored | RestoreRefused:
     """Return the files of a conversation that a home lacks, each in the place that it had, or to which it is moved."""
     if lost.session.native_id is None or lost.session.kind not in ("main", "fork"):
-        return Refused(f"{lost.session.key} is no session that can be resumed by itself")
+        return RestoreRefused(f"{lost.session.key} is no session that can be resumed by itself")
     files = [source for source in lost.files if source.cluster is not None]
     if not files:
-        return Refused(f"nothing but prompts is left of {lost.session.key}")
+        return RestoreRefused(f"nothing but prompts is left of {lost.session.key}")
     return Restored(lost.session.native_id, tuple(_missing(files, target, move)))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from retold.analysis.places import Place, Placed, placed
+from retold.analysis.places import PlacedEntry, TurnPlace, placed
 from retold.model.display import DiffDisplay
 from retold.model.entries import Entry, Message
 from retold.model.files import PATCH, patched, touched
@@ -25,8 +25,8 @@ class FileChange(msgspec.Struct, frozen=True, kw_only=True):
     added: int | None
     """Lines; None where no call tells."""
     removed: int | None
-    first: Place
-    last: Place
+    first: TurnPlace
+    last: TurnPlace
 
 
 class Changes:
@@ -35,7 +35,7 @@ class Changes:
     def __init__(self) -> None:
         self._found: dict[str, FileChange] = {}
 
-    def take(self, one: Placed) -> None:
+    def take(self, one: PlacedEntry) -> None:
         """Take in the next entry; what was taken back may lie on the disk still, but is no change to speak of."""
         if one.is_taken_back or not isinstance(one.entry, Message):
             return
@@ -44,7 +44,7 @@ class Changes:
                 for path, lines in changed_files(part).items():
                     self._add(path, lines, one.place)
 
-    def _add(self, path: str, lines: tuple[int, int] | None, place: Place) -> None:
+    def _add(self, path: str, lines: tuple[int, int] | None, place: TurnPlace) -> None:
         before = self._found.get(path) or FileChange(
             path=path, edits=0, added=None, removed=None, first=place, last=place
         )

@@ -88,7 +88,7 @@ _READING = frozenset(
 _WHOLE = frozenset((".", "./", "./...", "--all"))
 
 
-class Run(msgspec.Struct, frozen=True):
+class CommandRun(msgspec.Struct, frozen=True):
     """A program that a command runs, and the words it is given that are no options."""
 
     program: str
@@ -117,14 +117,14 @@ _LISTED = ("run",)
 """`npm run` alone lists what could be run."""
 
 
-def runs(command: str) -> tuple[Run, ...]:
+def runs(command: str) -> tuple[CommandRun, ...]:
     """Return the programs that a command runs, without those beside the point; of a pipe, the first."""
     text = command[:LONGEST].partition("<<")[0]
     found = [run for step in _BETWEEN.split(text) if (run := _run(_PIPE.split(step, maxsplit=1)[0]))]
     return tuple(run for run in found if run.program not in _ASIDE) or tuple(found)
 
 
-def _run(step: str) -> Run | None:
+def _run(step: str) -> CommandRun | None:
     try:
         words = shlex.split(step)
     except ValueError:  # a quote without its other half
@@ -135,7 +135,7 @@ def _run(step: str) -> Run | None:
     program = _VERSION.sub("", words[0].replace("\\", "/").rpartition("/")[2])
     if program == "python" and words[1:2] == ["-m"] and len(words) > 2:  # noqa: PLR2004 - the module
         program, words = words[2], words[2:]
-    return Run(program, tuple(_plain_words(words[1:])))
+    return CommandRun(program, tuple(_plain_words(words[1:])))
 
 
 def _without_what_is_put_before(words: list[str]) -> list[str]:
@@ -169,7 +169,7 @@ def is_look(command: str) -> bool:
     return bool(found) and all(run.program in LOOKING or _is_asking(run) for run in found)
 
 
-def _is_asking(run: Run) -> bool:
+def _is_asking(run: CommandRun) -> bool:
     return run.program == "git" and run.words[:1] in (
         ("status",),
         ("log",),
@@ -180,12 +180,12 @@ def _is_asking(run: Run) -> bool:
     )
 
 
-def makes_good(done: Sequence[Run], failed: Sequence[Run]) -> bool:
+def makes_good(done: Sequence[CommandRun], failed: Sequence[CommandRun]) -> bool:
     """Tell whether a command that worked ran all that another one failed to, on the same or on more."""
     return bool(failed) and all(any(_covers(one, run) for one in done) for run in failed)
 
 
-def _covers(done: Run, failed: Run) -> bool:
+def _covers(done: CommandRun, failed: CommandRun) -> bool:
     if done.program != failed.program:
         return False
     if done.words == failed.words:
@@ -202,7 +202,7 @@ def _covers(done: Run, failed: Run) -> bool:
     )
 
 
-def _objects(run: Run) -> tuple[str, ...]:
+def _objects(run: CommandRun) -> tuple[str, ...]:
     return run.words[1:] if run.program in _COMMANDED else run.words
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from retold.analysis.places import Place, Placed, placed
+from retold.analysis.places import PlacedEntry, TurnPlace, placed
 from retold.analysis.prose import clipped, paragraphs, sentences, words_said
 from retold.model.entries import Entry, Event, Message, words_of
 from retold.model.parts import Context, ToolCall
@@ -85,7 +85,7 @@ _SAYS: dict[Speaker, re.Pattern[str]] = {"person": _pattern(_BY_PERSON), "agent"
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """Something that was decided."""
 
-    place: Place
+    place: TurnPlace
     by: Speaker
     source: Source
     """In words, as a proposal of the agent or a plan that was approved, or as a summary of what was said before tells it."""
@@ -105,7 +105,7 @@ class Decisions:
         self._said: tuple[str, ...] = ()
         """The sentences that the agent said last."""
 
-    def take(self, one: Placed) -> None:
+    def take(self, one: PlacedEntry) -> None:
         """Take in the next entry; what was taken back decides nothing."""
         if one.is_taken_back:
             return
@@ -134,7 +134,7 @@ def decisions(entries: Iterable[Entry]) -> tuple[Decision, ...]:
     return found.found()
 
 
-def _decisions(one: Placed) -> Iterator[Decision]:
+def _decisions(one: PlacedEntry) -> Iterator[Decision]:
     entry = one.entry
     if isinstance(entry, Event):
         if entry.kind == "compaction":
@@ -148,7 +148,7 @@ def _decisions(one: Placed) -> Iterator[Decision]:
     yield from _in_parts(one.place, entry)
 
 
-def _in_parts(place: Place, message: Message) -> Iterator[Decision]:
+def _in_parts(place: TurnPlace, message: Message) -> Iterator[Decision]:
     """Yield what stands in summaries, and plans that were approved."""
     for part in message.parts:
         if isinstance(part, Context) and part.kind == "snapshot":
@@ -159,7 +159,7 @@ def _in_parts(place: Place, message: Message) -> Iterator[Decision]:
                 yield _plan(place, plan)
 
 
-def _accepted(one: Placed, said: Sequence[str]) -> list[Decision]:
+def _accepted(one: PlacedEntry, said: Sequence[str]) -> list[Decision]:
     """Return what the agent proposed last, where a person says yes to it."""
     words = words_of(one.entry)
     proposed = [text for text in said[-_NEAR:] if _PROPOSED.search(text) and _is_told(text)]
@@ -179,7 +179,7 @@ def _is_plan(call: ToolCall) -> bool:
     return call.canonical == "planning" and call.name.replace("_", "").casefold() == _PLANNED
 
 
-def _plan(place: Place, plan: str) -> Decision:
+def _plan(place: TurnPlace, plan: str) -> Decision:
     title = next(line for line in plan.splitlines() if line.strip()).lstrip("# ").strip() or plan.strip()
     return Decision(
         place=place,
@@ -190,7 +190,7 @@ def _plan(place: Place, plan: str) -> Decision:
     )
 
 
-def _in_words(place: Place, by: Speaker, source: Source, text: str) -> Iterator[Decision]:
+def _in_words(place: TurnPlace, by: Speaker, source: Source, text: str) -> Iterator[Decision]:
     is_list = False
     for paragraph in paragraphs(text):
         for sentence, is_listed in _told(paragraph, is_list=is_list):

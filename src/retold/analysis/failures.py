@@ -7,8 +7,8 @@ import msgspec
 
 from retold.analysis.calls import error_lines, is_done, is_failed, target, telling_lines, whole_target
 from retold.analysis.changes import changed_files
-from retold.analysis.commands import Run, command_of, is_look, makes_good, runs
-from retold.analysis.places import Place, Placed, placed
+from retold.analysis.commands import CommandRun, command_of, is_look, makes_good, runs
+from retold.analysis.places import PlacedEntry, TurnPlace, placed
 from retold.analysis.prose import first_sentences, words_said
 from retold.model.entries import Entry, Event, Fate, Message, words_of
 from retold.model.parts import Canonical, ToolCall
@@ -26,7 +26,7 @@ _ABOUT_ONE_THING = ("file_read", "file_search", "file_edit", "file_write", "web_
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """The call that worked where one had failed, and what was done between the two."""
 
-    place: Place
+    place: TurnPlace
     target: str
     files: tuple[str, ...]
     """Changed since the failure, in their order."""
@@ -38,10 +38,10 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """What it said first when it had worked, before anybody asked for more."""
 
 
-class Failure(msgspec.Struct, frozen=True, kw_only=True):
+class CallFailure(msgspec.Struct, frozen=True, kw_only=True):
     """A call that failed, or an error that the agent itself met."""
 
-    place: Place
+    place: TurnPlace
     tool: str | None
     """The agent's name for it; None for an error of the agent's own, such as one of its model."""
     canonical: Canonical | None
@@ -64,12 +64,12 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         return is_deed and self.fix is None and self.fate != "rewound"
 
 
-class _Waiting(msgspec.Struct):
+class _OpenFailure(msgspec.Struct):
     """A failure, and as much of its fix as there is."""
 
-    failure: Failure
+    failure: CallFailure
     aim: tuple[str, ...]
-    runs: Sequence[Run]
+    runs: Sequence[CommandRun]
     files: int
     commands: int
     words: int
@@ -80,8 +80,8 @@ class Failures:
     """What failed so far."""
 
     def __init__(self) -> None:
-        self._found: list[Failure] = []
-        self._waiting: deque[tuple[int, _Waiting]] = deque(maxlen=_MOST_OPEN)
+        self._found: list[CallFailure] = []
+        self._waiting: deque[tuple[int, _OpenFailure]] = deque(maxlen=_MOST_OPEN)
         self._unspoken: list[int] = []
         """Fixes about which the agent has not said anything yet."""
         self._files: list[str] = []
@@ -89,7 +89,7 @@ class Failures:
         self._said: tuple[int, str] = (0, "")
         self._command = ""
 
-    def take(self, one: Placed) -> None:
+    def take(self, one: PlacedEntry) -> None:
         """Take in the next entry."""
         entry = one.entry
         if isinstance(entry, Event):
@@ -104,7 +104,7 @@ class Failures:
             if isinstance(part, ToolCall):
                 self._see(part, one)
 
-    def found(self) -> tuple[Failure, ...]:
+    def found(self) -> tuple[CallFailure, ...]:
         """Return them in their order."""
         return tuple(self._found)
 
@@ -119,7 +119,7 @@ class Failures:
         self._unspoken = []
         self._said = (self._said[0] + 1, words)
 
-    def _see(self, call: ToolCall, one: Placed) -> None:
+    def _see(self, call: ToolCall, one: PlacedEntry) -> None:
         if call.canonical == "shell_exec":
             call = self._named(call)
         if is_failed(call):
@@ -135,8 +135,8 @@ class Failures:
         self._command = command_of(call) or self._command
         return msgspec.structs.replace(call, arguments={**call.arguments, "command": self._command})
 
-    def _fail(self, call: ToolCall, one: Placed) -> None:
-        failure = Failure(
+    def _fail(self, call: ToolCall, one: PlacedEntry) -> None:
+        failure = CallFailure(
             place=one.place,
             tool=call.name,
             canonical=call.canonical,
@@ -147,11 +147,11 @@ class Failures:
             fix=None,
         )
         aim, run = _aim(call), _runs(call)
-        waiting = _Waiting(failure, aim, run, len(self._files), len(self._commands), self._said[0])
+        waiting = _OpenFailure(failure, aim, run, len(self._files), len(self._commands), self._said[0])
         self._waiting.append((len(self._found), waiting))
         self._found.append(failure)
 
-    def _mend(self, call: ToolCall, place: Place) -> None:
+    def _mend(self, call: ToolCall, place: TurnPlace) -> None:
         """Close what waited for this call."""
         if not self._waiting:
             return
@@ -165,7 +165,7 @@ class Failures:
             left = [one for one, mends in zip(self._waiting, is_mended, strict=True) if not mends]
             self._waiting = deque(left, maxlen=_MOST_OPEN)
 
-    def _fix(self, call: ToolCall, place: Place, waiting: _Waiting) -> Fix:
+    def _fix(self, call: ToolCall, place: TurnPlace, waiting: _OpenFailure) -> Fix:
         spoken, words = self._said
         changed = [*self._files[waiting.files :], *changed_files(call)]
         return Fix(
@@ -178,7 +178,7 @@ class Failures:
         )
 
 
-def failures(entries: Iterable[Entry]) -> tuple[Failure, ...]:
+def failures(entries: Iterable[Entry]) -> tuple[CallFailure, ...]:
     """Return what failed in a timeline, in its order."""
     found = Failures()
     for one in placed(entries):
@@ -186,12 +186,12 @@ def failures(entries: Iterable[Entry]) -> tuple[Failure, ...]:
     return found.found()
 
 
-def _mended(failure: Failure, fix: Fix) -> Failure:
+def _mended(failure: CallFailure, fix: Fix) -> CallFailure:
     return msgspec.structs.replace(failure, fix=fix)
 
 
-def _of_event(one: Placed, event: Event) -> Failure:
-    return Failure(
+def _of_event(one: PlacedEntry, event: Event) -> CallFailure:
+    return CallFailure(
         place=one.place,
         tool=None,
         canonical=None,
@@ -212,9 +212,9 @@ def _aim(call: ToolCall) -> tuple[str, ...]:
     return (call.name,)
 
 
-def _runs(call: ToolCall) -> Sequence[Run]:
+def _runs(call: ToolCall) -> Sequence[CommandRun]:
     return runs(command_of(call)) if call.canonical == "shell_exec" else ()
 
 
-def _is_same(aim: tuple[str, ...], run: Sequence[Run], waiting: _Waiting) -> bool:
+def _is_same(aim: tuple[str, ...], run: Sequence[CommandRun], waiting: _OpenFailure) -> bool:
     return aim == waiting.aim or makes_good(run, waiting.runs)

@@ -6,7 +6,7 @@ import msgspec
 
 from retold.analysis.changes import Changes, FileChange
 from retold.analysis.decisions import Decision, Decisions
-from retold.analysis.failures import Failure, Failures
+from retold.analysis.failures import CallFailure, Failures
 from retold.analysis.open_ends import OpenEnd, OpenEnds
 from retold.analysis.places import placed
 from retold.model.entries import Entry, words_of
@@ -16,7 +16,7 @@ class Gleaned(msgspec.Struct, frozen=True):
     """What a session comes to."""
 
     decisions: tuple[Decision, ...] = ()
-    failures: tuple[Failure, ...] = ()
+    failures: tuple[CallFailure, ...] = ()
     open_ends: tuple[OpenEnd, ...] = ()
     changes: tuple[FileChange, ...] = ()
     prompts: int = 0

@@ -7,8 +7,8 @@ from typing import Literal
 import msgspec
 
 from retold.analysis.calls import error_lines, is_failed, target, telling_lines
-from retold.analysis.failures import Failure
-from retold.analysis.places import Place, Placed, placed
+from retold.analysis.failures import CallFailure
+from retold.analysis.places import PlacedEntry, TurnPlace, placed
 from retold.analysis.prose import clipped, paragraphs, sentences, words_said
 from retold.analysis.todos import Todos
 from retold.model.entries import Entry, Event, Message, words_of
@@ -41,7 +41,7 @@ class OpenEnd(msgspec.Struct, frozen=True, kw_only=True):
     """`unanswered`: a person's last words; `question`: the agent's last words ask something; `error`: it ended on one;
     `interrupted`: it was broken off; `todos`: things to do that are not done; `remaining`: the last answer says what is left;
     `failure`: a call that failed and never worked after."""
-    place: Place
+    place: TurnPlace
     text: str
     items: tuple[str, ...] = ()
     """What is left to be done, one by one."""
@@ -52,15 +52,15 @@ class OpenEnds:
 
     def __init__(self) -> None:
         self._todos = Todos()
-        self._todos_place: Place | None = None
-        self._last: Placed | None = None
+        self._todos_place: TurnPlace | None = None
+        self._last: PlacedEntry | None = None
         """The last thing that somebody said or did."""
-        self._answer: Placed | None = None
+        self._answer: PlacedEntry | None = None
         """The last message of the agent in words."""
-        self._events: list[Placed] = []
+        self._events: list[PlacedEntry] = []
         """What happened since."""
 
-    def take(self, one: Placed) -> None:
+    def take(self, one: PlacedEntry) -> None:
         """Take in the next entry; what was taken back leaves nothing open."""
         if one.is_taken_back:
             return
@@ -79,7 +79,7 @@ class OpenEnds:
             if isinstance(part, ToolCall) and self._todos.take(part):
                 self._todos_place = one.place
 
-    def found(self, failed: Iterable[Failure] = ()) -> tuple[OpenEnd, ...]:
+    def found(self, failed: Iterable[CallFailure] = ()) -> tuple[OpenEnd, ...]:
         """Return what is open, with what of all that failed never worked again, each thing once."""
         ends = [*self._end(), *self._left()]
         told = {end.place for end in ends if end.kind == "error"}
@@ -115,7 +115,7 @@ class OpenEnds:
                 yield OpenEnd(kind="remaining", place=self._answer.place, text="", items=items)
 
 
-def open_ends(entries: Iterable[Entry], failed: Iterable[Failure] = ()) -> tuple[OpenEnd, ...]:
+def open_ends(entries: Iterable[Entry], failed: Iterable[CallFailure] = ()) -> tuple[OpenEnd, ...]:
     """Return what a timeline left open; what failed in it may be given."""
     found = OpenEnds()
     for one in placed(entries):
@@ -123,7 +123,7 @@ def open_ends(entries: Iterable[Entry], failed: Iterable[Failure] = ()) -> tuple
     return found.found(failed)
 
 
-def _of_answer(place: Place, message: Message, stop: Placed | None) -> Iterator[OpenEnd]:
+def _of_answer(place: TurnPlace, message: Message, stop: PlacedEntry | None) -> Iterator[OpenEnd]:
     calls = [part for part in message.parts if isinstance(part, ToolCall)]
     stopped = next((call for call in calls if call.status == "cancelled"), None)
     failed = next((call for call in calls if is_failed(call)), None)
@@ -156,17 +156,17 @@ def _remaining(words: str) -> Iterator[str]:
             is_listed = _REMAINING.match(line) is not None
 
 
-def _each_once(failed: Iterable[Failure]) -> Iterator[Failure]:
+def _each_once(failed: Iterable[CallFailure]) -> Iterator[CallFailure]:
     """Yield what is not mended, each target when it failed last."""
     yield from {(one.tool, one.target): one for one in failed if one.is_open}.values()
 
 
-def _unmended(failure: Failure) -> OpenEnd:
+def _unmended(failure: CallFailure) -> OpenEnd:
     told = f"{failure.target}: {_line(failure.error)}" if failure.error else failure.target
     return OpenEnd(kind="failure", place=failure.place, text=clipped(told or failure.tool or "", TEXT))
 
 
-def _event(one: Placed) -> Event:
+def _event(one: PlacedEntry) -> Event:
     assert isinstance(one.entry, Event)  # noqa: S101 - nothing else is put there
     return one.entry
 

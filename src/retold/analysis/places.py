@@ -8,7 +8,7 @@ import msgspec
 from retold.model.entries import Entry, words_of
 
 
-class Place(msgspec.Struct, frozen=True, gc=False):
+class TurnPlace(msgspec.Struct, frozen=True, gc=False):
     """A place in a timeline."""
 
     seq: int
@@ -18,10 +18,10 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     at: datetime | None
 
 
-class Placed(msgspec.Struct, frozen=True, gc=False):
+class PlacedEntry(msgspec.Struct, frozen=True, gc=False):
     """An entry with its place."""
 
-    place: Place
+    place: TurnPlace
     entry: Entry
 
     @property
@@ -30,10 +30,10 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
         return self.entry.fate == "rewound"
 
 
-def placed(entries: Iterable[Entry]) -> Iterator[Placed]:
+def placed(entries: Iterable[Entry]) -> Iterator[PlacedEntry]:
     """Yield the entries that count, from a whole timeline; those that do not still have their places."""
     turn = 0
     for seq, entry in enumerate(entries):
         turn += words_of(entry) is not None
         if entry.own and entry.fate != "superseded":
-            yield Placed(Place(seq, turn, entry.at), entry)
+            yield PlacedEntry(TurnPlace(seq, turn, entry.at), entry)

@@ -8,8 +8,8 @@ import time
 
 import apsw
 
-from retold.archive.database import MACHINE, Damaged, Stopped, told
-from retold.archive.guard import LONGEST_QUERY, MEMORY, MOST_COLUMNS, Guard, longest_value, put_under_guard
+from retold.archive.database import MACHINE, DamagedError, RetoldError, as_retold_error
+from retold.archive.guard import LONGEST_QUERY, MEMORY, MOST_COLUMNS, SqlGuard, longest_value, put_under_guard
 from retold.archive.record import as_text
 from retold.archive.views import VIEWS, columns_of, make_views
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any, Self, TypeVar
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     T = TypeVar("T")
     Value = int | float | str | bytes | None
@@ -30,11 +30,11 @@ _BLANK = re.compile(r"(?>[\s;]+|--[^\n]*|/\*.*?(?:\*/|\Z))*+", re.DOTALL)
 _MEGABYTE = 1_000_000
 
 
-class Faulty(Exception):  # noqa: N818 - it says what is wrong
+class QueryError(Exception):
     """A query cannot be answered as it is: told in one line, exit code 2."""
 
 
-class Clock:
+class QueryClock:
     """How long a query has been at work; what is done with its rows does not count."""
 
     __slots__ = ("_since", "_spent", "most")
@@ -59,10 +59,10 @@ class Clock:
         return since is not None and self._spent + time.monotonic() - since > self.most + grace
 
 
-class Answer:
-    """The answer to one query. `Faulty` is raised where the query is at fault, `Stopped` where a bound is reached."""
+class QueryResult:
+    """The answer to one query. `QueryError` is raised where the query is at fault, `RetoldError` where a bound is reached."""
 
-    def __init__(self, record: Record, query: str, values: Mapping[str, Value], clock: Clock) -> None:
+    def __init__(self, record: Store, query: str, values: Mapping[str, Value], clock: QueryClock) -> None:
         """Take what is to be asked: afterwards, the connection to the archive is good for nothing else."""
         self._connection, self._path, self._folder, self.clock = (
             record.connection,
@@ -71,7 +71,7 @@ class Answer:
             clock,
         )
         self._query, self._values = as_text(query), values
-        self._guard = Guard(os.urandom(16).hex())
+        self._guard = SqlGuard(os.urandom(16).hex())
         self._cursor = self._connection.cursor()
         self._memory = 0
         self.names: list[str] = []
@@ -102,16 +102,16 @@ class Answer:
 
     def _ask(self) -> None:
         if "\0" in self._query:
-            raise Faulty("a query is text, and has no NUL in it")
+            raise QueryError("a query is text, and has no NUL in it")
         if len(self._query.encode()) > LONGEST_QUERY:
-            raise Faulty(f"a query is text of at most {LONGEST_QUERY:,} bytes")
+            raise QueryError(f"a query is text of at most {LONGEST_QUERY:,} bytes")
         make_views(self._connection, self._guard.mark, self._query)
         put_under_guard(self._connection, self._guard)
         self._connection.set_progress_handler(self.clock.is_over, STEPS)
         self._cursor.exec_trace = self._begun
         self._cursor.execute(self._query, self._values)
         if not self.names:
-            raise Faulty("nothing is asked")
+            raise QueryError("nothing is asked")
 
     def _begun(self, cursor: apsw.Cursor, statement: str, _: object) -> bool:
         """Take note of the columns, before the first row is looked for."""
@@ -119,7 +119,7 @@ class Answer:
             return True
         rest = self._query[len(statement) :]
         if _BLANK.fullmatch(rest) is None:
-            raise Faulty(f"one statement at a time: this begins another: {' '.join(rest[:40].split())}")
+            raise QueryError(f"one statement at a time: this begins another: {' '.join(rest[:40].split())}")
         self.names = [name for name, *_ in cursor.get_description()]
         self._connection.limit(apsw.SQLITE_LIMIT_LENGTH, longest_value(len(self.names)))
         return True
@@ -139,29 +139,33 @@ class Answer:
 
         match error:
             case apsw.InterruptError():
-                return Stopped(
+                return RetoldError(
                     f"the query took longer than {self.clock.most:g} s: a longer --timeout lets it go on"
                 )
             case apsw.NoMemError() | MemoryError():
-                return Stopped(
+                return RetoldError(
                     f"the query takes more than {MEMORY // _MEGABYTE} MB of memory: ask for less at once"
                 )
             case apsw.AuthError() | apsw.SQLError() if self._guard.refused is not None:
-                return Faulty(self._guard.refused)
+                return QueryError(self._guard.refused)
             case apsw.TooBigError():
-                return Faulty(f"{error}: {self._bound()}")
+                return QueryError(f"{error}: {self._bound()}")
             case UnicodeError():
                 damaged = damage(self._folder)
-                return Damaged(damaged) if damaged else Faulty("a value is no text: hex() shows its bytes")
+                return (
+                    DamagedError(damaged)
+                    if damaged
+                    else QueryError("a value is no text: hex() shows its bytes")
+                )
             case apsw.SQLError() if "no such" in str(error) and (damaged := damage_of_tables(self._folder)):
-                return Damaged(damaged)
+                return DamagedError(damaged)
             case KeyError(args=(str(name), *_)) if name.isidentifier():
-                return Faulty(f"no value for :{name}: --set {name}=VALUE gives it one")
+                return QueryError(f"no value for :{name}: --set {name}=VALUE gives it one")
             case KeyError() | apsw.BindingsError():
-                return Faulty("values are given by name: write :name for --set name=VALUE")
+                return QueryError("values are given by name: write :name for --set name=VALUE")
             case apsw.Error() if isinstance(error, MACHINE):
-                return told(error, self._path)
-        return Faulty(f"{error}{self._hint(str(error))}")
+                return as_retold_error(error, self._path)
+        return QueryError(f"{error}{self._hint(str(error))}")
 
     def _bound(self) -> str:
         """Return how long a value may be."""

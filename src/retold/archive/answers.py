@@ -6,7 +6,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     Answer = tuple[str, str | bytes, object]
     """Of which kind, what about, and what was answered."""
@@ -18,12 +18,12 @@ BELOW = "below"
 """The kind of an answer that names a folder in which hidden paths are."""
 
 
-def kept_answers(record: Record, scope: str) -> Iterator[Answer]:
+def kept_answers(record: Store, scope: str) -> Iterator[Answer]:
     """Yield the answers of the last sync of a scope."""
     return record.rows("SELECT kind, asked, answer FROM answers WHERE scope = ?", (scope,))
 
 
-def keep_answers(record: Record, scope: str, answers: Iterable[Answer]) -> None:
+def keep_answers(record: Store, scope: str, answers: Iterable[Answer]) -> None:
     """Keep the answers of a sync in place of those of the one before; what stays the same is not written again."""
     ask = record.connection.execute
     new = {(kind, asked): answer for kind, asked, answer in answers}

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from retold.archive.record import Record
-    from retold.archive.reports import Span
+    from retold.archive.record import Store
+    from retold.archive.reports import QuarterSpan
 
     Row = tuple[Any, ...]
 
@@ -32,7 +32,7 @@ def with_model(model: str) -> Condition:
     return Condition(asked, model)
 
 
-def hour_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+def hour_rows(record: Store, span: QuarterSpan, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield weekday, from 0 for Monday, hour of the day, and requests: where nothing tells the time, nothing."""
     zone = "" if span.is_utc else ", 'localtime'"
     known = Condition("spent.quarter IS NOT NULL AND NOT spent.estimated")
@@ -46,7 +46,7 @@ def hour_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> It
     )
 
 
-def tool_agent_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+def tool_agent_rows(record: Store, span: QuarterSpan, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield tools by agent: name, agent, kind, calls, errors, retries, timed calls, milliseconds, the slowest's."""
     which, values = clause([*conditions, *span.conditions("used.quarter")])
     return record.rows(
@@ -57,7 +57,7 @@ def tool_agent_rows(record: Record, span: Span, conditions: Iterable[Condition])
     )
 
 
-def project_agent_rows(record: Record, conditions: Iterable[Condition]) -> Iterator[Row]:
+def project_agent_rows(record: Store, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield how many sessions which agent had in which project."""
     which, values = clause(conditions)
     return record.rows(
@@ -66,7 +66,7 @@ def project_agent_rows(record: Record, conditions: Iterable[Condition]) -> Itera
     )
 
 
-def project_week_rows(record: Record, end: int, weeks: int, conditions: Iterable[Condition]) -> Iterator[Row]:
+def project_week_rows(record: Store, end: int, weeks: int, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield project, weeks before a quarter of an hour, and active milliseconds then."""
     quarters = 7 * 86_400 // QUARTER
     recent = Condition("worked.quarter < ? AND worked.quarter >= ?", end, end - weeks * quarters)
@@ -78,7 +78,7 @@ def project_week_rows(record: Record, end: int, weeks: int, conditions: Iterable
     )
 
 
-def end_row(record: Record, span: Span, conditions: Iterable[Condition]) -> Row:
+def end_row(record: Store, span: QuarterSpan, conditions: Iterable[Condition]) -> Row:
     """Return the day of the first request of a time, and that of the last; None where nothing tells it."""
     zone = "" if span.is_utc else ", 'localtime'"
     which, values = clause([*conditions, *span.conditions("spent.quarter")])
@@ -91,20 +91,20 @@ def end_row(record: Record, span: Span, conditions: Iterable[Condition]) -> Row:
     return found or (None, None)
 
 
-def project_rows(record: Record) -> Iterator[Row]:
+def project_rows(record: Store) -> Iterator[Row]:
     """Yield what each project is known by, its hash and the agent's own name for it; several rows of some."""
     return record.rows(
         f"SELECT {PROJECT}, hash, native_key FROM sessions WHERE kind <> 'subagent' GROUP BY 1, 2, 3"  # noqa: S608 - ours
     )
 
 
-def model_rows(record: Record) -> Iterator[Row]:
+def model_rows(record: Store) -> Iterator[Row]:
     """Yield every model that was asked, the one that was asked most first."""
     return record.rows(
         "SELECT model FROM spent WHERE model IS NOT NULL GROUP BY 1 ORDER BY sum(requests) DESC, 1"
     )
 
 
-def agent_rows(record: Record) -> Iterator[Row]:
+def agent_rows(record: Store) -> Iterator[Row]:
     """Yield every agent that has a session."""
     return record.rows("SELECT DISTINCT agent FROM sessions ORDER BY 1")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     CardRow = tuple[Any, ...]
     """The columns of `LISTED` and `_MORE`, the packed JSON form, and whether a file is left."""
@@ -22,24 +22,24 @@ _IS_THERE = (
 )
 """Whether a file of its own is left: a log of the prompts of many sessions is none."""
 _CARDS = f"SELECT {LISTED}, {_MORE}, packed, {_IS_THERE} FROM sessions JOIN summaries ON session = id"  # noqa: S608 - ours
-_ORDER = f"{NEWEST_FIRST} LIMIT ? OFFSET ?"
+_PAGE_ORDER = f"{NEWEST_FIRST} LIMIT ? OFFSET ?"
 
 
 def card_rows(
-    record: Record, conditions: Iterable[Condition], limit: int, offset: int = 0
+    record: Store, conditions: Iterable[Condition], limit: int, offset: int = 0
 ) -> Iterator[CardRow]:
     """Yield sessions, the newest first."""
     which, values = clause(conditions)
-    return record.rows(f"{_CARDS} WHERE {which} {_ORDER}", [*values, limit, offset])
+    return record.rows(f"{_CARDS} WHERE {which} {_PAGE_ORDER}", [*values, limit, offset])
 
 
-def session_ids(record: Record, conditions: Iterable[Condition]) -> list[int]:
+def session_ids(record: Store, conditions: Iterable[Condition]) -> list[int]:
     """Return the ids of sessions, in no order."""
     which, values = clause(conditions)
     return [number for (number,) in record.rows(f"SELECT sessions.id FROM sessions WHERE {which}", values)]  # noqa: S608 - values are bound
 
 
-def count_of(record: Record, conditions: Iterable[Condition]) -> int:
+def count_of(record: Store, conditions: Iterable[Condition]) -> int:
     """Return how many sessions there are."""
     which, values = clause(conditions)
     return int(next(record.rows(f"SELECT count(*) FROM sessions WHERE {which}", values))[0])  # noqa: S608 - values are bound

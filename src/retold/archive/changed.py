@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     Row = tuple[Any, ...]
 
@@ -40,7 +40,7 @@ def with_end(end: str) -> Condition:
 
 
 def changed_rows(
-    record: Record, conditions: Iterable[Condition], limit: int, offset: int = 0
+    record: Store, conditions: Iterable[Condition], limit: int, offset: int = 0
 ) -> Iterator[Row]:
     """Yield the files that were changed most: whole path, a root, calls, conversations, when last."""
     which, values = clause([_CHANGED, *conditions])
@@ -52,7 +52,7 @@ def changed_rows(
 
 
 def changer_rows(
-    record: Record, path: str, conditions: Iterable[Condition], limit: int, offset: int = 0
+    record: Store, path: str, conditions: Iterable[Condition], limit: int, offset: int = 0
 ) -> Iterator[Row]:
     """Yield the sessions that changed a file, the newest first: key, agent, title, kind, end, root, calls."""
     is_it = Condition(f"{_NAMED} AND {WHOLE} = ?", *_named(path), path)
@@ -64,7 +64,7 @@ def changer_rows(
     )
 
 
-def paths_changed(record: Record, key: str) -> Iterator[Row]:
+def paths_changed(record: Store, key: str) -> Iterator[Row]:
     """Yield the files that a session and its subagents changed, those with most changes first: whole path, a root, calls."""
     here = "sessions.root IS (SELECT root FROM sessions above WHERE above.key = sessions.parent)"
     below = f"sessions.key = ? OR sessions.kind = 'subagent' AND sessions.parent = ? AND {here}"

@@ -131,6 +131,6 @@ def clause(conditions: Iterable[Condition]) -> tuple[str, list[Any]]:
     ]
 
 
-def teach(connection: apsw.Connection, is_meant: Callable[..., bool]) -> None:
+def register_functions(connection: apsw.Connection, is_meant: Callable[..., bool]) -> None:
     """Teach SQLite which project a name means."""
     connection.create_scalar_function("is_meant", is_meant, 4, deterministic=True)

@@ -23,22 +23,22 @@ _WRONG_CONTENT = (apsw.SQLITE_IOERR_SHORT_READ, apsw.SQLITE_IOERR_CORRUPTFS, aps
 """Errors of reading that are about what a file holds: it ends early, or a checksum differs."""
 
 
-class Stopped(Exception):  # noqa: N818 - it says what happened
+class RetoldError(Exception):
     """The machine stopped us: told in one line, exit code 4.
 
     No OSError: whoever reads a session's file must not take a damaged archive for a file that cannot be opened.
     """
 
 
-class Damaged(Stopped):
+class DamagedError(RetoldError):
     """A file is not what we wrote; it is left as it is."""
 
 
-class IndexDamaged(Damaged):
+class IndexDamagedError(DamagedError):
     """A file of the text index is missing or broken; it can be made anew."""
 
 
-class Newer(Stopped):
+class NewerVersionError(RetoldError):
     """A later version wrote the file."""
 
 
@@ -68,7 +68,7 @@ def connected(path: str, mark: int, steps: Sequence[str]) -> apsw.Connection:
         connection.set_busy_timeout(PATIENCE)
         _bring_up(connection, path, mark, steps)
     except apsw.Error as error:
-        raise told(error, path) from error
+        raise as_retold_error(error, path) from error
     return connection
 
 
@@ -85,7 +85,7 @@ def reading(path: str, mark: int, steps: Sequence[str], patience: int = PATIENCE
     except (apsw.ReadOnlyError, apsw.CantOpenError) as error:
         connection = _untouched(path, mark, steps, error)
     except apsw.Error as error:
-        raise told(error, path) from error
+        raise as_retold_error(error, path) from error
     return connection
 
 
@@ -107,7 +107,7 @@ def is_made(path: str) -> bool:
     except FileNotFoundError:
         return False
     if is_log_left:
-        raise Damaged(
+        raise DamagedError(
             f"{path} is damaged: it is empty, but {path}-wal holds changes of it. Both files are unchanged."
             f" Restore a copy of the archive, or move both files away and run `retold sync` to begin a new one"
         )
@@ -124,8 +124,8 @@ def _untouched(path: str, mark: int, steps: Sequence[str], error: apsw.Error) ->
         except (apsw.ReadOnlyError, apsw.CantOpenError):  # SQLite would have its own files beside it
             continue
         except apsw.Error as later:
-            raise told(later, path) from later
-    raise told(error, path) from error
+            raise as_retold_error(later, path) from later
+    raise as_retold_error(error, path) from error
 
 
 def _ways(path: str) -> Iterator[Callable[[], apsw.Connection]]:
@@ -149,9 +149,11 @@ def _make(path: str) -> None:
 def _version(connection: apsw.Connection, path: str, mark: int, steps: Sequence[str]) -> int:
     version, found = connection.pragma("user_version"), connection.pragma("application_id")
     if found != mark and (version or found or connection.pragma("schema_version")):
-        raise Damaged(f"{path} is a database, but not one of retold's; it was left as it is: move it away")
+        raise DamagedError(
+            f"{path} is a database, but not one of retold's; it was left as it is: move it away"
+        )
     if version > len(steps):
-        raise Newer(f"{path} was written by a later version of retold: use that one")
+        raise NewerVersionError(f"{path} was written by a later version of retold: use that one")
     return int(version)
 
 
@@ -183,32 +185,32 @@ def _bring_up(connection: apsw.Connection, path: str, mark: int, steps: Sequence
         raise
 
 
-def index_trouble(error: apsw.Error, path: str) -> Stopped:
+def index_trouble(error: apsw.Error, path: str) -> RetoldError:
     """Return an error about a file of the text index; as damage, after which it is made again, only where its content is wrong.
 
     A full disk, a quota, a limit of the file's size, a broken cable: the file may be whole.
     """
     is_content = isinstance(error, apsw.CorruptError | apsw.NotADBError | apsw.SQLError)
     if is_content or getattr(error, "extendedresult", 0) in _WRONG_CONTENT:
-        return IndexDamaged(f"{path} is damaged ({error})")
-    return told(error, path)
+        return IndexDamagedError(f"{path} is damaged ({error})")
+    return as_retold_error(error, path)
 
 
-def told(error: apsw.Error, path: str) -> Stopped:
+def as_retold_error(error: apsw.Error, path: str) -> RetoldError:
     """Return an error of SQLite's as what a person can do about it."""
     match error:
         case apsw.CorruptError() | apsw.NotADBError():
-            return Damaged(
+            return DamagedError(
                 f"{path} is damaged ({error}); it was left as it is: move it away, then `retold sync` begins anew "
                 f"with what the agents still have, or bring back a copy of it"
             )
         case apsw.FullError():
-            return Stopped(
+            return RetoldError(
                 f"{path}: the disk is full; nothing was lost, run the command again when there is room"
             )
         case apsw.BusyError() | apsw.LockedError():
-            return Stopped(f"{path}: another retold is writing; try again when it is done")
+            return RetoldError(f"{path}: another retold is writing; try again when it is done")
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.CantOpenError() | apsw.AuthError():
-            return Stopped(f"{path}: no permission to write there ({error})")
+            return RetoldError(f"{path}: no permission to write there ({error})")
         case _:
-            return Stopped(f"{path}: {error}")
+            return RetoldError(f"{path}: {error}")

@@ -28,7 +28,7 @@ LONG = 600
 _SPOKEN = ("agent", "ask_user", "memory", "planning", "shell_exec")
 
 
-class Document(msgspec.Struct, gc=False):
+class SearchDocument(msgspec.Struct, gc=False):
     """A message, or what one call gave back: what a person said, what the agent did, and what only went by."""
 
     seq: int
@@ -38,15 +38,15 @@ class Document(msgspec.Struct, gc=False):
     output: list[str]
 
 
-class Spoken(msgspec.Struct, gc=False):
+class SpokenText(msgspec.Struct, gc=False):
     """The documents of one message, and all their texts in the order in which agents write them down."""
 
-    docs: list[Document]
+    docs: list[SearchDocument]
     texts: list[tuple[int, str]]
     """Each with the number of its document."""
 
 
-def documents(session: Session) -> Iterator[Spoken]:
+def documents(session: Session) -> Iterator[SpokenText]:
     """Yield everything that a search should find, message by message; nothing of a session in which nobody spoke."""
     if not is_spoken(session):
         return
@@ -55,18 +55,18 @@ def documents(session: Session) -> Iterator[Spoken]:
         if spoken.texts:
             yield spoken
     if session.summary:
-        yield Spoken([Document(HEAD, None, [session.summary], [], [])], [(0, session.summary)])
+        yield SpokenText([SearchDocument(HEAD, None, [session.summary], [], [])], [(0, session.summary)])
 
 
-def _of_event(seq: int, event: Event) -> Spoken:
+def _of_event(seq: int, event: Event) -> SpokenText:
     texts = [event.text] if event.text else []
     if event.opaque is not None:
         texts.extend(strings(event.opaque.value))
-    return Spoken([Document(seq, None, [], texts, [])], [(0, text) for text in texts])
+    return SpokenText([SearchDocument(seq, None, [], texts, [])], [(0, text) for text in texts])
 
 
-def _of_message(seq: int, message: Message) -> Spoken:
-    own = Document(seq, None, [], [], [])
+def _of_message(seq: int, message: Message) -> SpokenText:
+    own = SearchDocument(seq, None, [], [], [])
     docs, texts = [own], []
     said = own.human if message.role == "user" else own.agent
     if message.prompt is not None and not _holds(message, message.prompt):
@@ -81,7 +81,7 @@ def _of_message(seq: int, message: Message) -> Spoken:
             texts.extend([(0, text) for text in asked])
             if given:
                 texts.extend([(len(docs), text) for text in given])
-                docs.append(Document(seq, place, [], [], given))
+                docs.append(SearchDocument(seq, place, [], [], given))
             if part.description:
                 own.agent.append(part.description)
                 texts.append((0, part.description))
@@ -90,7 +90,7 @@ def _of_message(seq: int, message: Message) -> Spoken:
             column = said if type(part) is Text else own.agent if type(part) is Thinking else own.output
             column.extend(told)
             texts.extend([(0, text) for text in told])
-    return Spoken(docs, texts)
+    return SpokenText(docs, texts)
 
 
 def _holds(message: Message, prompt: str) -> bool:

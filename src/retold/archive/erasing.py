@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from retold.archive.database import is_log_emptied
-from retold.archive.hand import bury
+from retold.archive.hand import mark_forgotten
 from retold.archive.hiding import HiddenPaths, KeyedSet, folders_below
 from retold.archive.originals import Packer, digest, seal
-from retold.archive.record import FORGETTING, Record, as_path, as_stored
-from retold.archive.settling import settle
-from retold.archive.struck import struck
+from retold.archive.record import FORGETTING, Store, as_path, as_stored
+from retold.archive.settling import resolve_relations
+from retold.archive.struck import remove_forgotten
 from retold.archive.writer import NOTHING, Writer
 
 _ONLY_THEIRS = """
@@ -22,7 +22,7 @@ AND NOT EXISTS (SELECT 1 FROM session_sources other WHERE other.source = session
 _IN_FOLDER = "SELECT 1 FROM sources JOIN session_sources ON source = sources.id WHERE agent = ? AND path >= ? AND path < ?"
 
 
-def erase(record: Record, sessions: Iterable[int], related: Iterable[int], revision: int) -> None:
+def forget_sessions(record: Store, sessions: Iterable[int], related: Iterable[int], revision: int) -> None:
     """Remove all that is kept of sessions, and note that the index still holds them and what is related to them."""
     record.connection.execute("PRAGMA secure_delete = ON")
     with record.connection:
@@ -32,13 +32,13 @@ def erase(record: Record, sessions: Iterable[int], related: Iterable[int], revis
         for agent in {agent for agent, _ in gone.ids}:
             _drop_beside(record, agent, gone)
         _hide_roots(record, hidden, gone.roots)
-        settle(record, writer.touched)
+        resolve_relations(record, writer.touched)
         record.originals.sweep()
         earlier, earlier_related = unfinished(record) or ([], [])
         record.set_fact(FORGETTING, json.dumps([[*earlier, *names], [*earlier_related, *related]]))
 
 
-def unfinished(record: Record) -> tuple[list[int], list[int]] | None:
+def unfinished(record: Store) -> tuple[list[int], list[int]] | None:
     """Return the names of erased sessions, and of related ones, that the index may still hold; None if there are none."""
     noted = record.fact(FORGETTING)
     if noted is None:
@@ -47,7 +47,7 @@ def unfinished(record: Record) -> tuple[list[int], list[int]] | None:
     return names, related
 
 
-def finish(record: Record) -> bool:
+def finish(record: Store) -> bool:
     """Rewrite the archive without the bytes of erased sessions; return False if some may be left.
 
     Free pages and the write-ahead log still hold those bytes. A process that reads the archive at the same time can
@@ -71,7 +71,7 @@ class Gone(NamedTuple):
     """By agent, those in which their files lay, up to the agent's home."""
 
 
-def _erase_one(record: Record, session: int, writer: Writer, hidden: HiddenPaths, gone: Gone) -> int:
+def _erase_one(record: Store, session: int, writer: Writer, hidden: HiddenPaths, gone: Gone) -> int:
     asked = "SELECT name, native_id, agent, cluster, root FROM sessions WHERE id = ?"
     name, native_id, agent, cluster, root = next(record.rows(asked, (session,)))
     gone.roots.update([root] if root else [])
@@ -84,7 +84,7 @@ def _erase_one(record: Record, session: int, writer: Writer, hidden: HiddenPaths
     ]
     gone.ids.setdefault((agent, cluster), set()).update([native_id] if native_id else [])
     gone.folders.update((agent, folder) for folder in _folders(record, shared))
-    bury(record, name, native, datetime.now(UTC).isoformat(timespec="seconds"))
+    mark_forgotten(record, name, native, datetime.now(UTC).isoformat(timespec="seconds"))
     writer.remove_session(session)
     if native is not None:
         _strike(record, shared, native)
@@ -93,7 +93,7 @@ def _erase_one(record: Record, session: int, writer: Writer, hidden: HiddenPaths
     return int(name)
 
 
-def _hide_if_empty(record: Record, source: int, hidden: HiddenPaths) -> None:
+def _hide_if_empty(record: Store, source: int, hidden: HiddenPaths) -> None:
     """Hide the path of a file without archived content; its row stays, so a sync recognises it."""
     if record.row("SELECT 1 FROM session_sources WHERE source = ?", (source,)) is not None:
         return
@@ -106,7 +106,7 @@ def _hide_if_empty(record: Record, source: int, hidden: HiddenPaths) -> None:
         hidden.hide_source(source, as_path(row[0]), as_path(row[1]), row[2])
 
 
-def _hide_roots(record: Record, hidden: HiddenPaths, roots: Iterable[str]) -> None:
+def _hide_roots(record: Store, hidden: HiddenPaths, roots: Iterable[str]) -> None:
     """Keep nothing that names the folder of a project of which no session is left."""
     for root in roots:
         if record.row("SELECT 1 FROM sessions WHERE root = ?", (root,)) is None:
@@ -117,19 +117,19 @@ def _hide_roots(record: Record, hidden: HiddenPaths, roots: Iterable[str]) -> No
     record.connection.execute("DELETE FROM answers")
 
 
-def _drop_originals(record: Record, source: int) -> None:
+def _drop_originals(record: Store, source: int) -> None:
     for (original,) in list(record.rows("SELECT id FROM originals WHERE source = ?", (source,))):
         record.originals.drop(original)
 
 
-def _folders(record: Record, sources: Iterable[int]) -> Iterator[str]:
+def _folders(record: Store, sources: Iterable[int]) -> Iterator[str]:
     for source in sources:
         row = record.row("SELECT path, home FROM sources WHERE id = ?", (source,))
         if row is not None:
             yield from folders_below(as_path(row[0]), as_path(row[1]))
 
 
-def _drop_beside(record: Record, agent: str, gone: Gone) -> None:
+def _drop_beside(record: Store, agent: str, gone: Gone) -> None:
     """Drop what lay beside the files of erased sessions: what bears an id of theirs, and what no other session leads to."""
     asked = "SELECT id, path, cluster FROM sources WHERE agent = ? AND is_beside"
     for source, stored, cluster in list(record.rows(asked, (agent,))):
@@ -146,19 +146,19 @@ def _drop_beside(record: Record, agent: str, gone: Gone) -> None:
                 _drop_source(record, source)
 
 
-def _has_session(record: Record, agent: str, cluster: str | None) -> bool:
+def _has_session(record: Store, agent: str, cluster: str | None) -> bool:
     """Tell whether a session of a cluster is left; files of many conversations have none."""
     asked = "SELECT 1 FROM sessions WHERE agent = ? AND cluster = ?"
     return record.row(asked, (agent, cluster)) is not None
 
 
-def _is_folder_of_sessions(record: Record, agent: str, folder: str) -> bool:
+def _is_folder_of_sessions(record: Store, agent: str, folder: str) -> bool:
     """Tell whether a file of a session that is left lies below a folder."""
     first, last = as_stored(f"{folder}{os.sep}"), as_stored(f"{folder}{chr(ord(os.sep) + 1)}")
     return record.row(_IN_FOLDER, (agent, first, last)) is not None
 
 
-def _drop_source(record: Record, source: int) -> None:
+def _drop_source(record: Store, source: int) -> None:
     """Drop a file with its originals; the row of one of which a session was read stays."""
     _drop_originals(record, source)
     record.connection.execute(
@@ -167,11 +167,11 @@ def _drop_source(record: Record, source: int) -> None:
     )
 
 
-def _strike(record: Record, sources: Iterable[int], native: bytes) -> None:
+def _strike(record: Store, sources: Iterable[int], native: bytes) -> None:
     """Strike a session out of the files that tell of others as well."""
     for source in sources:
         for (original,) in list(record.rows("SELECT id FROM originals WHERE source = ?", (source,))):
-            left = struck(record.originals.data(original), KeyedSet(more=(native,)))
+            left = remove_forgotten(record.originals.data(original), KeyedSet(more=(native,)))
             packer = Packer()
             packer.add(left)
             record.originals.put(original, packer.ended())

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import apsw
 
-from retold.archive.database import Damaged, Stopped, take_steps
+from retold.archive.database import DamagedError, RetoldError, take_steps
 from retold.archive.originals import digest
-from retold.archive.record import Record, as_path, exists, summary_of
+from retold.archive.record import Store, as_path, exists, summary_of
 from retold.archive.schema import STEPS
 from retold.reading.files import printable
 
@@ -93,7 +93,7 @@ class Fault(NamedTuple):
     original: DamagedOriginal | None = None
 
 
-def examine(record: Record, *, is_full: bool = False, day: int = 0, most: int = MOST) -> Iterator[Fault]:
+def examine(record: Store, *, is_full: bool = False, day: int = 0, most: int = MOST) -> Iterator[Fault]:
     """Yield what is damaged; unless all is asked for, a part of the chunks, another one each day."""
     looks = (
         _structure(record, is_full=is_full),
@@ -118,16 +118,16 @@ def damage_of_tables(folder: str) -> str | None:
     return _first(folder, lambda record: _guarded(_schema(record), record))
 
 
-def _first(folder: str, look: Callable[[Record], Iterator[Fault]]) -> str | None:
+def _first(folder: str, look: Callable[[Store], Iterator[Fault]]) -> str | None:
     try:
         if not exists(folder):
             return None
-        record = Record(folder)
-    except (Stopped, OSError) as error:
+        record = Store(folder)
+    except (RetoldError, OSError) as error:
         return str(error)
     try:
         fault = next(look(record), None)
-    except Stopped as error:
+    except RetoldError as error:
         return str(error)
     finally:
         record.connection.close()
@@ -137,22 +137,22 @@ def _first(folder: str, look: Callable[[Record], Iterator[Fault]]) -> str | None
     return f"{record.path} is damaged: {fault.text}{about}; `retold doctor --full` says what is still there"
 
 
-def _guarded(faults: Iterator[Fault], record: Record) -> Iterator[Fault]:
+def _guarded(faults: Iterator[Fault], record: Store) -> Iterator[Fault]:
     """Yield faults; damage that stops one look is a fault itself."""
     try:
         yield from faults
-    except (Damaged, apsw.SQLError, apsw.TooBigError, UnicodeDecodeError) as error:
-        yield Fault(f"{error}" if isinstance(error, Damaged) else f"{record.path}: {error}")
+    except (DamagedError, apsw.SQLError, apsw.TooBigError, UnicodeDecodeError) as error:
+        yield Fault(f"{error}" if isinstance(error, DamagedError) else f"{record.path}: {error}")
 
 
-def _structure(record: Record, *, is_full: bool) -> Iterator[Fault]:
+def _structure(record: Store, *, is_full: bool) -> Iterator[Fault]:
     check = "integrity_check" if is_full else "quick_check"
     for (told,) in record.rows(f"PRAGMA {check}({_FAULTS})"):
         if told != "ok":
             yield Fault(f"{record.path}: {told}")
 
 
-def _schema(record: Record) -> Iterator[Fault]:
+def _schema(record: Store) -> Iterator[Fault]:
     asked = "SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
     found = dict(record.rows(asked))
     for name, sql in _model().execute(asked):
@@ -166,7 +166,7 @@ def _model() -> apsw.Connection:
     return model
 
 
-def _values(record: Record, *, is_full: bool) -> Iterator[Fault]:
+def _values(record: Store, *, is_full: bool) -> Iterator[Fault]:
     """Yield values of another type than their column, and text that is no text."""
     model = _model()
     for (table,) in model.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"):
@@ -179,7 +179,7 @@ def _values(record: Record, *, is_full: bool) -> Iterator[Fault]:
         yield from _guarded(_values_of(record, table, columns), record)
 
 
-def _values_of(record: Record, table: str, columns: dict[str, tuple[str, int]]) -> Iterator[Fault]:
+def _values_of(record: Store, table: str, columns: dict[str, tuple[str, int]]) -> Iterator[Fault]:
     owner = next(
         (
             name
@@ -204,7 +204,7 @@ def _values_of(record: Record, table: str, columns: dict[str, tuple[str, int]]) 
         yield from _no_json(record, table, owner, _JSON[table])
 
 
-def _no_texts(record: Record, table: str, owner: str, texts: list[str]) -> Iterator[Fault]:
+def _no_texts(record: Store, table: str, owner: str, texts: list[str]) -> Iterator[Fault]:
     raw = ", ".join(f"CAST({name} AS BLOB)" for name in texts)
     for session, *values in record.rows(f"SELECT {owner}, {raw} FROM {table}"):  # noqa: S608 - the same
         for name, value in zip(texts, values, strict=True):
@@ -212,7 +212,7 @@ def _no_texts(record: Record, table: str, owner: str, texts: list[str]) -> Itera
                 yield Fault(f"a text in {table}.{name} is not UTF-8", _key(record, session))
 
 
-def _no_json(record: Record, table: str, owner: str, column: str) -> Iterator[Fault]:
+def _no_json(record: Store, table: str, owner: str, column: str) -> Iterator[Fault]:
     asked = f"SELECT {owner}, CAST({column} AS BLOB) FROM {table} WHERE {column} IS NOT NULL"  # noqa: S608 - the same
     for session, value in record.rows(asked):
         try:
@@ -231,12 +231,12 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
-def _key(record: Record, session: Any) -> str | None:
+def _key(record: Store, session: Any) -> str | None:
     found = record.row("SELECT CAST(key AS BLOB) FROM sessions WHERE id = ?", (session,))
     return None if found is None else found[0].decode("utf-8", "replace")
 
 
-def _summaries(record: Record) -> Iterator[Fault]:
+def _summaries(record: Store) -> Iterator[Fault]:
     """Yield sessions whose JSON form is missing, cannot be read, or says something else than their row."""
     columns = ", ".join(f"CAST({name} AS BLOB)" for name in _SAME)
     asked = f"SELECT packed, {columns} FROM sessions LEFT JOIN summaries ON session = id"  # noqa: S608 - the same
@@ -249,7 +249,7 @@ def _summaries(record: Record) -> Iterator[Fault]:
             yield Fault("the row and the summary differ", texts[0])
 
 
-def _relations(record: Record, *, is_full: bool) -> Iterator[Fault]:
+def _relations(record: Store, *, is_full: bool) -> Iterator[Fault]:
     """Yield sessions and originals of which some rows are there and others are missing."""
     for (packed,) in record.rows(_ROWLESS):
         told = _summary(packed)
@@ -270,7 +270,7 @@ def _relations(record: Record, *, is_full: bool) -> Iterator[Fault]:
                     yield Fault(f"rows of its {name} are missing", key.decode("utf-8", "replace"))
 
 
-def _lost_files(record: Record) -> Iterator[Fault]:
+def _lost_files(record: Store) -> Iterator[Fault]:
     """Yield sessions with a file that the archive no longer knows, or of which it no longer has anything."""
     for session, key, packed in list(record.rows(_UNPLACED)):
         told = (_summary(packed) or {}).get("sources")
@@ -282,7 +282,7 @@ def _lost_files(record: Record) -> Iterator[Fault]:
         yield _of_lost(record, session, key, as_path(path), as_path(home))
 
 
-def _of_lost(record: Record, session: int, key: bytes, path: str, home: str) -> Fault:
+def _of_lost(record: Store, session: int, key: bytes, path: str, home: str) -> Fault:
     (others,) = record.row(_OTHERS, (session, None)) or (0,)
     kept = DamagedOriginal(path, home, is_live=False, other_originals=others)
     return Fault("all rows are missing", key.decode("utf-8", "replace"), kept)
@@ -291,12 +291,12 @@ def _of_lost(record: Record, session: int, key: bytes, path: str, home: str) -> 
 def _summary(packed: Any) -> dict[str, Any] | None:
     try:
         told = json.loads(summary_of(packed))
-    except (Damaged, TypeError, ValueError):
+    except (DamagedError, TypeError, ValueError):
         return None
     return told if isinstance(told, dict) else None
 
 
-def _pieces(record: Record) -> Iterator[Fault]:
+def _pieces(record: Store) -> Iterator[Fault]:
     """Yield the originals that are not made of all their chunks."""
     lacking = {original for (original,) in record.rows(_UNPIECED)}
     for original in sorted(lacking):
@@ -306,14 +306,14 @@ def _pieces(record: Record) -> Iterator[Fault]:
             yield from _of_original(record, original, "the sizes of the chunks do not add up")
 
 
-def _parts(record: Record, most: int) -> int:
+def _parts(record: Store, most: int) -> int:
     """Return into how many parts chunks are divided; days and weeks both go round all of them."""
     (size,) = record.row("SELECT coalesce(sum(length(packed)), 0) FROM chunks") or (0,)
     count: int = max(1, -(-size // most))
     return count if gcd(count, _WEEK) == 1 else count + 1
 
 
-def _chunks(record: Record, most: int | None, day: int) -> Iterator[Fault]:
+def _chunks(record: Store, most: int | None, day: int) -> Iterator[Fault]:
     """Yield the originals of chunks that do not unpack to what their digest and size say; of one part, or of all."""
     parts = 1 if most is None else _parts(record, most)
     for (number,) in list(record.rows("SELECT id FROM chunks WHERE id % ? = ?", (parts, day % parts))):
@@ -327,19 +327,19 @@ def _chunks(record: Record, most: int | None, day: int) -> Iterator[Fault]:
             yield Fault(f"{told}; no kept file uses it")
 
 
-def _chunk_fault(record: Record, number: int) -> str | None:
+def _chunk_fault(record: Store, number: int) -> str | None:
     try:
         named, size, packed = record.row(
             "SELECT digest, size, packed FROM chunks WHERE id = ?", (number,)
         ) or (b"", 0, b"")
         data = record.originals.unpacked(bytes(packed))
         is_whole = len(data) == size and digest(data) == bytes(named)
-    except (Damaged, TypeError, UnicodeDecodeError):
+    except (DamagedError, TypeError, UnicodeDecodeError):
         is_whole = False
     return None if is_whole else f"chunk {number} is damaged"
 
 
-def _of_original(record: Record, original: int, text: str) -> Iterator[Fault]:
+def _of_original(record: Store, original: int, text: str) -> Iterator[Fault]:
     """Yield a fault of an original for each session that was read from it."""
     found = record.row(_PATH, (original,))
     if found is None:

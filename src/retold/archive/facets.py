@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     Row = tuple[Any, ...]
 
@@ -48,20 +48,20 @@ NAMED = {
 """What people give names to, and the query for the names that sessions have: the most frequent first."""
 
 
-def own_rows(record: Record, conditions: Iterable[Condition]) -> Iterator[Row]:
+def own_rows(record: Store, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield agent, status and project, in three parts, with how many sessions have all of these."""
     which, values = clause(conditions)
     return record.rows(f"SELECT {_OWN}, count(*) FROM sessions WHERE {which} GROUP BY {_OWN}", values)  # noqa: S608 - values are bound
 
 
-def joined_rows(record: Record, name: str, conditions: Iterable[Condition]) -> Iterator[Row]:
+def joined_rows(record: Store, name: str, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield the tags, homes or tools of sessions, with how many sessions have each."""
     (column, join), (which, values) = _JOINED[name], clause(conditions)
     asked = f"SELECT {column}, count(DISTINCT sessions.id) FROM sessions {join} WHERE {which} GROUP BY 1"  # noqa: S608 - values are bound
     return record.rows(asked, values)
 
 
-def tool_rows(record: Record, conditions: Sequence[Condition]) -> Iterator[Row]:
+def tool_rows(record: Store, conditions: Sequence[Condition]) -> Iterator[Row]:
     """Yield the tools that sessions called, with how many did; a tool may come twice.
 
     To go through the sums is three times as fast as through all calls.
@@ -73,13 +73,13 @@ def tool_rows(record: Record, conditions: Sequence[Condition]) -> Iterator[Row]:
     yield from joined_rows(record, "used", others)
 
 
-def name_rows(record: Record, kind: str, conditions: Iterable[Condition]) -> Iterator[Row]:
+def name_rows(record: Store, kind: str, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield all names of one kind that sessions have; a row holds the names of one thing."""
     which, values = clause(conditions)
     return record.rows(NAMED[kind].format(which=which), values)
 
 
-def model_rows(record: Record, conditions: Iterable[Condition]) -> Iterator[Row]:
+def model_rows(record: Store, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield the models of sessions: which of them each session had, one behind the other, and how many had the same."""
     which, values = clause(conditions)
     told = "(SELECT json_group_array(model) FROM models WHERE models.session = sessions.id)"
@@ -87,7 +87,7 @@ def model_rows(record: Record, conditions: Iterable[Condition]) -> Iterator[Row]
 
 
 def span_counts(
-    record: Record, conditions: Iterable[Condition], spans: Sequence[tuple[str, str]]
+    record: Store, conditions: Iterable[Condition], spans: Sequence[tuple[str, str]]
 ) -> list[int]:
     """Return how many sessions were at work in each of some times."""
     which, values = clause(conditions)

@@ -7,7 +7,7 @@ import apsw
 import msgspec
 import zstandard
 
-from retold.archive.database import Damaged
+from retold.archive.database import DamagedError
 from retold.archive.foreign_file import trouble
 from retold.archive.originals import CHUNK, digest
 from retold.archive.record import as_path
@@ -44,7 +44,7 @@ class ForeignOriginal(msgspec.Struct, frozen=True):
     modified_ns: int
 
 
-class Foreign:
+class OtherArchive:
     """Another's archive."""
 
     def __init__(self, connection: apsw.Connection, path: str) -> None:
@@ -143,14 +143,18 @@ class Foreign:
             try:
                 data = zstandard.ZstdDecompressor().decompress(packed, max_output_size=size)
             except zstandard.ZstdError as error:
-                raise Damaged(f"{self._path} is damaged ({error}); nothing more was taken from it") from error
+                raise DamagedError(
+                    f"{self._path} is damaged ({error}); nothing more was taken from it"
+                ) from error
             self._see(len(data) == size and digest(data) == name)
             self._chunk = (chunk, data)
         return self._chunk[1]
 
     def _see(self, is_right: bool) -> None:  # noqa: FBT001 - what is seen
         if not is_right:
-            raise Damaged(f"{self._path} holds what retold does not write; nothing more was taken from it")
+            raise DamagedError(
+                f"{self._path} holds what retold does not write; nothing more was taken from it"
+            )
 
     def _rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         try:

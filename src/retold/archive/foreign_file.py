@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import apsw
 
-from retold.archive.database import Damaged, Newer, Stopped, take_steps, told
+from retold.archive.database import DamagedError, NewerVersionError, RetoldError, as_retold_error, take_steps
 from retold.archive.record import NAME
 from retold.archive.schema import MARK, STEPS
 
@@ -31,7 +31,7 @@ class NoArchive(Exception):  # noqa: N818 - it says what it is
     """A file that is missing, or no archive of ours: told in one line, exit code 1."""
 
 
-class Opened(NamedTuple):
+class OpenArchive(NamedTuple):
     """Another's archive, connected to."""
 
     connection: apsw.Connection
@@ -42,11 +42,13 @@ class Opened(NamedTuple):
     def see_that_it_stayed(self) -> None:
         """Raise if somebody has written to it: what was read by then may be of two moments."""
         if self.before is not None and _status(self.path) != self.before:
-            raise Stopped(f"{self.path} was written to meanwhile: import it again when nobody writes to it")
+            raise RetoldError(
+                f"{self.path} was written to meanwhile: import it again when nobody writes to it"
+            )
 
 
 @contextmanager
-def opened(given: str, folder: str | None) -> Iterator[Opened]:
+def opened(given: str, folder: str | None) -> Iterator[OpenArchive]:
     """Open another's archive, by its path or that of its folder.
 
     A copy that is needed is made in a folder of ours; without one, where the system has what is temporary.
@@ -62,10 +64,10 @@ def opened(given: str, folder: str | None) -> Iterator[Opened]:
             _see_that_it_is_whole(connection, path)
         except (apsw.Error, UnicodeDecodeError) as error:
             raise trouble(error, path) from error
-        found = Opened(connection, path, before if uri.endswith(_STILL) else None)
+        found = OpenArchive(connection, path, before if uri.endswith(_STILL) else None)
         try:
             yield found
-        except Damaged:
+        except DamagedError:
             found.see_that_it_stayed()
             raise
 
@@ -99,7 +101,7 @@ def _uri(path: str, folder: str | None, stack: ExitStack) -> str:
     """Return where to read: the file itself where nothing waits beside it, else a copy in which that is told."""
     _, wal, journal = _status(path)
     if journal:
-        raise Damaged(f"{path} was left in the middle of a change: open it with its own retold first")
+        raise DamagedError(f"{path} was left in the middle of a change: open it with its own retold first")
     if not wal:
         return Path(path).absolute().as_uri() + _STILL
     # SQLite would write beside the file to read what waits there.
@@ -124,7 +126,7 @@ def _copied(path: str, folder: str) -> str:
             _copy(path + end, copy + end)
         if _status(path) == before:
             return copy
-    raise Stopped(f"{path} is being written to: import it again when nobody writes to it")
+    raise RetoldError(f"{path} is being written to: import it again when nobody writes to it")
 
 
 def _copy(path: str, copy: str) -> None:
@@ -159,26 +161,26 @@ def _see_that_it_is_ours(connection: apsw.Connection, path: str) -> None:
     if connection.pragma("application_id") != MARK or version < 1:
         raise NoArchive(f"{path} is a database, but no archive of retold's")
     if version > len(STEPS):
-        raise Newer(f"{path} was written by a later version of retold: use that one")
+        raise NewerVersionError(f"{path} was written by a later version of retold: use that one")
     model = apsw.Connection(":memory:")
     take_steps(model, STEPS[:version])
     asked = "SELECT type, sql FROM sqlite_schema WHERE name = ?1 OR tbl_name = ?1 AND type = 'trigger'"
     for name in READ:
         if list(connection.execute(asked, (name,))) != list(model.execute(asked, (name,))):
-            raise Damaged(f"{path}: “{name}” in it is not what retold writes; nothing was taken from it")
+            raise DamagedError(f"{path}: “{name}” in it is not what retold writes; nothing was taken from it")
 
 
 def _see_that_it_is_whole(connection: apsw.Connection, path: str) -> None:
     faults = [fault for (fault,) in connection.execute("PRAGMA integrity_check(1)") if fault != "ok"]
     if faults:
-        raise Damaged(f"{path} is damaged ({faults[0]}); nothing was taken from it")
+        raise DamagedError(f"{path} is damaged ({faults[0]}); nothing was taken from it")
 
 
-def trouble(error: apsw.Error | UnicodeDecodeError, path: str) -> Stopped:
+def trouble(error: apsw.Error | UnicodeDecodeError, path: str) -> RetoldError:
     """Return an error of SQLite's, or text that is none, as what it says of another's file."""
     match error:
         case UnicodeDecodeError():
-            return Damaged(f"{path} is damaged (text that is no UTF-8); nothing more was taken from it")
+            return DamagedError(f"{path} is damaged (text that is no UTF-8); nothing more was taken from it")
         case apsw.CorruptError() | apsw.NotADBError() | apsw.TooBigError() | apsw.SQLError():
-            return Damaged(f"{path} is damaged ({error}); nothing more was taken from it")
-    return told(error, path)
+            return DamagedError(f"{path} is damaged ({error}); nothing more was taken from it")
+    return as_retold_error(error, path)

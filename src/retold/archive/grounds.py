@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     Row = tuple[Any, ...]
 
@@ -34,7 +34,7 @@ _REFUSALS = "SELECT agent, label, refusal FROM sources WHERE refusal IS NOT NULL
 _OWN = "SELECT seq, picos FROM requests WHERE session = ? AND own"
 
 
-class Ground:
+class RowDependencies:
     """A session by what it is known by, and all that its telling depends on."""
 
     __slots__ = ("agent", "key", "kind", "name", "parent", "size", "started_at", "told")
@@ -46,7 +46,7 @@ class Ground:
         self.told = told
 
 
-def grounds(record: Record) -> list[Ground]:
+def grounds(record: Store) -> list[RowDependencies]:
     """Return every session, the earliest first, as of one moment."""
     with record.connection:
         copied, ledger, sizes = (dict(record.rows(asked)) for asked in (_COPIED, _LEDGER, _SIZES))
@@ -54,7 +54,7 @@ def grounds(record: Record) -> list[Ground]:
         rows = list(record.rows(_SESSIONS))
         renamed = _renamed(record, rows)
     return [
-        Ground(
+        RowDependencies(
             row,
             sizes.get(row[0], 0),
             (
@@ -69,7 +69,7 @@ def grounds(record: Record) -> list[Ground]:
     ]
 
 
-def _renamed(record: Record, rows: list[Row]) -> dict[tuple[str, str | None], str]:
+def _renamed(record: Store, rows: list[Row]) -> dict[tuple[str, str | None], str]:
     """Return, by agent and cluster, the keys that sessions there have instead of those which calls name them by."""
     keys = renamed_keys(record)
     found: dict[tuple[str, str | None], str] = {}
@@ -80,11 +80,11 @@ def _renamed(record: Record, rows: list[Row]) -> dict[tuple[str, str | None], st
     return found
 
 
-def refusals(record: Record) -> Iterator[Row]:
+def refusals(record: Store) -> Iterator[Row]:
     """Yield agent, label of the home, and the problem as JSON, of every file that holds no conversation."""
     return record.rows(_REFUSALS)
 
 
-def own_requests(record: Record, session: int) -> dict[int, int | None]:
+def own_requests(record: Store, session: int) -> dict[int, int | None]:
     """Return what the requests cost that the ledger counts in a session, by their places in its timeline."""
     return dict(record.rows(_OWN, (session,)))

@@ -46,7 +46,7 @@ FUNCTIONS = frozenset(
 """Those that give back something and do nothing."""
 
 
-class Guard:
+class SqlGuard:
     """Tells SQLite, for each thing that a query would do, whether it may; and remembers what it may not."""
 
     __slots__ = ("mark", "refused")
@@ -88,7 +88,7 @@ def longest_value(columns: int) -> int:
     return min(LONGEST_VALUE, LONGEST_ROW // max(1, columns))
 
 
-def put_under_guard(connection: apsw.Connection, guard: Guard) -> None:
+def put_under_guard(connection: apsw.Connection, guard: SqlGuard) -> None:
     """Let a connection do nothing from now on but what a query may."""
     connection.execute("PRAGMA query_only = 1")
     for setting, value in _SETTINGS.items():

@@ -6,10 +6,10 @@ from retold.archive.hiding import KeyedSet, key_of, keyed_hash
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 
-def keep_title(record: Record, name: int, title: str) -> None:
+def keep_title(record: Store, name: int, title: str) -> None:
     """Keep a title for a session; an empty one is none."""
     if title:
         record.connection.execute("INSERT OR REPLACE INTO names VALUES (?, ?)", (name, title))
@@ -17,40 +17,40 @@ def keep_title(record: Record, name: int, title: str) -> None:
         record.connection.execute("DELETE FROM names WHERE name = ?", (name,))
 
 
-def add_tag(record: Record, name: int, tag: str) -> None:
+def add_tag(record: Store, name: int, tag: str) -> None:
     """Tag a session."""
     record.connection.execute("INSERT OR IGNORE INTO tags VALUES (?, ?)", (name, tag))
 
 
-def remove_tag(record: Record, name: int, tag: str) -> None:
+def remove_tag(record: Store, name: int, tag: str) -> None:
     """Take a tag off a session."""
     record.connection.execute("DELETE FROM tags WHERE name = ? AND tag = ?", (name, tag))
 
 
-def move_hand(record: Record, former: int, name: int) -> None:
+def move_hand(record: Store, former: int, name: int) -> None:
     """Give a session the title and the tags of another row of it; a title of its own stays."""
     for table in ("names", "tags"):
         record.connection.execute(f"UPDATE OR IGNORE {table} SET name = ? WHERE name = ?", (name, former))  # noqa: S608 - ours
         record.connection.execute(f"DELETE FROM {table} WHERE name = ?", (former,))  # noqa: S608 - ours
 
 
-def tags(record: Record, name: int) -> list[str]:
+def tags(record: Store, name: int) -> list[str]:
     """Return the tags of a session."""
     return [tag for (tag,) in record.rows("SELECT tag FROM tags WHERE name = ? ORDER BY tag", (name,))]
 
 
-def forgotten_names(record: Record) -> KeyedSet:
+def forgotten_names(record: Store) -> KeyedSet:
     """Return the names of the conversations that are forgotten."""
     return KeyedSet(key_of(record), (name for (name,) in record.rows("SELECT name FROM forgotten")))
 
 
-def forgotten_ids(record: Record) -> KeyedSet:
+def forgotten_ids(record: Store) -> KeyedSet:
     """Return the agents' own ids of forgotten conversations, as digests."""
     asked = "SELECT native FROM forgotten WHERE native IS NOT NULL"
     return KeyedSet(key_of(record), (native for (native,) in record.rows(asked)))
 
 
-def bury(record: Record, name: int, native: bytes | None, at: str) -> None:
+def mark_forgotten(record: Store, name: int, native: bytes | None, at: str) -> None:
     """Put a tombstone in place of all that was written by hand about a session: keyed hashes of its name and its id."""
     ask, key = record.connection.execute, key_of(record)
     hashes = keyed_hash(key, name), None if native is None else keyed_hash(key, native)

@@ -8,13 +8,13 @@ from __future__ import annotations
 import os
 
 from retold.archive.answers import HIDDEN
-from retold.archive.database import Damaged
+from retold.archive.database import DamagedError
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 KEY = "forgotten key"
 """The fact that holds the key."""
@@ -58,11 +58,11 @@ class KeyedSet:
 NOBODY = KeyedSet()
 
 
-def key_of(record: Record) -> bytes:
+def key_of(record: Store) -> bytes:
     """Return the key of an archive."""
     found = record.fact(KEY)
     if not isinstance(found, bytes):
-        raise Damaged(
+        raise DamagedError(
             f"{record.path} is damaged: the key of what is forgotten is missing; nothing was changed"
         )
     return found
@@ -71,7 +71,7 @@ def key_of(record: Record) -> bytes:
 class HiddenPaths:
     """The paths that only forgotten sessions lead to: files, their folders, and roots of projects."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Store) -> None:
         self._record, self.key = record, key_of(record)
         self._hashes = {bytes(found) for (found,) in record.rows("SELECT hash FROM hidden")}
         self._known: dict[str, bool] = {}
@@ -135,7 +135,7 @@ def is_stored_hidden(stored: str | bytes) -> bool:
     return isinstance(stored, str) and stored.startswith(HIDDEN)
 
 
-def shown_paths(record: Record, agent: str) -> Iterator[str]:
+def shown_paths(record: Store, agent: str) -> Iterator[str]:
     """Yield the paths of an agent's files that are not hidden."""
     for (path,) in record.rows("SELECT path FROM sources WHERE agent = ?", (agent,)):
         if not is_stored_hidden(path):

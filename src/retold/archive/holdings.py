@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.database import Damaged
+from retold.archive.database import DamagedError
 from retold.archive.record import as_path, summary_of
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 _HELD = """
 SELECT path, home, size || ' ' || modified_ns || ' ' || identity, refusal,
@@ -33,7 +33,7 @@ GROUP BY key, problems.path ORDER BY key
 """
 
 
-def held_files(record: Record, agent: str) -> Iterator[tuple[Any, ...]]:
+def held_files(record: Store, agent: str) -> Iterator[tuple[Any, ...]]:
     """Yield path, home, status, the refusal as JSON, and whether anything is kept, of each file of an agent.
 
     The status is size, time and identity as one text.
@@ -42,7 +42,7 @@ def held_files(record: Record, agent: str) -> Iterator[tuple[Any, ...]]:
         yield as_path(path), as_path(home), status, refusal, bool(is_kept)
 
 
-def owned_files(record: Record) -> Iterator[tuple[Any, ...]]:
+def owned_files(record: Store) -> Iterator[tuple[Any, ...]]:
     """Yield key, agent, native id, kind, title and whether it is a conversation, of each session, once with path and home of each file.
 
     Last is whether the file may hold something of many sessions, as a log of prompts does.
@@ -51,22 +51,22 @@ def owned_files(record: Record) -> Iterator[tuple[Any, ...]]:
         yield (*session, as_path(path), as_path(home), bool(is_of_many))
 
 
-def lone_subagents(record: Record) -> Iterator[tuple[str, str, str | None]]:
+def lone_subagents(record: Store) -> Iterator[tuple[str, str, str | None]]:
     """Yield key, agent and title of the subagents whose session is not in the archive."""
     return ((key, agent, title) for key, agent, title in record.rows(_ALONE))
 
 
-def damages(record: Record) -> Iterator[tuple[Any, ...]]:
+def damages(record: Store) -> Iterator[tuple[Any, ...]]:
     """Yield key, agent, code, words, path, line and number of what was lost while a session's file was read."""
     return record.rows(_DAMAGED)
 
 
-def summaries(record: Record) -> Iterator[tuple[str, str, str]]:
+def summaries(record: Store) -> Iterator[tuple[str, str, str]]:
     """Yield key, agent and JSON form of every session, without damaged ones: an examination names these."""
     asked = "SELECT key, agent, packed FROM sessions JOIN summaries ON session = id ORDER BY key"
     for key, agent, packed in record.rows(asked):
         try:
             summary = summary_of(packed)
-        except Damaged:
+        except DamagedError:
             continue
         yield key, agent, summary

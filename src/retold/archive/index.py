@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock, start_new_thread
 
-from retold.archive.conditions import teach
+from retold.archive.conditions import register_functions
 from retold.archive.index_file import IndexFile
 from retold.archive.shards import SHARDS, shard_path
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TypeVar
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     T = TypeVar("T")
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Index:
     """The whole index."""
 
-    def __init__(self, record: Record, is_meant: Callable[..., bool], *, is_mapped: bool = True) -> None:
+    def __init__(self, record: Store, is_meant: Callable[..., bool], *, is_mapped: bool = True) -> None:
         """Open the index beside an archive; `is_meant` tells which project a name means.
 
         Whoever opens it often does better without files in its memory: they are put there anew each time.
@@ -33,7 +33,7 @@ class Index:
             for number in range(SHARDS)
         ]
         for file in self.files:
-            teach(file.connection, is_meant)
+            register_functions(file.connection, is_meant)
 
     def rest(self) -> None:
         """Stay open, and hold on to no moment."""
@@ -51,7 +51,7 @@ class Index:
         return [*ask(first), *(found for one in asked for found in one.answer())]
 
 
-def kept_index(record: Record, is_meant: Callable[..., bool]) -> Index:
+def kept_index(record: Store, is_meant: Callable[..., bool]) -> Index:
     """Return the index, which stays open with the archive: whoever asks often finds what was read before still there."""
     kept = record.index
     if kept is None or not kept.is_renewed():

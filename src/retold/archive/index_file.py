@@ -10,15 +10,15 @@ from retold.archive.conditions import clause
 from retold.archive.database import (
     MACHINE,
     PATIENCE,
-    IndexDamaged,
-    Stopped,
+    IndexDamagedError,
+    RetoldError,
+    as_retold_error,
     connection_to,
     index_trouble,
     sqlite_name,
-    told,
 )
 from retold.archive.originals import Originals
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.texts import MARK, STEPS
 from retold.archive.words import LONGEST_NAME
 
@@ -65,7 +65,7 @@ MAPPED = 256 << 20
 """Bytes of a file that are read where the system has them, without a copy."""
 
 
-class Found:
+class IndexHit:
     """A document that was found: which session of which file of the index, and where in it."""
 
     __slots__ = ("ended_at", "place", "regions", "seq", "session", "shard", "told")
@@ -111,7 +111,7 @@ class IndexFile:
 
     def __init__(self, path: str, archive: str, *, is_mapped: bool = True, patience: int = PATIENCE) -> None:
         if not os.path.exists(path):
-            raise IndexDamaged(f"{path} is missing")
+            raise IndexDamagedError(f"{path} is missing")
         self.path, self._archive = path, archive
         try:
             self.connection = connection_to(path)
@@ -119,10 +119,10 @@ class IndexFile:
             is_ours = self.connection.pragma("application_id") == MARK
             # Whoever searches needs the tables of the first step alone: the next sync takes the others.
             if not is_ours or not 1 <= self.connection.pragma("user_version") <= len(STEPS):
-                raise IndexDamaged(f"{path} is of another version")
+                raise IndexDamagedError(f"{path} is of another version")
             self.connection.execute("ATTACH ? AS archive", (sqlite_name(archive),))
             if not self.connection.execute(_IS_OF_IT).get:
-                raise IndexDamaged(f"{path} is of another archive")
+                raise IndexDamagedError(f"{path} is of another archive")
             self.connection.execute(f"PRAGMA mmap_size = {MAPPED if is_mapped else 0}")
             self.connection.execute("PRAGMA query_only = 1")
             self._number = os.stat(path).st_ino
@@ -144,17 +144,17 @@ class IndexFile:
         finally:
             self._scorer.score = None
 
-    def _trouble(self, error: apsw.Error) -> Stopped:
+    def _trouble(self, error: apsw.Error) -> RetoldError:
         """Return what is wrong: with this file, or with the archive that is read along with it."""
         if isinstance(error, apsw.CorruptError | apsw.NotADBError) and not self._is_archive_whole():
-            return told(error, self._archive)
+            return as_retold_error(error, self._archive)
         return index_trouble(error, self.path)
 
     def _is_archive_whole(self) -> bool:
         try:
-            with Record(os.path.dirname(self._archive)) as record:
+            with Store(os.path.dirname(self._archive)) as record:
                 return next(record.rows("PRAGMA quick_check(1)")) == ("ok",)
-        except Stopped:
+        except RetoldError:
             return False
 
     def _begin(self) -> None:
@@ -189,23 +189,23 @@ class IndexFile:
 
     def _found(
         self, asked: str, wanted: Conditions, before: Sequence[Any] = (), behind: Sequence[Any] = ()
-    ) -> Iterator[Found]:
+    ) -> Iterator[IndexHit]:
         """Yield documents; only where something is asked of messages are they looked up."""
         which, values = clause([*wanted.sessions, *wanted.messages])
         sql = asked.format(which=which, messages=MESSAGES if wanted.messages else "")
-        return (Found(self, row) for row in self.rows(sql, [*before, *values, *behind]))
+        return (IndexHit(self, row) for row in self.rows(sql, [*before, *values, *behind]))
 
-    def within(self, table: str, match: str, key: str, wanted: Conditions, most: int) -> Iterator[Found]:
+    def within(self, table: str, match: str, key: str, wanted: Conditions, most: int) -> Iterator[IndexHit]:
         """Yield the documents of one session that hold something, in its order."""
         for (told_id,) in list(self.rows(_NAMED, (key,))):
             yield from self._found(_WITHIN[table], wanted, (match, told_id, told_id, told_id), (most,))
 
-    def documents_of(self, key: str, wanted: Conditions) -> Iterator[Found]:
+    def documents_of(self, key: str, wanted: Conditions) -> Iterator[IndexHit]:
         """Yield the documents of one session."""
         for (told_id,) in list(self.rows(_NAMED, (key,))):
             yield from self.documents(told_id, wanted)
 
-    def documents_with(self, table: str, match: str, told: int) -> Iterator[Found]:
+    def documents_with(self, table: str, match: str, told: int) -> Iterator[IndexHit]:
         """Yield the documents of a session that hold something."""
         return self._found(_WITHIN[table], Conditions([], []), (match, told, told, told), (-1,))
 
@@ -213,11 +213,11 @@ class IndexFile:
         """Yield the sessions, by their ids in the archive, that hold something."""
         return (session for (session,) in self.rows(_SESSIONS_WITH.format(table=table), (match,)))
 
-    def beginnings(self, wanted: Conditions) -> Iterator[Found]:
+    def beginnings(self, wanted: Conditions) -> Iterator[IndexHit]:
         """Yield the first document of each session that meets the conditions."""
         return self._found(_ANY, wanted)
 
-    def documents(self, told: int, wanted: Conditions) -> Iterator[Found]:
+    def documents(self, told: int, wanted: Conditions) -> Iterator[IndexHit]:
         """Yield the documents of a session, the last message first."""
         return self._found(_OF_ONE, Conditions([], wanted.messages), (told,))
 

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 DAY = 86_400
 SOON = 7 * DAY
@@ -45,7 +45,7 @@ class Due:
 
 
 def keep_limits(
-    record: Record, agent: str, limits: Iterable[tuple[str, float | None, str, str | None]]
+    record: Store, agent: str, limits: Iterable[tuple[str, float | None, str, str | None]]
 ) -> None:
     """Keep, for each home of an agent: for how many seconds, counted from when, and what is spared."""
     record.connection.execute("DELETE FROM facts WHERE name GLOB ?", (f"limit {agent} *",))
@@ -57,7 +57,7 @@ def keep_limits(
             record.set_fact(f"limit {agent} {number}", f"{seconds} {counted_from} {spared or _NONE} {stored}")
 
 
-def due_soon(record: Record) -> Iterator[Due]:
+def due_soon(record: Store) -> Iterator[Due]:
     """Yield, for each home of which an agent deletes something soon, how much; nothing but the archive is asked."""
     now = time.time()
     # As a list: what is asked next must not meet an open question.

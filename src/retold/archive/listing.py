@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     SessionRow = tuple[Any, ...]
     """A session, as a list shows it: the columns of `LISTED`, the native id and the day."""
@@ -38,35 +38,35 @@ _BEGUN = (
 )
 
 
-def session_rows(record: Record, conditions: Iterable[Condition], limit: int | None) -> list[SessionRow]:
+def session_rows(record: Store, conditions: Iterable[Condition], limit: int | None) -> list[SessionRow]:
     """Return sessions, the newest first."""
     which, values = clause(conditions)
     asked = f"SELECT {LISTED}, native_id, {_DAY} FROM sessions WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
     return list(record.rows(asked, [*values, _ALL if limit is None else limit]))
 
 
-def titles(record: Record, conditions: Iterable[Condition]) -> list[tuple[str, str | None]]:
+def titles(record: Store, conditions: Iterable[Condition]) -> list[tuple[str, str | None]]:
     """Return key and title of sessions, the newest first."""
     which, values = clause(conditions)
     asked = f"SELECT key, title FROM sessions WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
     return [(key, title) for key, title in record.rows(asked, [*values, _ALL])]
 
 
-def heading_rows(record: Record, conditions: Iterable[Condition]) -> Iterator[tuple[Any, ...]]:
+def heading_rows(record: Store, conditions: Iterable[Condition]) -> Iterator[tuple[Any, ...]]:
     """Yield key, title, root, native key, hash and end of sessions, the newest first."""
     which, values = clause(conditions)
     asked = f"SELECT key, title, root, native_key, hash, ended_at FROM sessions WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
     return record.rows(asked, [*values, _ALL])
 
 
-def summary_texts(record: Record, conditions: Iterable[Condition], limit: int | None) -> Iterator[str]:
+def summary_texts(record: Store, conditions: Iterable[Condition], limit: int | None) -> Iterator[str]:
     """Yield the JSON form of sessions, the newest first."""
     which, values = clause(conditions)
     asked = f"SELECT packed FROM sessions JOIN summaries ON session = id WHERE {which} {_ORDER}"  # noqa: S608 - values are bound
     return (summary_of(row[0]) for row in record.rows(asked, [*values, _ALL if limit is None else limit]))
 
 
-def rows_named(record: Record, text: str, conditions: Iterable[Condition] = ()) -> list[tuple[Any, ...]]:
+def rows_named(record: Store, text: str, conditions: Iterable[Condition] = ()) -> list[tuple[Any, ...]]:
     """Return id, key, title and kind of the sessions that a text names, or else begins the names of.
 
     Where conditions do not hold of a session, it is as if there were none: not even its name stands before others.
@@ -87,7 +87,7 @@ def begun(text: str) -> Condition:
     return Condition("substr(sessions.key, 1, length(?)) = ?", text, text)
 
 
-def project_rows(record: Record) -> Iterator[tuple[Any, ...]]:
+def project_rows(record: Store) -> Iterator[tuple[Any, ...]]:
     """Yield the project of every session that is no subagent's, its end if recorded, and whether it is a conversation."""
     counted, values = clause(CONVERSATIONS)
     asked = (
@@ -97,38 +97,38 @@ def project_rows(record: Record) -> Iterator[tuple[Any, ...]]:
     return record.rows(asked, values)
 
 
-def count_sessions(record: Record) -> int:
+def count_sessions(record: Store) -> int:
     """Return how many conversations there are."""
     return len(conversation_ids(record))
 
 
-def conversation_ids(record: Record) -> list[int]:
+def conversation_ids(record: Store) -> list[int]:
     """Return the ids of all conversations."""
     which, values = clause(CONVERSATIONS)
     asked = f"SELECT id FROM sessions WHERE {which}"  # noqa: S608 - values are bound
     return [number for (number,) in record.rows(asked, values)]
 
 
-def is_among(record: Record, key: str, conditions: Iterable[Condition]) -> bool:
+def is_among(record: Store, key: str, conditions: Iterable[Condition]) -> bool:
     """Tell whether there is a session of a key of which conditions hold."""
     which, values = clause(conditions)
     asked = f"SELECT 1 FROM sessions WHERE key = ? AND ({which})"  # noqa: S608 - values are bound
     return record.row(asked, [key, *values]) is not None
 
 
-def heading_row(record: Record, session: int) -> tuple[Any, ...] | None:
+def heading_row(record: Store, session: int) -> tuple[Any, ...] | None:
     """Return key, title, project and end of a session; None if it has gone meanwhile."""
     asked = "SELECT key, title, root, native_key, hash, evidence, ended_at FROM sessions WHERE id = ?"
     return record.row(asked, (session,))
 
 
-def message_row(record: Record, session: int, seq: int) -> tuple[Any, ...] | None:
+def message_row(record: Store, session: int, seq: int) -> tuple[Any, ...] | None:
     """Return id, role, fate and time of a message; an event is the system's."""
     asked = "SELECT id, iif(is_event, 'system', role), fate, at FROM messages WHERE session = ? AND seq = ?"
     return record.row(asked, (session, seq))
 
 
-def tool_of(record: Record, session: int, seq: int, place: int) -> str | None:
+def tool_of(record: Store, session: int, seq: int, place: int) -> str | None:
     """Return the name of the tool that was called at a place."""
     asked = "SELECT tool FROM tool_calls WHERE session = ? AND seq = ? AND place = ?"
     row = record.row(asked, (session, seq, place))

@@ -55,7 +55,7 @@ _HEADS = (
 )
 # FTS5 keeps the number of its rows, and of the words in each column, as variable-length integers in this record.
 _TOTALS = "SELECT block FROM said_data WHERE id = 1"
-_HOLDING = "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"
+_COUNT_HOLDING = "SELECT count(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT ?)"
 
 
 def said_totals(file: IndexFile) -> tuple[int, int]:
@@ -76,7 +76,7 @@ def _integers(packed: bytes) -> Iterator[int]:
 
 def documents_with(file: IndexFile, table: str, match: str, most: int = -1) -> int:
     """Return how many documents of a table match, up to so many."""
-    return int(next(file.rows(_HOLDING.format(table=table), (match, most)))[0])
+    return int(next(file.rows(_COUNT_HOLDING.format(table=table), (match, most)))[0])
 
 
 def scored_rows(file: IndexFile, match: str, score: Score, wanted: Conditions) -> list[Row]:

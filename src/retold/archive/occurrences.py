@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retold.archive.conditions import clause
-from retold.archive.index_file import COLUMNS, MESSAGES, TOLD, Found
+from retold.archive.index_file import COLUMNS, MESSAGES, TOLD, IndexHit
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -78,10 +78,10 @@ def frequency(file: IndexFile, table: str, match: str, most: int) -> int:
     return int(found if found < most else found * next(file.rows(_LAST))[0] // place)
 
 
-def found_again(file: IndexFile, documents: Iterable[int]) -> dict[int, Found]:
+def found_again(file: IndexFile, documents: Iterable[int]) -> dict[int, IndexHit]:
     """Return documents by their ids, as they are shown; none of a session that has gone."""
     rows = file.rows(_AGAIN.format(messages=""), (_as_json(documents),))
-    return {row[0]: Found(file, row[1:]) for row in rows}
+    return {row[0]: IndexHit(file, row[1:]) for row in rows}
 
 
 def copied_among(file: IndexFile, documents: Iterable[int]) -> set[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _thread import get_ident
 from functools import cache
 
-from retold.archive.database import Damaged
+from retold.archive.database import DamagedError
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Originals:
     def _packed(self, chunk: int) -> bytes:
         found: bytes | None = self._connection.execute("SELECT packed FROM chunks WHERE id = ?", (chunk,)).get
         if found is None:
-            raise Damaged(
+            raise DamagedError(
                 f"the archive lacks a chunk of an original ({chunk}): bring back a copy of archive.db"
             )
         return found
@@ -227,5 +227,5 @@ def _zstd_error() -> type[Exception]:
     return zstandard.ZstdError
 
 
-def _damage(why: object) -> Damaged:
-    return Damaged(f"a chunk of an original is damaged ({why}): bring back a copy of archive.db")
+def _damage(why: object) -> DamagedError:
+    return DamagedError(f"a chunk of an original is damaged ({why}): bring back a copy of archive.db")

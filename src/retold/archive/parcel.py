@@ -3,13 +3,13 @@
 import msgspec
 
 from retold.archive.originals import Chunk
-from retold.archive.rows import Rows
+from retold.archive.rows import SessionRows
 from retold.model.problem import Problem, problem
 from retold.model.wire import problem_json
 from retold.reading.files import printable
 
 
-class Fresh(msgspec.Struct):
+class NewContent(msgspec.Struct):
     """An original that is new, or has grown."""
 
     name: int
@@ -21,7 +21,7 @@ class Fresh(msgspec.Struct):
     """The place of the first of the chunks: behind those that stay as they are."""
 
 
-class Held(msgspec.Struct):
+class FileState(msgspec.Struct):
     """A file, as it was when it was read."""
 
     path: str
@@ -36,19 +36,19 @@ class Held(msgspec.Struct):
     identity: str
     read_ns: int
     refusal: str | None = None
-    fresh: Fresh | None = None
+    fresh: NewContent | None = None
     """None where its content is known."""
     dropped: tuple[int, ...] = ()
     """The names of earlier originals of which this one says all."""
 
 
-class Parcel(msgspec.Struct):
+class ClusterUpdate(msgspec.Struct):
     """A cluster's files and sessions, or a file of many conversations and what only it tells of."""
 
     agent: str
     cluster: str | None
-    files: list[Held]
-    sessions: list[Rows]
+    files: list[FileState]
+    sessions: list[SessionRows]
     scraps: dict[int, bytes] = {}
     """For files of many conversations: what they say of each, as a digest."""
     former: dict[int, int] = {}
@@ -70,14 +70,14 @@ class Parcel(msgspec.Struct):
     """The files of sessions that cannot be written: they are kept even where their paths are hidden."""
 
 
-def without_sessions(parcel: Parcel, error: Exception) -> Parcel:
+def without_sessions(parcel: ClusterUpdate, error: Exception) -> ClusterUpdate:
     """Return the files of a parcel whose sessions cannot be written because of an error, with a problem for each."""
     own = [held.path for held in parcel.files if not held.is_beside]
     unwritten = list(dict.fromkeys(path for rows in parcel.sessions for path in rows.sources))
     paths = [path for path in own if path in unwritten] or unwritten or own
     told = [problem("reader-failed", f"{type(error).__name__}: {error}", printable(path)) for path in paths]
     failures = {path: problem_json(one).decode() for path, one in zip(paths, told, strict=True)}
-    return Parcel(
+    return ClusterUpdate(
         parcel.agent,
         parcel.cluster,
         parcel.files,

@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from retold.archive.record import Record
-    from retold.archive.reports import Span
+    from retold.archive.record import Store
+    from retold.archive.reports import QuarterSpan
 
     Row = tuple[Any, ...]
 
 _AT = "coalesce(tool_calls.at, messages.at, unixepoch(sessions.started_at) * 1000000)"
 
 
-def newest_rows(record: Record, conditions: Iterable[Condition], limit: int) -> Iterator[Row]:
+def newest_rows(record: Store, conditions: Iterable[Condition], limit: int) -> Iterator[Row]:
     """Yield the sessions that ended last, without subagents: key, agent, title, end, messages, tokens, estimated."""
     which, values = clause([*conditions, NOT_BELOW_OTHERS])
     return record.rows(
@@ -28,7 +28,9 @@ def newest_rows(record: Record, conditions: Iterable[Condition], limit: int) -> 
     )
 
 
-def dearest_rows(record: Record, span: Span, conditions: Iterable[Condition], limit: int) -> Iterator[Row]:
+def dearest_rows(
+    record: Store, span: QuarterSpan, conditions: Iterable[Condition], limit: int
+) -> Iterator[Row]:
     """Yield the sessions that cost most: key, agent, title, end, requests, tokens, money in two parts."""
     which, values = clause([*conditions, *span.conditions("spent.quarter"), Condition("NOT spent.estimated")])
     return record.rows(
@@ -40,7 +42,9 @@ def dearest_rows(record: Record, span: Span, conditions: Iterable[Condition], li
     )
 
 
-def failing_rows(record: Record, span: Span, conditions: Iterable[Condition], limit: int) -> Iterator[Row]:
+def failing_rows(
+    record: Store, span: QuarterSpan, conditions: Iterable[Condition], limit: int
+) -> Iterator[Row]:
     """Yield the sessions in which tools failed most: key, agent, title, end, calls, errors."""
     which, values = clause([*conditions, *span.conditions("used.quarter")])
     return record.rows(
@@ -51,7 +55,9 @@ def failing_rows(record: Record, span: Span, conditions: Iterable[Condition], li
     )
 
 
-def failure_rows(record: Record, span: Span, conditions: Iterable[Condition], limit: int) -> Iterator[Row]:
+def failure_rows(
+    record: Store, span: QuarterSpan, conditions: Iterable[Condition], limit: int
+) -> Iterator[Row]:
     """Yield the latest calls that failed: key, agent, title, place, tool, time, milliseconds."""
     failed = Condition("tool_calls.status = 'error' AND NOT messages.copied")
     quarters = span.conditions(f"{_AT} / {QUARTER * 1_000_000}")

@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.model.rates import Figures
 
     Price = Callable[[str | None, int | None, Figures], int | None]
@@ -19,22 +19,22 @@ PRICED_BY, PRICED_ON = "priced by", "priced on"
 _FIGURES = "input, cached, cache_write, output, reasoning, tool, total, cache_write_1h"
 
 
-def kept_rates(record: Record) -> dict[str, str | None]:
+def kept_rates(record: Store) -> dict[str, str | None]:
     """Return the prices that were used, by model."""
     return dict(record.rows("SELECT model, told FROM rates"))
 
 
-def keep_rates(record: Record, model: str, told: str | None) -> None:
+def keep_rates(record: Store, model: str, told: str | None) -> None:
     """Keep the prices of a model, or that it has none."""
     record.connection.execute("INSERT OR REPLACE INTO rates VALUES (?, ?)", (model, told))
 
 
-def drop_rates(record: Record) -> None:
+def drop_rates(record: Store) -> None:
     """Let all models be looked up anew."""
     record.connection.execute("DELETE FROM rates")
 
 
-def reprice(record: Record, price: Price) -> Iterator[int]:
+def reprice(record: Store, price: Price) -> Iterator[int]:
     """Price all requests anew; yield the sessions in which one costs another thing than before."""
     asked = f"SELECT session, name, picos, model, at, {_FIGURES} FROM requests ORDER BY session"  # noqa: S608 - ours
     changed: dict[tuple[int, int], int | None] = {}
@@ -46,7 +46,7 @@ def reprice(record: Record, price: Price) -> Iterator[int]:
     return iter({session for session, _ in changed})
 
 
-def cost_of(record: Record, session: int) -> str | None:
+def cost_of(record: Store, session: int) -> str | None:
     """Return what the own requests of a session cost that have a price, in dollars; None if none has."""
     asked = "SELECT sum(micros), sum(picos) FROM spent WHERE session = ?"
     micros, picos = next(record.rows(asked, (session,)))

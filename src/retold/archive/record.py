@@ -7,7 +7,15 @@ import zlib
 
 import apsw
 
-from retold.archive.database import MACHINE, PATIENCE, Damaged, connected, is_made, reading, told
+from retold.archive.database import (
+    MACHINE,
+    PATIENCE,
+    DamagedError,
+    as_retold_error,
+    connected,
+    is_made,
+    reading,
+)
 from retold.archive.originals import Originals
 from retold.archive.schema import MARK, STEPS
 
@@ -28,7 +36,7 @@ _WRITING = ("synchronous = NORMAL", "cache_size = -32000", "wal_autocheckpoint =
 """8,000 pages are 32 MB: each checkpoint costs a wait for the disk."""
 
 
-class Record:
+class Store:
     """An open archive. What goes wrong with its file is raised as `Stopped`."""
 
     def __init__(self, folder: str, *, can_write: bool = False, patience: int = PATIENCE) -> None:
@@ -53,14 +61,14 @@ class Record:
     ) -> None:
         self.connection.close()
         if isinstance(error, MACHINE):
-            raise told(error, self.path) from error
+            raise as_retold_error(error, self.path) from error
 
     def rows(self, asked: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """Yield what a question gives."""
         try:
             yield from self.connection.execute(asked, values)
         except MACHINE as error:
-            raise told(error, self.path) from error
+            raise as_retold_error(error, self.path) from error
 
     def row(self, asked: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         """Return the first row that a question gives."""
@@ -127,7 +135,7 @@ class Record:
 class DurableCommits:
     """A block in which SQLite waits for the disk at each commit."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Store) -> None:
         self._record = record
 
     def __enter__(self) -> None:
@@ -148,7 +156,7 @@ def summary_of(packed: bytes) -> str:
     try:
         return zlib.decompress(packed).decode()
     except (zlib.error, UnicodeDecodeError, TypeError) as error:
-        raise Damaged(
+        raise DamagedError(
             f"the archive is damaged: the summary of a session cannot be read ({error}); `retold doctor` names it,"
             " `retold sync --reindex` writes it again from the original files"
         ) from error

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from retold.archive.documents import Spoken
+from retold.archive.documents import SpokenText
 from retold.archive.originals import packed
 
 LARGEST = 64 << 20
@@ -54,7 +54,7 @@ class _Strip:
         self.along = self.here = self.end
 
 
-class Finder:
+class TextLocator:
     """Finds texts in the originals of one session, going along with them."""
 
     def __init__(self, originals: Sequence[tuple[int, bytes]]) -> None:
@@ -66,7 +66,7 @@ class Finder:
         self._page = bytearray()
         self._packed: list[bytes] = []
 
-    def regions(self, spoken: Spoken) -> list[str]:
+    def regions(self, spoken: SpokenText) -> list[str]:
         """Return where the texts of each document of a message stand, one behind the other."""
         found: list[list[str]] = [[] for _ in spoken.docs]
         for number, text in spoken.texts:

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     Row = tuple[Any, ...]
 
@@ -47,26 +47,26 @@ MOST_FILES = 500
 """Files of a session by which others are looked for."""
 
 
-def relatives(record: Record, key: str, most: int) -> Iterator[Row]:
+def relatives(record: Store, key: str, most: int) -> Iterator[Row]:
     """Yield `parent`, `subagent` or `child`, and key, title, agent, kind and end of each session that belongs to one."""
     return record.rows(_FAMILY, (key, most))
 
 
-def sharers(record: Record, key: str, most: int) -> Iterator[Row]:
+def sharers(record: Store, key: str, most: int) -> Iterator[Row]:
     """Yield how many messages it shares with each other session, and the same of that."""
     return record.rows(_SHARING, (key, most))
 
 
-def namesakes(record: Record, key: str, most: int) -> Iterator[Row]:
+def namesakes(record: Store, key: str, most: int) -> Iterator[Row]:
     """Yield the sessions that the agent calls by the same id."""
     return record.rows(_NAMESAKES, (key, most))
 
 
-def co_changers(record: Record, key: str) -> Iterator[Row]:
+def co_changers(record: Store, key: str) -> Iterator[Row]:
     """Yield each file that it and another session were to change, and that session."""
     return record.rows(_WITH_FILES, (key, MOST_FILES))
 
 
-def neighbours(record: Record, key: str, seconds: int, most: int) -> Iterator[Row]:
+def neighbours(record: Store, key: str, seconds: int, most: int) -> Iterator[Row]:
     """Yield the sessions of the same project that began around the same time, and how many seconds later they did."""
     return record.rows(_NEAR, (key, seconds, most))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     Row = tuple[Any, ...]
 
@@ -32,7 +32,7 @@ _OF_SESSIONS = {
 }
 
 
-class Span:
+class QuarterSpan:
     """A time, in quarters of an hour since 1970, and in whose days it is counted."""
 
     __slots__ = ("is_utc", "since", "until")
@@ -59,7 +59,7 @@ def of_model(table: str, model: str) -> Condition:
     return Condition(f"instr(lower({table}.model), lower(?))", model)
 
 
-def at_work_in(span: Span) -> list[Condition]:
+def at_work_in(span: QuarterSpan) -> list[Condition]:
     """Return the conditions that sessions were at work in a time: for what is told of whole sessions only."""
     told = []
     if span.since is not None:
@@ -69,7 +69,7 @@ def at_work_in(span: Span) -> list[Condition]:
     return told
 
 
-def spent_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+def spent_rows(record: Store, by: str, span: QuarterSpan, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield what was spent: of what, whether it is estimated, requests, unpriced, each figure, and money in two parts.
 
     At the end of a row: how many conversations spent it.
@@ -78,12 +78,14 @@ def spent_rows(record: Record, by: str, span: Span, conditions: Iterable[Conditi
     return _spent(record, by, span, conditions, f"{sums}, {_MONEY}, count(DISTINCT {CONVERSATION})")
 
 
-def brief_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+def brief_rows(record: Store, by: str, span: QuarterSpan, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield the same with but one figure, the total, and without conversations: what a picture needs."""
     return _spent(record, by, span, conditions, f"sum(spent.total), {_MONEY}")
 
 
-def _spent(record: Record, by: str, span: Span, conditions: Iterable[Condition], sums: str) -> Iterator[Row]:
+def _spent(
+    record: Store, by: str, span: QuarterSpan, conditions: Iterable[Condition], sums: str
+) -> Iterator[Row]:
     which, values = clause([*conditions, *span.conditions("spent.quarter")])
     return record.rows(
         f"SELECT {_of(by, span, 'spent')}, spent.estimated, sum(requests), sum(unpriced), {sums}"  # noqa: S608 - values are bound
@@ -92,7 +94,7 @@ def _spent(record: Record, by: str, span: Span, conditions: Iterable[Condition],
     )
 
 
-def worked_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+def worked_rows(record: Store, by: str, span: QuarterSpan, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield what was worked: of what, in how many conversations, prompts, milliseconds, compactions, calls, errors, retries.
 
     While a subagent works, so does the conversation that called it: the time counts there.
@@ -109,7 +111,7 @@ def worked_rows(record: Record, by: str, span: Span, conditions: Iterable[Condit
     )
 
 
-def used_rows(record: Record, by: str, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+def used_rows(record: Store, by: str, span: QuarterSpan, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield what tools were used: of what, calls, errors, retries."""
     of = _of(by, span, "used")
     which, values = clause([*conditions, *span.conditions("used.quarter")])
@@ -120,7 +122,7 @@ def used_rows(record: Record, by: str, span: Span, conditions: Iterable[Conditio
     )
 
 
-def tool_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+def tool_rows(record: Store, span: QuarterSpan, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield tools: name, kind, calls, errors, retries, timed calls, milliseconds, the slowest's, conversations."""
     which, values = clause([*conditions, *span.conditions("used.quarter")])
     return record.rows(
@@ -131,7 +133,7 @@ def tool_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> It
     )
 
 
-def file_rows(record: Record, conditions: Iterable[Condition], limit: int) -> Iterator[Row]:
+def file_rows(record: Store, conditions: Iterable[Condition], limit: int) -> Iterator[Row]:
     """Yield the files that were changed most: path, the root of the project, calls, conversations."""
     which, values = clause([*conditions, Condition("files.changes > 0")])
     return record.rows(
@@ -143,7 +145,11 @@ def file_rows(record: Record, conditions: Iterable[Condition], limit: int) -> It
 
 
 def request_rows(
-    record: Record, by: str, span: Span, conditions: Iterable[Condition], page: tuple[int, int] = (-1, 0)
+    record: Store,
+    by: str,
+    span: QuarterSpan,
+    conditions: Iterable[Condition],
+    page: tuple[int, int] = (-1, 0),
 ) -> Iterator[Row]:
     """Yield requests: of what, session, message, agent, model, time, estimated, money, each figure.
 
@@ -163,7 +169,7 @@ def request_rows(
     )
 
 
-def unpriced_rows(record: Record, span: Span, conditions: Iterable[Condition]) -> Iterator[Row]:
+def unpriced_rows(record: Store, span: QuarterSpan, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield the models of measured requests that have no price, and how many those are."""
     chosen = [*conditions, *span.conditions("spent.quarter"), Condition("unpriced AND NOT spent.estimated")]
     which, values = clause(chosen)
@@ -174,7 +180,7 @@ def unpriced_rows(record: Record, span: Span, conditions: Iterable[Condition]) -
     )
 
 
-def troubled_rows(record: Record, code: str, conditions: Iterable[Condition]) -> Iterator[Row]:
+def troubled_rows(record: Store, code: str, conditions: Iterable[Condition]) -> Iterator[Row]:
     """Yield the agents in whose sessions a problem was found, and in how many."""
     which, values = clause([*conditions, Condition("problems.code = ?", code)])
     return record.rows(
@@ -184,13 +190,13 @@ def troubled_rows(record: Record, code: str, conditions: Iterable[Condition]) ->
     )
 
 
-def title_rows(record: Record, keys: Iterable[str]) -> Iterator[Row]:
+def title_rows(record: Store, keys: Iterable[str]) -> Iterator[Row]:
     """Yield key, native id and title of sessions."""
     for key in keys:
         yield from record.rows("SELECT key, native_id, title FROM sessions WHERE key = ?", (key,))
 
 
-def _of(by: str, span: Span, table: str) -> str:
+def _of(by: str, span: QuarterSpan, table: str) -> str:
     if by in TIMES:
         return span.named(by, f"{table}.quarter")
     return _OF_SESSIONS.get(by) or f"{table}.{by}"

@@ -9,7 +9,7 @@ Cluster = tuple[str, str]
 """An agent, and a cluster of its files."""
 
 
-class Reunion:
+class ClusterMerger:
     """What one run finds out. It is kept with the files themselves: each bears the cluster that it belongs to by now."""
 
     def __init__(self, connection: apsw.Connection) -> None:

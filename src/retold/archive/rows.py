@@ -27,7 +27,7 @@ _DIGITS = 8
 _FIGURES = attrgetter(*FIGURES)
 
 
-class Rows(msgspec.Struct):
+class SessionRows(msgspec.Struct):
     """What is kept of one session, but for the ids that only the archive knows."""
 
     name: int
@@ -50,7 +50,7 @@ class Rows(msgspec.Struct):
     """The cluster of files that bear the names which the agent gives to those of this conversation."""
 
 
-def name_of(*words: str | None) -> int:
+def stable_uid(*words: str | None) -> int:
     """Return a number by which something is known that has a long name."""
     told = "\0".join(word or "" for word in words).encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(told, digest_size=_DIGITS).digest(), "big", signed=True)
@@ -63,11 +63,11 @@ def rows_of(  # noqa: PLR0913 - all that is kept of a session
     cluster: str | None,
     sources: Sequence[str],
     named_cluster: str | None = None,
-) -> Rows:
+) -> SessionRows:
     """Return the rows of a session in its full view."""
     bare = msgspec.structs.replace(session, timeline=())
     requests = list(held_requests(session))
-    return Rows(
+    return SessionRows(
         name,
         stamp,
         cluster,
@@ -89,7 +89,7 @@ def _message(seq: int, entry: Entry) -> Row:
     return (
         seq,
         _text(entry.id),
-        name_of("entry", entry.id) if not is_event and len(entry.id or "") >= TELLING else None,
+        stable_uid("entry", entry.id) if not is_event and len(entry.id or "") >= TELLING else None,
         entry.kind if not isinstance(entry, Message) else entry.role,
         is_event,
         isinstance(entry, Message) and entry.prompt is not None,
@@ -127,7 +127,7 @@ def calls_of(session: Session) -> Iterator[tuple[int, int, ToolCall]]:
 
 def _request(seq: int, request: Request) -> tuple[Any, ...]:
     told = (seq, request.model, request.at, *request.figures, request.estimated)
-    return (name_of("request", request.name), *told)
+    return (stable_uid("request", request.name), *told)
 
 
 def requests_of(session: Session) -> Iterator[tuple[int, Request]]:

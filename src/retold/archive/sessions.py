@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 _PLACED = """
 SELECT DISTINCT sessions.cluster FROM sessions JOIN session_sources ON session = sessions.id
@@ -18,28 +18,28 @@ AND evidence <> 'recorded' AND sessions.cluster IS NOT NULL
 """
 
 
-def stamps(record: Record) -> dict[int, bytes]:
+def stamps(record: Store) -> dict[int, bytes]:
     """Return every session by its name, with what it was made from."""
     return dict(record.rows("SELECT name, stamp FROM sessions"))
 
 
-def stamped_keys(record: Record) -> dict[int, tuple[str, str, bytes]]:
+def stamped_keys(record: Store) -> dict[int, tuple[str, str, bytes]]:
     """Return agent, key and stamp of every session by its name."""
     return {name: (*rest,) for name, *rest in record.rows("SELECT name, agent, key, stamp FROM sessions")}
 
 
-def keys_of_cluster(record: Record, agent: str, cluster: str) -> list[tuple[int, str]]:
+def keys_of_cluster(record: Store, agent: str, cluster: str) -> list[tuple[int, str]]:
     """Return name and key of the sessions of a cluster."""
     asked = "SELECT name, key FROM sessions WHERE agent = ? AND cluster = ?"
     return list(record.rows(asked, (agent, cluster)))
 
 
-def clusters(record: Record, agent: str) -> dict[int, str | None]:
+def clusters(record: Store, agent: str) -> dict[int, str | None]:
     """Return every session of an agent by its name, with its cluster; none where only files of many tell of it."""
     return dict(record.rows("SELECT name, cluster FROM sessions WHERE agent = ?", (agent,)))
 
 
-def with_lost_files(record: Record, agent: str, cluster: str | None) -> dict[int, tuple[bytes, str]]:
+def with_lost_files(record: Store, agent: str, cluster: str | None) -> dict[int, tuple[bytes, str]]:
     """Return the stamps and keys of the sessions of a cluster that were read from a file which the archive no longer knows."""
     asked = (
         "SELECT DISTINCT name, stamp, key FROM sessions JOIN session_sources ON session = sessions.id"
@@ -48,7 +48,7 @@ def with_lost_files(record: Record, agent: str, cluster: str | None) -> dict[int
     return {name: (bytes(stamp), key) for name, stamp, key in record.rows(asked, (agent, cluster))}
 
 
-def kin(record: Record, sessions: Collection[int]) -> list[int]:
+def kin(record: Store, sessions: Collection[int]) -> list[int]:
     """Return the names of all sessions in the clusters of some: what they tell of each other, their files tell together."""
     asked = (
         "SELECT DISTINCT other.name FROM sessions one JOIN sessions other"
@@ -57,12 +57,12 @@ def kin(record: Record, sessions: Collection[int]) -> list[int]:
     return [name for session in sessions for (name,) in record.rows(asked, (session,))]
 
 
-def clusters_placed_by(record: Record, home: str, agent: str) -> set[str]:
+def clusters_placed_by(record: Store, home: str, agent: str) -> set[str]:
     """Return the clusters in a home whose projects the agent itself did not write down."""
     return {cluster for (cluster,) in record.rows(_PLACED, (as_stored(home), agent))}
 
 
-def recorded_with_id(record: Record, agent: str, native_id: str) -> list[tuple[int, str | bytes]]:
+def recorded_with_id(record: Store, agent: str, native_id: str) -> list[tuple[int, str | bytes]]:
     """Return the names of the main sessions with an id that have files of their own, once with each of their files."""
     asked = (
         "SELECT sessions.name, path FROM sessions JOIN session_sources ON session = sessions.id"
@@ -72,7 +72,7 @@ def recorded_with_id(record: Record, agent: str, native_id: str) -> list[tuple[i
     return list(record.rows(asked, (as_text(native_id), agent)))
 
 
-def logged_sessions(record: Record, agent: str) -> list[tuple[int, str, str | bytes]]:
+def logged_sessions(record: Store, agent: str) -> list[tuple[int, str, str | bytes]]:
     """Return name, id and log of the sessions of which only logs of prompts tell."""
     asked = (
         "SELECT sessions.name, native_id, path FROM sessions JOIN session_sources ON session = sessions.id"
@@ -82,23 +82,23 @@ def logged_sessions(record: Record, agent: str) -> list[tuple[int, str, str | by
     return list(record.rows(asked, (agent,)))
 
 
-def scrap_digests(record: Record) -> dict[int, bytes]:
+def scrap_digests(record: Store) -> dict[int, bytes]:
     """Return what files of many conversations said of each, as a digest."""
     return dict(record.rows("SELECT name, digest FROM scraps"))
 
 
-def ids(record: Record) -> set[int]:
+def ids(record: Store) -> set[int]:
     """Return the ids of all sessions."""
     return {number for (number,) in record.rows("SELECT id FROM sessions")}
 
 
-def ids_of_projects(record: Record, hashes: Collection[str]) -> list[int]:
+def ids_of_projects(record: Store, hashes: Collection[str]) -> list[int]:
     """Return the ids of the sessions of some projects."""
     asked = f"SELECT id FROM sessions WHERE hash IN ({', '.join('?' * len(hashes))})"  # noqa: S608 - values are bound
     return [number for (number,) in record.rows(asked, list(hashes))]
 
 
-def known_by(record: Record, key: str) -> tuple[Any, ...] | None:
+def known_by(record: Store, key: str) -> tuple[Any, ...] | None:
     """Return id, name, agent, cluster and the packed summary of a session."""
     asked = (
         "SELECT id, name, agent, cluster, packed FROM sessions JOIN summaries ON session = id WHERE key = ?"
@@ -106,12 +106,12 @@ def known_by(record: Record, key: str) -> tuple[Any, ...] | None:
     return record.row(asked, (key,))
 
 
-def stamp_of_session(record: Record, session: int) -> bytes:
+def stamp_of_session(record: Store, session: int) -> bytes:
     """Return what a session was made from."""
     return bytes(next(record.rows("SELECT stamp FROM sessions WHERE id = ?", (session,)))[0])
 
 
-def copied_messages(record: Record, session: int) -> set[int]:
+def copied_messages(record: Store, session: int) -> set[int]:
     """Return the names of the messages that belong to another session, as that one shows."""
     return {
         name
@@ -119,19 +119,19 @@ def copied_messages(record: Record, session: int) -> set[int]:
     }
 
 
-def others_requests(record: Record, session: int) -> set[int]:
+def others_requests(record: Store, session: int) -> set[int]:
     """Return the names of the requests that belong to an earlier session."""
     return {
         name for (name,) in record.rows("SELECT name FROM requests WHERE session = ? AND NOT own", (session,))
     }
 
 
-def renamed_keys(record: Record) -> dict[str, str]:
+def renamed_keys(record: Store) -> dict[str, str]:
     """Return the keys that sessions have instead of those which their files give them."""
     return dict(record.rows("SELECT read_key, key FROM sessions WHERE read_key <> key"))
 
 
-def count_problems(record: Record) -> int:
+def count_problems(record: Store) -> int:
     """Return how many problems of sessions there are that are more than notes.
 
     A damaged copy in the archive is a problem of its file, and is counted there.
@@ -140,7 +140,7 @@ def count_problems(record: Record) -> int:
     return int(next(record.rows(asked))[0])
 
 
-def family(record: Record, key: str) -> Iterator[int]:
+def family(record: Store, key: str) -> Iterator[int]:
     """Yield the ids of a session and of all subagents below it."""
     asked = """
         WITH RECURSIVE family (id, key) AS (

@@ -13,7 +13,7 @@ import msgspec
 
 from retold.archive.hand import tags
 from retold.archive.rates import cost_of
-from retold.archive.record import Record, packed_summary, summary_of
+from retold.archive.record import Store, packed_summary, summary_of
 from retold.archive.rollup import roll_up
 from retold.archive.sessions import renamed_keys
 from retold.model.report import FIGURES
@@ -60,7 +60,7 @@ class Shares(msgspec.Struct):
     requests: list[int] = []
 
 
-def settle(record: Record, touched: Iterable[int], fresh: Collection[int] = ()) -> None:
+def resolve_relations(record: Store, touched: Iterable[int], fresh: Collection[int] = ()) -> None:
     """Tell sessions what they are to others; fresh ones only if they are anything."""
     ask = record.connection.execute
     ask("CREATE TEMP TABLE IF NOT EXISTS touched (id INTEGER PRIMARY KEY)")
@@ -83,11 +83,11 @@ def settle(record: Record, touched: Iterable[int], fresh: Collection[int] = ()) 
     _tell_parents(record, concerned)
 
 
-def _keys(record: Record) -> dict[int, str]:
+def _keys(record: Store) -> dict[int, str]:
     return dict(record.connection.execute("SELECT id, key FROM sessions"))
 
 
-def _shares(record: Record, concerned: Collection[int]) -> dict[int, Shares]:
+def _shares(record: Store, concerned: Collection[int]) -> dict[int, Shares]:
     """Return what sessions hold of others."""
     found: defaultdict[int, Shares] = defaultdict(Shares)
     for table in ("messages", "requests"):
@@ -106,7 +106,7 @@ def _shares(record: Record, concerned: Collection[int]) -> dict[int, Shares]:
     return dict(found)
 
 
-def _owners(record: Record, rows: Iterable[tuple[Any, ...]]) -> dict[int, int]:
+def _owners(record: Store, rows: Iterable[tuple[Any, ...]]) -> dict[int, int]:
     """Return the owner of everything that several sessions hold: the earliest that does not call it a copy."""
     holders = sorted({session for _, session, _, _ in rows})
     # Without its Z, a time to the millisecond sorts before one to the microsecond.
@@ -122,7 +122,7 @@ def _owners(record: Record, rows: Iterable[tuple[Any, ...]]) -> dict[int, int]:
     return {name: claim[-1] for name, claim in owners.items()}
 
 
-def _mark(record: Record, concerned: Iterable[int], shares: Mapping[int, Shares]) -> None:
+def _mark(record: Store, concerned: Iterable[int], shares: Mapping[int, Shares]) -> None:
     ask, many = record.connection.execute, record.connection.executemany
     for session in concerned:
         ask("UPDATE messages SET copied = 0 WHERE session = ? AND copied = 2", (session,))
@@ -139,7 +139,7 @@ def _mark(record: Record, concerned: Iterable[int], shares: Mapping[int, Shares]
 
 
 def _tell(
-    record: Record, session: int, shares: Shares, keys: Mapping[int, str], renamed: Mapping[str, str]
+    record: Store, session: int, shares: Shares, keys: Mapping[int, str], renamed: Mapping[str, str]
 ) -> None:
     """Write what a session is to others into its row and its JSON form."""
     ask = record.connection.execute
@@ -178,11 +178,11 @@ def _tell(
     _keep_summary(record, session, told)
 
 
-def _is_key(record: Record, key: str) -> bool:
+def _is_key(record: Store, key: str) -> bool:
     return record.row("SELECT 1 FROM sessions WHERE key = ?", (key,)) is not None
 
 
-def _tell_sources(record: Record, session: int, sources: Iterable[dict[str, Any]]) -> None:
+def _tell_sources(record: Store, session: int, sources: Iterable[dict[str, Any]]) -> None:
     """Tell of a session's files whether they are still there."""
     gone = set(_gone(record, session))
     for source in sources:
@@ -190,13 +190,13 @@ def _tell_sources(record: Record, session: int, sources: Iterable[dict[str, Any]
             source["state"] = "gone" if source["path"] in gone else "present"
 
 
-def _gone(record: Record, session: int) -> Iterable[str]:
+def _gone(record: Store, session: int) -> Iterable[str]:
     asked = "SELECT path FROM sources JOIN session_sources ON source = id WHERE session = ? AND NOT is_there"
     for (path,) in record.connection.execute(asked, (session,)):
         yield path.decode("utf-8", "replace") if isinstance(path, bytes) else path
 
 
-def _settled_usage(record: Record, session: int, usage: dict[str, Any]) -> dict[str, Any]:
+def _settled_usage(record: Store, session: int, usage: dict[str, Any]) -> dict[str, Any]:
     """Return a session's totals without the requests of other sessions, and with copied ones that it alone holds."""
     rows = list(record.rows(_REQUESTS, (session,)))
     lost = [figures for own, is_copy, *figures in rows if not own and not is_copy]
@@ -229,7 +229,7 @@ def _settled_figure(
     return None if whole is None and not adopted else (whole or 0) - sum(lost) + sum(adopted)
 
 
-def _tell_parents(record: Record, concerned: Collection[int]) -> None:
+def _tell_parents(record: Store, concerned: Collection[int]) -> None:
     """Name the children of every session that has some, where it or one of them is concerned."""
     ask = record.connection.execute
     families: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
@@ -246,12 +246,12 @@ def _tell_parents(record: Record, concerned: Collection[int]) -> None:
             _keep_summary(record, session, {**summary, "children": children})
 
 
-def _summary(record: Record, session: int) -> dict[str, Any]:
+def _summary(record: Store, session: int) -> dict[str, Any]:
     found = next(record.rows("SELECT packed FROM summaries WHERE session = ?", (session,)))
     told: dict[str, Any] = json.loads(summary_of(found[0]))
     return told
 
 
-def _keep_summary(record: Record, session: int, told: dict[str, Any]) -> None:
+def _keep_summary(record: Store, session: int, told: dict[str, Any]) -> None:
     packed = packed_summary(json.dumps(told, ensure_ascii=False, separators=(",", ":")))
     record.connection.execute("UPDATE summaries SET packed = ? WHERE session = ?", (packed, session))

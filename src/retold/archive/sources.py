@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     Row = tuple[Any, ...]
 
@@ -33,7 +33,7 @@ ORDER BY is_latest DESC, path, originals.id DESC
 """
 
 
-def file_rows(record: Record, agent: str) -> Iterator[Row]:
+def file_rows(record: Store, agent: str) -> Iterator[Row]:
     """Yield every file of an agent that may hold conversations, as it was when it was read last."""
     asked = (
         "SELECT id, path, home, cluster, size, modified_ns, tail, read_ns, revision, is_there, identity FROM sources"
@@ -42,13 +42,13 @@ def file_rows(record: Record, agent: str) -> Iterator[Row]:
     return record.rows(asked, (agent,))
 
 
-def count_there(record: Record, agent: str) -> int:
+def count_there(record: Store, agent: str) -> int:
     """Return how many files of an agent were there when its homes were looked through last, hidden ones too."""
     asked = "SELECT count(*) FROM sources WHERE agent = ? AND NOT is_beside AND is_there"
     return int(next(record.rows(asked, (agent,)))[0])
 
 
-def count_failures(record: Record, agent: str) -> int:
+def count_failures(record: Store, agent: str) -> int:
     """Return how many files of an agent have a problem of FAILURES; also sessions of which a file is not known any more."""
     asked = "SELECT json_extract(refusal, '$.code') FROM sources WHERE agent = ? AND refusal IS NOT NULL"
     failed = sum(code in FAILURES for (code,) in record.rows(asked, (agent,)))
@@ -60,7 +60,7 @@ def count_failures(record: Record, agent: str) -> int:
     return failed + int(next(record.rows(asked, (agent,)))[0])
 
 
-def failed_clusters(record: Record, agent: str) -> set[str]:
+def failed_clusters(record: Store, agent: str) -> set[str]:
     """Return the clusters with a file that has a problem of FAILURES."""
     asked = (
         "SELECT cluster, json_extract(refusal, '$.code') FROM sources"
@@ -69,7 +69,7 @@ def failed_clusters(record: Record, agent: str) -> set[str]:
     return {cluster for cluster, code in record.rows(asked, (agent,)) if code in FAILURES}
 
 
-def unlisted_clusters(record: Record, agent: str) -> set[str]:
+def unlisted_clusters(record: Store, agent: str) -> set[str]:
     """Return the clusters with a kept file that no session was read from, as far as the archive knows."""
     asked = (
         "SELECT DISTINCT cluster FROM sources WHERE agent = ? AND NOT is_beside AND refusal IS NULL AND cluster IS NOT NULL"
@@ -79,7 +79,7 @@ def unlisted_clusters(record: Record, agent: str) -> set[str]:
     return {cluster for (cluster,) in record.rows(asked, (agent,))}
 
 
-def sessions_from(record: Record, agent: str, paths: Collection[str]) -> dict[int, bytes]:
+def sessions_from(record: Store, agent: str, paths: Collection[str]) -> dict[int, bytes]:
     """Return the stamps of the sessions that were read from some files, by their names."""
     asked = (
         "SELECT sessions.name, stamp FROM sessions JOIN session_sources ON session = sessions.id"
@@ -90,7 +90,7 @@ def sessions_from(record: Record, agent: str, paths: Collection[str]) -> dict[in
     }
 
 
-def unkept_files(record: Record, agent: str) -> set[int]:
+def unkept_files(record: Store, agent: str) -> set[int]:
     """Return the files that hold conversations of which nothing is kept: forgotten, or of a project that is left out."""
     asked = (
         "SELECT id FROM sources WHERE agent = ? AND NOT is_beside AND refusal IS NULL"
@@ -99,7 +99,7 @@ def unkept_files(record: Record, agent: str) -> set[int]:
     return {number for (number,) in record.rows(asked, (agent,))}
 
 
-def unkept_clusters(record: Record, agent: str) -> set[str]:
+def unkept_clusters(record: Store, agent: str) -> set[str]:
     """Return the clusters with such files, of which no conversation is kept."""
     asked = (
         "SELECT DISTINCT cluster FROM sources WHERE agent = ?1 AND NOT is_beside AND refusal IS NULL AND cluster IS NOT NULL"
@@ -109,22 +109,22 @@ def unkept_clusters(record: Record, agent: str) -> set[str]:
     return {cluster for (cluster,) in record.rows(asked, (agent,))}
 
 
-def known_in_cluster(record: Record, agent: str, cluster: str | None) -> Iterator[Row]:
+def known_in_cluster(record: Store, agent: str, cluster: str | None) -> Iterator[Row]:
     """Yield the files of a cluster, once with each of their originals."""
     return record.rows(_KNOWN.format(which="cluster = ? AND NOT is_beside"), (agent, cluster))
 
 
-def known_at(record: Record, agent: str, path: str) -> Iterator[Row]:
+def known_at(record: Store, agent: str, path: str) -> Iterator[Row]:
     """Yield a file, once with each of its originals."""
     return record.rows(_KNOWN.format(which="path = ?"), (agent, as_stored(path)))
 
 
-def read_from(record: Record, agent: str, cluster: str | None, session: int) -> Iterator[Row]:
+def read_from(record: Store, agent: str, cluster: str | None, session: int) -> Iterator[Row]:
     """Yield the originals of a cluster, and of files of many conversations from which a session was read."""
     return record.rows(_OF_SESSION, (agent, cluster, session))
 
 
-def size_of_cluster(record: Record, agent: str, cluster: str | None) -> int:
+def size_of_cluster(record: Store, agent: str, cluster: str | None) -> int:
     """Return the bytes of the originals of a cluster."""
     asked = (
         "SELECT total(originals.size) FROM sources JOIN originals ON source = sources.id"
@@ -133,7 +133,7 @@ def size_of_cluster(record: Record, agent: str, cluster: str | None) -> int:
     return int(next(record.rows(asked, (agent, cluster)))[0])
 
 
-def kept_in_cluster(record: Record, agent: str, cluster: str) -> Iterator[Row]:
+def kept_in_cluster(record: Store, agent: str, cluster: str) -> Iterator[Row]:
     """Yield the files of a cluster of which something is kept, those beside it as well."""
     asked = (
         "SELECT DISTINCT path, home, folder, label, cluster FROM sources JOIN originals ON source = sources.id"
@@ -142,13 +142,13 @@ def kept_in_cluster(record: Record, agent: str, cluster: str) -> Iterator[Row]:
     return record.rows(asked, (agent, cluster))
 
 
-def latest_at(record: Record, agent: str, path: str) -> Row | None:
+def latest_at(record: Store, agent: str, path: str) -> Row | None:
     """Return id, size and time of the latest that was kept of a file."""
     asked = f"{_ORIGINALS} WHERE agent = ? AND path = ? ORDER BY is_latest DESC, originals.id DESC LIMIT 1"
     return record.row(asked, (agent, as_stored(path)))
 
 
-def paths_below(record: Record, agent: str, start: str) -> Iterator[str | bytes]:
+def paths_below(record: Store, agent: str, start: str) -> Iterator[str | bytes]:
     """Yield the paths that begin so, of files of which something was kept."""
     # Text sorts before bytes in SQLite: a path that is no text is looked for among its like.
     first = as_stored(start)

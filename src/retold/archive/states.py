@@ -7,16 +7,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 
-def stamp_of(record: Record, key: str) -> bytes | None:
+def stamp_of(record: Store, key: str) -> bytes | None:
     """Return a hash of what a session was made from; None if there is no session."""
     row = record.row("SELECT stamp FROM sessions WHERE key = ?", (key,))
     return None if row is None else bytes(row[0])
 
 
-def fates(record: Record, key: str) -> Iterator[tuple[Any, ...]]:
+def fates(record: Store, key: str) -> Iterator[tuple[Any, ...]]:
     """Yield each fate of entries, how many have it, how many of these are messages, and how many are from elsewhere."""
     return record.rows(
         "SELECT fate, count(*), sum(NOT is_event), sum(copied > 0)"

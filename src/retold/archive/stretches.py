@@ -9,7 +9,7 @@ import os
 
 import apsw
 
-from retold.archive.database import PATIENCE, IndexDamaged, connection_to
+from retold.archive.database import PATIENCE, IndexDamagedError, connection_to
 from retold.archive.originals import digest, packed, unpacked
 from retold.archive.shards import SHARDS, shard_path
 
@@ -50,7 +50,7 @@ _LEVEL = 1
 """Of zstd: half the time of the originals' level, a fifth more room."""
 
 
-class Stretch:
+class TimelineChunk:
     """Entries that follow each other, packed, and where they begin."""
 
     __slots__ = ("data", "place")
@@ -64,7 +64,7 @@ class Timeline:
 
     __slots__ = ("outline", "stretches", "total")
 
-    def __init__(self, total: int, outline: bytes, stretches: Iterable[Stretch]) -> None:
+    def __init__(self, total: int, outline: bytes, stretches: Iterable[TimelineChunk]) -> None:
         self.total, self.outline, self.stretches = total, outline, stretches
 
 
@@ -112,13 +112,13 @@ class KeptTimeline:
         """Return what people said."""
         return unpacked(self._outline)
 
-    def stretches(self, first: int) -> Iterator[Stretch]:
+    def stretches(self, first: int) -> Iterator[TimelineChunk]:
         """Yield the stretch in which an entry is, and those that follow."""
         try:
             for place, data in self._connection.execute(_FROM, (self._session, first)):
-                yield Stretch(place, unpacked(data))
+                yield TimelineChunk(place, unpacked(data))
         except apsw.Error as error:
-            raise IndexDamaged(f"a stretch of a timeline cannot be read ({error})") from error
+            raise IndexDamagedError(f"a stretch of a timeline cannot be read ({error})") from error
 
 
 def kept_timeline(folder: str, name: int, stamp: bytes) -> KeptTimeline | None:

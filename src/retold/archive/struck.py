@@ -8,7 +8,7 @@ from retold.archive.hiding import KeyedSet
 from retold.archive.originals import digest
 
 
-def struck(data: bytes, forgotten: KeyedSet) -> bytes:
+def remove_forgotten(data: bytes, forgotten: KeyedSet) -> bytes:
     """Return a list of records, as one JSON or line by line, without those that name a forgotten conversation."""
     try:
         whole = json.loads(data)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 from retold.archive.clues import clues_of, keep_clues
 from retold.archive.hand import add_tag, keep_title, tags
 from retold.archive.originals import Chunk, Originals, digest, packed, seal
-from retold.archive.record import Record, as_path, as_stored, as_text
-from retold.archive.rows import name_of
-from retold.archive.settling import settle
+from retold.archive.record import Store, as_path, as_stored, as_text
+from retold.archive.rows import stable_uid
+from retold.archive.settling import resolve_relations
 from retold.archive.writer import DISPENSABLE
 
 if TYPE_CHECKING:
     from retold.archive.clues import Told
 
 
-def own_paths(record: Record, agent: str) -> Iterator[tuple[int, str, str, str]]:
+def own_paths(record: Store, agent: str) -> Iterator[tuple[int, str, str, str]]:
     """Yield every file of an agent of which something is kept, with its home and the folder of its sessions."""
     asked = (
         "SELECT id, path, home, folder FROM sources WHERE agent = ?"
@@ -26,7 +26,7 @@ def own_paths(record: Record, agent: str) -> Iterator[tuple[int, str, str, str]]
         yield number, path, home, folder
 
 
-def own_originals(record: Record, source: int) -> list[tuple[int, int, int]]:
+def own_originals(record: Store, source: int) -> list[tuple[int, int, int]]:
     """Return what is kept of a file, with size and time of each, the latest first."""
     asked = (
         "SELECT id, size, modified_ns FROM originals WHERE source = ? AND is_latest >= 0"
@@ -35,14 +35,14 @@ def own_originals(record: Record, source: int) -> list[tuple[int, int, int]]:
     return [(number, size, modified_ns) for number, size, modified_ns in record.rows(asked, (source,))]
 
 
-def sessions_of(record: Record, source: int) -> list[int]:
+def sessions_of(record: Store, source: int) -> list[int]:
     """Return the names of the sessions that were read from a file."""
     asked = "SELECT name FROM sessions JOIN session_sources ON session = sessions.id WHERE source = ?"
     return [name for (name,) in record.rows(asked, (source,))]
 
 
 def put_source(  # noqa: PLR0913 - as many as a file has
-    record: Record,
+    record: Store,
     agent: str,
     path: str,
     home: str,
@@ -68,7 +68,7 @@ def put_source(  # noqa: PLR0913 - as many as a file has
 
 
 def put_original(
-    record: Record, source: int, named: Sequence[str], modified_ns: int, pieces: Iterable[bytes]
+    record: Store, source: int, named: Sequence[str], modified_ns: int, pieces: Iterable[bytes]
 ) -> None:
     """Keep what a file held, a piece in memory at a time; `named` are the words that tell it from others."""
     ask, originals = record.connection.execute, record.originals
@@ -80,7 +80,7 @@ def put_original(
         originals.put(number, [Chunk(name, len(data), b"" if is_known else packed(data))], place)
         digests.append(name.hex())
         size += len(data)
-    told = name_of("original", *named, str(size), str(modified_ns), *digests)
+    told = stable_uid("original", *named, str(size), str(modified_ns), *digests)
     if ask("SELECT 1 FROM originals WHERE name = ?", (told,)).get is not None:
         originals.drop(number)
         return
@@ -88,7 +88,7 @@ def put_original(
     ask("UPDATE originals SET name = ?, size = ?, seal = ? WHERE id = ?", state)
 
 
-def choose_latest(record: Record, source: int) -> None:
+def choose_latest(record: Store, source: int) -> None:
     """Let the original of the latest time be the one that a file holds; what one of them begins with goes."""
     ask = record.connection.execute
     kept: list[tuple[int, int]] = []
@@ -112,7 +112,7 @@ def _begins(originals: Originals, longer: int, number: int, size: int) -> bool:
     return place == size
 
 
-def add_clues(record: Record, home: str, told: Iterable["Told"]) -> None:
+def add_clues(record: Store, home: str, told: Iterable["Told"]) -> None:
     """Keep what a home of another machine said about its projects, beside what is known of it."""
     known = clues_of(record, home)
     new = {(as_text(root), evidence, key and as_text(key)) for root, evidence, key in told}
@@ -120,13 +120,13 @@ def add_clues(record: Record, home: str, told: Iterable["Told"]) -> None:
         keep_clues(record, home, sorted(known | new, key=str))
 
 
-def hand_of(record: Record, name: int) -> tuple[str | None, list[str]]:
+def hand_of(record: Store, name: int) -> tuple[str | None, list[str]]:
     """Return the title and the tags that a person gave."""
     row = record.row("SELECT title FROM names WHERE name = ?", (name,))
     return (None if row is None else row[0]), tags(record, name)
 
 
-def put_hand(record: Record, titles: Sequence[tuple[int, str]], given: Sequence[tuple[int, str]]) -> None:
+def put_hand(record: Store, titles: Sequence[tuple[int, str]], given: Sequence[tuple[int, str]]) -> None:
     """Keep titles and tags, and tell the sessions that have them."""
     for name, title in titles:
         keep_title(record, name, as_text(title))
@@ -134,4 +134,4 @@ def put_hand(record: Record, titles: Sequence[tuple[int, str]], given: Sequence[
         add_tag(record, name, as_text(tag))
     asked = "SELECT id FROM sessions WHERE name = ?"
     names = {name for name, _ in (*titles, *given)}
-    settle(record, [number for name in names for (number,) in record.rows(asked, (name,))])
+    resolve_relations(record, [number for name in names for (number,) in record.rows(asked, (name,))])

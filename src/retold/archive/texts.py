@@ -12,7 +12,14 @@ from itertools import chain
 
 import apsw
 
-from retold.archive.database import MACHINE, Damaged, IndexDamaged, connected, index_trouble, is_log_emptied
+from retold.archive.database import (
+    MACHINE,
+    DamagedError,
+    IndexDamagedError,
+    connected,
+    index_trouble,
+    is_log_emptied,
+)
 from retold.archive.record import as_text
 from retold.archive.shards import WORDS
 from retold.archive.stretches import STEP, WITHOUT_MESSAGES, put_timeline, remove_timeline
@@ -22,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from retold.archive.documents import Document
+    from retold.archive.documents import SearchDocument
     from retold.archive.stretches import Timeline
-    from retold.archive.words import Names
+    from retold.archive.words import IdentifierParts
 
 TROUBLES = (*MACHINE, apsw.SQLError)
 """What SQLite says where the machine stops it, or a table is not as we made it."""
@@ -77,7 +84,7 @@ _MERGE = 4
 """FTS5's own default for how many parts of an index are merged into one, as syncs bring few sessions each."""
 
 
-class Indexed:
+class IndexEntry:
     """A session as the index takes it: documents with where they stand, and packed pages for what stands nowhere."""
 
     __slots__ = ("docs", "is_placeholder", "name", "originals", "pages", "stamp", "timeline")
@@ -87,7 +94,7 @@ class Indexed:
         name: int,
         stamp: bytes,
         originals: Sequence[int],
-        docs: Sequence[tuple[Document, str]],
+        docs: Sequence[tuple[SearchDocument, str]],
         pages: Sequence[bytes],
         timeline: Timeline | None = None,
         *,
@@ -99,20 +106,20 @@ class Indexed:
         self.originals = " ".join(f"{original:x}" for original in originals)
 
 
-class Shard:
+class IndexWriter:
     """One file of the index, as its writer sees it."""
 
     def __init__(self, path: str, archive: str, *, is_bulk: bool = False) -> None:
         """Open a file of the index of an archive, by the archive's id; for many sessions, parts are not merged on the way."""
         self.path = path
-        self._names: Names | None = None
-        self._waiting: list[tuple[int, Document, int, str]] = []
+        self._names: IdentifierParts | None = None
+        self._waiting: list[tuple[int, SearchDocument, int, str]] = []
         """Documents that are to be put in, with their session, seal and regions."""
         self._waiting_size = 0
         try:
             self._connection = connected(path, MARK, STEPS)
-        except Damaged as damage:
-            raise IndexDamaged(str(damage)) from damage
+        except DamagedError as damage:
+            raise IndexDamagedError(str(damage)) from damage
         # A commit may be lost in a power cut, but none before it: a file that has its generation has all that it claims.
         self._ask("PRAGMA synchronous = NORMAL")
         self._ask("PRAGMA cache_size = -16000")
@@ -128,9 +135,9 @@ class Shard:
         if self._one("SELECT count(*) FROM facts") == 0:
             self._ask("INSERT INTO facts VALUES ('archive', ?), ('words', ?)", (archive, WORDS))
         elif self._one("SELECT value FROM facts WHERE name = 'archive'") != archive:
-            raise IndexDamaged(f"{self.path} is of another archive")
+            raise IndexDamagedError(f"{self.path} is of another archive")
         elif self._one("SELECT value FROM facts WHERE name = 'words'") != WORDS:
-            raise IndexDamaged(f"{self.path} is of another version")
+            raise IndexDamagedError(f"{self.path} is of another version")
 
     def _ask(self, asked: str, values: Sequence[Any] = ()) -> list[Any]:
         try:
@@ -213,7 +220,7 @@ class Shard:
         except TROUBLES as error:
             raise index_trouble(error, self.path) from error
 
-    def put(self, entry: Indexed) -> None:
+    def put(self, entry: IndexEntry) -> None:
         """Put a session in; what was said in it before, and stays the same, is not touched."""
         ask, session = self._ask, self._id_of(entry.name)
         if entry.is_placeholder and session is not None:
@@ -233,7 +240,7 @@ class Shard:
                 (seq, place): (number, sealed, regions)
                 for number, seq, place, sealed, regions in self._docs(session)
             }
-        new: list[tuple[Document, int, str]] = []
+        new: list[tuple[SearchDocument, int, str]] = []
         moved: list[tuple[str, int]] = []
         for doc, regions in entry.docs:
             before, sealed = known.pop((doc.seq, doc.place), None), _seal(doc)
@@ -269,7 +276,7 @@ class Shard:
         ):
             self._many(asked, ids)
 
-    def _wait(self, session: int, doc: Document, sealed: int, regions: str) -> None:
+    def _wait(self, session: int, doc: SearchDocument, sealed: int, regions: str) -> None:
         """Let a document wait for others: FTS5 is half as fast if other work comes between its rows."""
         self._waiting.append((session, doc, sealed, regions))
         self._waiting_size += sum(map(len, chain(doc.human, doc.agent, doc.output)))
@@ -280,11 +287,11 @@ class Shard:
         """Put in the documents that wait."""
         if not self._waiting:
             return
-        from retold.archive.words import Names, spread
+        from retold.archive.words import IdentifierParts, spread
 
         docs, self._waiting, self._waiting_size = self._waiting, [], 0
         rows, said, output = [], [], []
-        finder = self._names = self._names or Names()
+        finder = self._names = self._names or IdentifierParts()
         names: list[tuple[str, int]] = []
         for session, doc, sealed, regions in docs:
             self._last_doc += 1
@@ -309,7 +316,7 @@ class Shard:
         self._connection.close()
 
 
-def _seal(doc: Document) -> int:
+def _seal(doc: SearchDocument) -> int:
     """Return a number that changes with the texts of a document."""
     sealed = 0
     for texts in (doc.human, doc.agent, doc.output):

@@ -76,7 +76,7 @@ def normal(text: str) -> str:
     return text if text.isascii() else _normal(text, _beyond_ascii(text))
 
 
-class Names:
+class IdentifierParts:
     """Finds names with humps, as `timeZone`, each once: their parts are looked up, not indexed.
 
     FTS5 knows such a name as one word. To index its parts with every text would take more room than the texts' own words.

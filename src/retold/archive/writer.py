@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from retold.archive.database import MACHINE, Stopped
+from retold.archive.database import MACHINE, RetoldError
 from retold.archive.hand import move_hand
 from retold.archive.hiding import HiddenPaths
-from retold.archive.parcel import Fresh, Held, Parcel, without_sessions
+from retold.archive.parcel import ClusterUpdate, FileState, NewContent, without_sessions
 from retold.archive.rates import cost_of
-from retold.archive.record import Record, as_stored, as_text, packed_summary
-from retold.archive.reunion import Reunion
+from retold.archive.record import Store, as_stored, as_text, packed_summary
+from retold.archive.reunion import ClusterMerger
 from retold.archive.rollup import TABLES as ROLLUPS
 from retold.archive.rollup import add_up
-from retold.archive.rows import Rows, time_or_none, usage_json, with_cost
+from retold.archive.rows import SessionRows, time_or_none, usage_json, with_cost
 from retold.model.project import root_hash
 from retold.model.request import LARGEST, stored_figure
 from retold.model.session import Kind, Session
@@ -55,20 +55,20 @@ _HOLDERS = (
 class Writer:
     """Writes what workers found into the archive, in transactions that readers see whole."""
 
-    def __init__(self, record: Record, revision: int, price: "Price") -> None:
+    def __init__(self, record: Store, revision: int, price: "Price") -> None:
         self._record, self._revision, self._price = record, revision, price
         self._connection = record.connection
         self.touched: set[int] = set()
         """The sessions to be told anew what they are to others."""
         self.fresh: set[int] = set()
         """Those of them that were just written and copied no request: their rows are right if they share nothing."""
-        self.reunion = Reunion(self._connection)
+        self.reunion = ClusterMerger(self._connection)
         self.hidden = HiddenPaths(record)
         self.born: set[int] = set()
         """The sessions that were not known before."""
         self._unnamed: set[int] = set()
         """Those of them that get their key when all of their files are read."""
-        self._uncommitted: list[Parcel] = []
+        self._uncommitted: list[ClusterUpdate] = []
         """The parcels in the transaction."""
         self._note_state()
 
@@ -97,7 +97,7 @@ class Writer:
         self.hidden = HiddenPaths(self._record)
         self._record.originals.reset()
 
-    def put(self, parcel: Parcel) -> Parcel:
+    def put(self, parcel: ClusterUpdate) -> ClusterUpdate:
         """Write a parcel: its files, its sessions, and that others of its cluster are no more. Return what was written.
 
         Where that fails, its files are written without its sessions, and with a problem. A transaction holds nothing but
@@ -107,13 +107,13 @@ class Writer:
         try:
             self._put(parcel)
         except Exception as error:
-            if isinstance(error, (Stopped, *MACHINE)):
+            if isinstance(error, (RetoldError, *MACHINE)):
                 raise
             return self._put_without_sessions(parcel, error)
         self._uncommitted.append(parcel)
         return parcel
 
-    def _put_without_sessions(self, parcel: Parcel, error: Exception) -> Parcel:
+    def _put_without_sessions(self, parcel: ClusterUpdate, error: Exception) -> ClusterUpdate:
         self._roll_back()
         written = without_sessions(parcel, error)
         self.begin()
@@ -122,7 +122,7 @@ class Writer:
         self.commit()
         return written
 
-    def _put(self, parcel: Parcel) -> None:
+    def _put(self, parcel: ClusterUpdate) -> None:
         self._put_files(parcel)
         self._connection.executemany(
             "UPDATE sources SET refusal = ? WHERE agent = ? AND path = ?",
@@ -163,7 +163,7 @@ class Writer:
             asked = "SELECT id FROM sessions WHERE hash = ? AND evidence IN ('none', 'guessed')"
             self.touched.update(session for (session,) in ask(asked, (name,)))
 
-    def _close_cluster(self, parcel: Parcel) -> None:
+    def _close_cluster(self, parcel: ClusterUpdate) -> None:
         ask = self._connection.execute
         names = {*(rows.name for rows in parcel.sessions), *parcel.left}
         asked = "SELECT id, name FROM sessions WHERE agent = ? AND cluster = ?"
@@ -177,7 +177,7 @@ class Writer:
         asked = "UPDATE sources SET revision = ? WHERE agent = ? AND cluster IS ?"
         self._connection.execute(asked, (self._revision, agent, cluster))
 
-    def _put_files(self, parcel: Parcel) -> None:
+    def _put_files(self, parcel: ClusterUpdate) -> None:
         """Write the files of a parcel; files of forgotten conversations without path and content."""
         hidden, files = self.hidden, parcel.files
         if parcel.left and not parcel.sessions and not parcel.failures:
@@ -201,7 +201,7 @@ class Writer:
             else:
                 self._put_file(parcel.agent, held, hidden)
 
-    def _has_content(self, agent: str, held: Held) -> bool:
+    def _has_content(self, agent: str, held: FileState) -> bool:
         """Tell whether something of a file is kept, or is to be kept as that of a file of many conversations."""
         if held.cluster is None and held.fresh is not None:
             return held.fresh.size > NOTHING
@@ -211,7 +211,7 @@ class Writer:
         return self._record.row(asked, (agent, as_stored(held.path))) is not None
 
     def _put_file(
-        self, agent: str, held: Held, hidden: HiddenPaths | None = None, *, is_hidden: bool = False
+        self, agent: str, held: FileState, hidden: HiddenPaths | None = None, *, is_hidden: bool = False
     ) -> None:
         ask, path = self._connection.execute, as_stored(held.path)
         cluster = self.reunion.leader(agent, held.cluster)
@@ -242,7 +242,7 @@ class Writer:
             ask("UPDATE originals SET is_latest = ? WHERE name = ?", (DISPENSABLE, name))
 
     def _own_row(
-        self, agent: str, held: Held, hidden: HiddenPaths, cluster: str | None, *, is_hidden: bool
+        self, agent: str, held: FileState, hidden: HiddenPaths, cluster: str | None, *, is_hidden: bool
     ) -> tuple[str | bytes, str | None]:
         """Let a file have one row, in clear or hidden; return the path and the cluster that are written into it."""
         shown, stored = as_stored(held.path), hidden.stored(held.path)
@@ -251,7 +251,7 @@ class Writer:
         self._connection.execute(asked, (path, agent, other))
         return path, hidden.stored(cluster) if is_hidden and cluster is not None else cluster
 
-    def _put_original(self, source: int, fresh: Fresh) -> None:
+    def _put_original(self, source: int, fresh: NewContent) -> None:
         ask = self._connection.execute
         ask("UPDATE originals SET is_latest = 0 WHERE source = ? AND is_latest = 1", (source,))
         original = ask("SELECT id FROM originals WHERE name = ?", (fresh.name,)).get
@@ -266,7 +266,7 @@ class Writer:
             )
         self._record.originals.put(original, fresh.chunks, fresh.start)
 
-    def _put_session(self, rows: Rows) -> None:
+    def _put_session(self, rows: SessionRows) -> None:
         ask, many, session = self._connection.execute, self._connection.executemany, rows.session
         asked = "SELECT id, key, read_kind, cluster FROM sessions WHERE name = ?"
         known = ask(asked, (rows.name,)).fetchone()
@@ -306,7 +306,7 @@ class Writer:
         ]
         many(_ROW.format("problems", ", ".join("?" * 6)), [(number, *one) for one in told])
 
-    def _has_to_wait(self, rows: Rows, number: int, known: str | None) -> bool:
+    def _has_to_wait(self, rows: SessionRows, number: int, known: str | None) -> bool:
         """Tell whether files of another cluster have more of a conversation: then it is not told by these alone."""
         agent, told = rows.session.agent, self.reunion.leader(rows.session.agent, rows.cluster)
         if self.reunion.is_due(agent, known, told):
@@ -320,12 +320,12 @@ class Writer:
         self._put_sources(number, rows)
         return True
 
-    def _put_sources(self, number: int, rows: Rows) -> None:
+    def _put_sources(self, number: int, rows: SessionRows) -> None:
         sources = self._source_ids(rows.session.agent, rows.sources)
         told = [(number, source) for source in sources]
         self._connection.executemany(_ROW.format("session_sources", "?"), told)
 
-    def _values(self, rows: Rows, key: str) -> tuple[object, ...]:
+    def _values(self, rows: SessionRows, key: str) -> tuple[object, ...]:
         session = rows.session
         project, usage = session.project, session.usage
         values = (

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from retold.agents.protocol import Addition, Home
-from retold.archive.database import Stopped
+from retold.agents.protocol import Addition, AgentHome
+from retold.archive.database import RetoldError
 
-_STEP = 1 << 20
+_COPY_STEP = 1 << 20
 _DRAFT = re.compile(r"\.retold-([1-9]\d*)-[0-9a-f]{8}\.part\Z")
 """How the name of a file ends while it is written: the process that writes it, and a random number."""
 
 
-def add(additions: Sequence[Addition], home: Home) -> None:
+def add(additions: Sequence[Addition], home: AgentHome) -> None:
     """Write files in their order; what was written is taken back if one of them cannot be."""
     made: list[str] = []
     try:
@@ -28,13 +28,15 @@ def add(additions: Sequence[Addition], home: Home) -> None:
             made.append(str(addition.path))
     except OSError as error:
         _take_back(made)
-        raise Stopped(f"{error.filename or addition.path}: {error.strerror}; nothing was written") from error
+        raise RetoldError(
+            f"{error.filename or addition.path}: {error.strerror}; nothing was written"
+        ) from error
     except BaseException:
         _take_back(made)
         raise
 
 
-def remove_drafts(additions: Sequence[Addition], home: Home) -> None:
+def remove_drafts(additions: Sequence[Addition], home: AgentHome) -> None:
     """Remove the drafts that processes of retold left in a home when they were killed."""
     for top in {home.sessions, *(addition.path.parent for addition in additions)}:
         for folder, _, names in os.walk(top):
@@ -58,13 +60,13 @@ def _is_running(process: int) -> bool:
     return True
 
 
-def _check(path: Path, home: Home) -> None:
+def _check(path: Path, home: AgentHome) -> None:
     """Refuse what would lie outside the home: a link in it may lead anywhere."""
     nearest = next(folder for folder in path.parents if folder.exists() or folder.is_symlink())
     bounds = [os.path.realpath(home.path), os.path.realpath(home.sessions)]
     real = os.path.join(os.path.realpath(nearest), os.path.relpath(path, nearest))
     if not any(os.path.commonpath([real, bound]) == bound for bound in bounds if _is_near(real, bound)):
-        raise Stopped(f"{path} would lie outside {home.path}; nothing was written")
+        raise RetoldError(f"{path} would lie outside {home.path}; nothing was written")
 
 
 def _is_near(path: str, bound: str) -> bool:
@@ -115,7 +117,7 @@ def _pieces(addition: Addition) -> Iterator[bytes]:
         return
     file = addition.source.disk.open(str(addition.source.path))
     try:
-        while data := file.read(_STEP):
+        while data := file.read(_COPY_STEP):
             yield data
     finally:
         file.close()

@@ -9,8 +9,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from retold.agents.connection import Server
-    from retold.agents.protocol import Call
+    from retold.agents.connection import ToolServer
+    from retold.agents.protocol import HookCall
 
 HOOK, NOW = "--hook", "--now"
 NARROW = "project"
@@ -40,9 +40,9 @@ def variables(env: Mapping[str, str]) -> dict[str, str]:
     """Return those variables that say where things are, and are set."""
     from retold.agents.registry import AGENTS
     from retold.ingest.home import retold_home
-    from retold.ingest.witness import AskedEnvironment
+    from retold.ingest.witness import RecordingEnv
 
-    asked = AskedEnvironment(env)
+    asked = RecordingEnv(env)
     retold_home(asked)
     for agent in AGENTS.values():
         list(agent.homes(asked))
@@ -50,27 +50,27 @@ def variables(env: Mapping[str, str]) -> dict[str, str]:
     return {name: os.path.abspath(env[name]) if name == "RETOLD_HOME" else env[name] for name in names}
 
 
-def hook_call(env: Mapping[str, str], platform: str) -> Call:
+def hook_call(env: Mapping[str, str], platform: str) -> HookCall:
     """Return the call as a line of each shell; whatever comes of it, the agent must neither hear of it nor fail."""
     import shlex
 
-    from retold.agents.protocol import Call
+    from retold.agents.protocol import HookCall
 
     told = words(HOOK, env)
-    return Call(
+    return HookCall(
         f"{shlex.join(told)} >/dev/null 2>&1 || true",
         f"& {' '.join(map(_as_powershell, told))} *> $null; exit 0",
         platform == "win32",
     )
 
 
-def server(env: Mapping[str, str], scope: str, version: str) -> Server:
+def server(env: Mapping[str, str], scope: str, version: str) -> ToolServer:
     """Return how an agent starts the server of tools; no shell stands between."""
-    from retold.agents.connection import Server
+    from retold.agents.connection import ToolServer
 
     command, *told = own_command()
     wide = () if scope == NARROW else ("--scope", scope)
-    return Server(command, (*told, "mcp", *wide), variables(env), version)
+    return ToolServer(command, (*told, "mcp", *wide), variables(env), version)
 
 
 def _as_powershell(word: str) -> str:

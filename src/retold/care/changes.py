@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.care.jsonc import Broken
 from retold.export.files import new_draft
 
@@ -19,7 +19,7 @@ LARGEST = 64 << 20
 """Bytes; what is larger is no settings file."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class FileChangePlan(msgspec.Struct, frozen=True):
     """What a file is and what it is to be; None where there is none."""
 
     path: str
@@ -36,15 +36,15 @@ def content(path: str) -> bytes | None:
     """Return what a file holds, if it is there; raises Stopped for what is no file of a person's own."""
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # to open a pipe would be to wait for its other end
-            raise Stopped(f"{path} is no file{_UNCHANGED}")
+            raise RetoldError(f"{path} is no file{_UNCHANGED}")
         with open(path, "rb") as file:
             held = file.read(LARGEST + 1)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Stopped(f"{path} cannot be read ({error.strerror}){_UNCHANGED}") from error
+        raise RetoldError(f"{path} cannot be read ({error.strerror}){_UNCHANGED}") from error
     if len(held) > LARGEST:
-        raise Stopped(f"{path} is too large for a settings file{_UNCHANGED}")
+        raise RetoldError(f"{path} is too large for a settings file{_UNCHANGED}")
     return held
 
 
@@ -53,26 +53,26 @@ def text_of(path: str, raw: bytes | None) -> str | None:
     try:
         return None if raw is None else raw.decode()
     except UnicodeDecodeError as error:
-        raise Stopped(f"{path} is no UTF-8{_UNCHANGED}") from error
+        raise RetoldError(f"{path} is no UTF-8{_UNCHANGED}") from error
 
 
-def refusal(path: str, error: Broken) -> Stopped:
+def refusal(path: str, error: Broken) -> RetoldError:
     """Return why settings are left as they are."""
-    return Stopped(f"{path} cannot be changed: {error}; mend it and try again, nothing was changed")
+    return RetoldError(f"{path} cannot be changed: {error}; mend it and try again, nothing was changed")
 
 
-def check(change: Change) -> None:
+def check(change: FileChangePlan) -> None:
     """Raise Stopped where a change would be refused."""
     folder = os.path.dirname(change.path)
     above = next((place for place in _above(folder) if os.path.lexists(place)), folder)
     try:
         is_read_only = change.before is not None and not os.stat(change.path).st_mode & stat.S_IWUSR
     except OSError as error:
-        raise Stopped(f"{change.path}: {error.strerror}{_UNCHANGED}") from error
+        raise RetoldError(f"{change.path}: {error.strerror}{_UNCHANGED}") from error
     if is_read_only:
-        raise Stopped(f"{change.path} is read-only{_UNCHANGED}")
+        raise RetoldError(f"{change.path} is read-only{_UNCHANGED}")
     if not os.path.isdir(above) or not os.access(above, os.W_OK | os.X_OK):
-        raise Stopped(f"{above}: no permission to write there{_UNCHANGED}")
+        raise RetoldError(f"{above}: no permission to write there{_UNCHANGED}")
 
 
 def _above(folder: str) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _above(folder: str) -> Iterator[str]:
             return
 
 
-def difference(change: Change) -> Iterator[str]:
+def difference(change: FileChangePlan) -> Iterator[str]:
     """Yield the lines of a unified diff."""
     before, after = (
         (data or b"").decode(errors="replace").splitlines() for data in (change.before, change.after)
@@ -92,30 +92,30 @@ def difference(change: Change) -> Iterator[str]:
     yield from difflib.unified_diff(before, after, old, new, lineterm="")
 
 
-def carry_out(changes: Sequence[Change]) -> list[str]:
+def carry_out(changes: Sequence[FileChangePlan]) -> list[str]:
     """Make all changes, or none; return the folders that had to be made. Raises Stopped."""
     for change in changes:
         check(change)
-    done: list[Change] = []
+    done: list[FileChangePlan] = []
     folders: list[str] = []
     try:
         for change in changes:
             folders += _write(change)
             done.append(change)
-    except (OSError, Stopped) as error:
+    except (OSError, RetoldError) as error:
         for change in reversed(done):
-            with contextlib.suppress(OSError, Stopped):
-                _write(Change(change.path, change.after, change.before))
+            with contextlib.suppress(OSError, RetoldError):
+                _write(FileChangePlan(change.path, change.after, change.before))
         remove_folders(folders)
-        told = str(error) if isinstance(error, Stopped) else f"{error.filename or ''}: {error.strerror}"
-        raise Stopped(f"{told.removesuffix(_UNCHANGED)}{_UNCHANGED}") from error
+        told = str(error) if isinstance(error, RetoldError) else f"{error.filename or ''}: {error.strerror}"
+        raise RetoldError(f"{told.removesuffix(_UNCHANGED)}{_UNCHANGED}") from error
     return folders
 
 
-def _write(change: Change) -> list[str]:
+def _write(change: FileChangePlan) -> list[str]:
     """Put the new file in the place of the old; return the folders that had to be made."""
     if content(change.path) != change.before:
-        raise Stopped(f"{change.path} has been changed by something else meanwhile")
+        raise RetoldError(f"{change.path} has been changed by something else meanwhile")
     if change.after is None:
         os.unlink(change.path)
         return []
@@ -154,7 +154,7 @@ def remove_folders(folders: Sequence[str]) -> None:
             os.rmdir(folder)
 
 
-def back_up(change: Change, folder: str) -> str:
+def back_up(change: FileChangePlan, folder: str) -> str:
     """Keep a file as it was, for its owner only; return where."""
     os.makedirs(os.path.dirname(folder), mode=0o700, exist_ok=True)
     os.makedirs(folder, mode=0o700, exist_ok=True)

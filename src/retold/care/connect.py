@@ -6,13 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.connection import Connection, ConnectPlan, OwnFile, Server
-from retold.agents.protocol import Home
+from retold.agents.connection import AgentConnection, ConnectPlan, OwnFile, ToolServer
+from retold.agents.protocol import AgentHome
 from retold.agents.registry import AGENTS
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.care.calling import hook_call
 from retold.care.changes import (
-    Change,
+    FileChangePlan,
     back_up,
     carry_out,
     check,
@@ -25,23 +25,23 @@ from retold.care.entries import Entry, has_entry, is_empty, is_named, with_entry
 from retold.care.ghosts import own_homes
 from retold.care.jsonc import Broken
 from retold.care.keep import BACKUPS, hook_state
-from retold.care.notes import CONNECT, Note, Notes, digest, is_made_by_us, read_notes, write_notes
-from retold.care.settings import MARK, hooks_of
+from retold.care.notes import CONNECT, ChangeNotes, Note, digest, is_made_by_us, read_notes, write_notes
+from retold.care.settings import HOOK_WORDS, hooks_of
 from retold.care.timers.machine import Machine
 from retold.export.guide import guide
 from retold.ingest.home import retold_home
 
-MARKS = (b"retold connect", MARK.encode())
+MARKS = (b"retold connect", HOOK_WORDS.encode())
 """What every file of ours has in it, whichever retold wrote it."""
-_NO_SERVER = Server("", (), {}, "")
+_NO_SERVER = ToolServer("", (), {}, "")
 
 
-class Work(msgspec.Struct, frozen=True):
+class ConnectWork(msgspec.Struct, frozen=True):
     """What is to be done."""
 
     agent: str
-    changes: tuple[Change, ...]
-    notes: Notes
+    changes: tuple[FileChangePlan, ...]
+    notes: ChangeNotes
     """What to remember afterwards."""
     folders: tuple[str, ...] = ()
     """Folders to be removed, if nothing is left in them."""
@@ -49,68 +49,68 @@ class Work(msgspec.Struct, frozen=True):
     @property
     def has_hook(self) -> bool:
         """Whether something that calls retold at the end of sessions is removed."""
-        return any(one.after is None and MARK.encode() in (one.before or b"") for one in self.changes)
+        return any(one.after is None and HOOK_WORDS.encode() in (one.before or b"") for one in self.changes)
 
 
-def homes_of(name: str, machine: Machine) -> list[Home]:
+def homes_of(name: str, machine: Machine) -> list[AgentHome]:
     """Return where an agent lives on this machine."""
     homes = [home for agent, home in own_homes(machine.env) if name == agent.NAME]
     return list({os.path.realpath(home.path): home for home in reversed(homes)}.values())[::-1]
 
 
-def plans(name: str, machine: Machine, server: Server | None) -> Iterator[ConnectPlan]:
+def plans(name: str, machine: Machine, server: ToolServer | None) -> Iterator[ConnectPlan]:
     """Yield what has to stand in each home of an agent so that it asks a server; without one, all that ever may."""
     for home in homes_of(name, machine):
         hook = AGENTS[name].hook_plan(home, hook_call(machine.env, machine.platform))
         # Settings that call retold already are enough: twice is once too often.
         is_kept = server is not None and hook_state(hook) in ("yes", "old")
         hooks = None if hook is None or is_kept else hooks_of(hook)
-        yield AGENTS[name].connect_plan(home, Connection(server or _NO_SERVER, guide(), hooks))
+        yield AGENTS[name].connect_plan(home, AgentConnection(server or _NO_SERVER, guide(), hooks))
 
 
-def connection(name: str, machine: Machine, server: Server) -> Work:
+def connection(name: str, machine: Machine, server: ToolServer) -> ConnectWork:
     """Return what there is to do so that an agent asks retold; raises Stopped if some of it cannot be done."""
     folder = retold_home(machine.env)
     notes = read_notes(folder, notes_name(name))
-    told, changes = dict(notes.settings), list[Change]()
+    told, changes = dict(notes.settings), list[FileChangePlan]()
     wanted = list(plans(name, machine, server))
     planned = {_path(file) for plan in wanted for file in plan.files}
     for path in [path for path in told if path not in planned and _is_within(path, wanted)]:
         if told.pop(path).is_of(raw := content(path)):
-            changes.append(Change(path, raw, None))  # there was a use for it once
+            changes.append(FileChangePlan(path, raw, None))  # there was a use for it once
     for plan in wanted:
         changes += [_written(file, told) for file in plan.files]
         changes += [_entered(entry, told, folder) for entry in plan.entries]
-    return Work(name, tuple(one for one in changes if one.is_any), Notes(told, notes.folders))
+    return ConnectWork(name, tuple(one for one in changes if one.is_any), ChangeNotes(told, notes.folders))
 
 
-def _written(file: OwnFile, told: dict[str, Note]) -> Change:
+def _written(file: OwnFile, told: dict[str, Note]) -> FileChangePlan:
     """Return what becomes of a file of ours; what has its name and is not ours is refused."""
     path, after = _path(file), _encoded(file.text, file.path)
     raw = content(path)
     if raw is not None and raw != after and not _is_ours(raw, told.get(path)):
-        raise Stopped(f"{path} is there already, and is not retold's; nothing was changed")
+        raise RetoldError(f"{path} is there already, and is not retold's; nothing was changed")
     told[path] = Note(None, digest(after))
-    return Change(path, raw, after)
+    return FileChangePlan(path, raw, after)
 
 
-def _entered(entry: Entry, told: dict[str, Note], folder: str) -> Change:
+def _entered(entry: Entry, told: dict[str, Note], folder: str) -> FileChangePlan:
     """Return what becomes of settings of others."""
     path = os.path.realpath(entry.settings)
     raw = content(path)
     try:
         text = text_of(path, raw)
         if text is not None and has_entry(text, entry):
-            return Change(path, raw, raw)
+            return FileChangePlan(path, raw, raw)
         before = _original(text, raw, entry, told.get(path))
         after = _encoded(with_entry(before, entry), entry.settings)
     except Broken as error:
         raise refusal(path, error) from error
     told[path] = Note(before, digest(after), is_made_by_us(folder, path))
-    return Change(path, raw, after)
+    return FileChangePlan(path, raw, after)
 
 
-def disconnection(name: str, machine: Machine) -> Work:
+def disconnection(name: str, machine: Machine) -> ConnectWork:
     """Return what there is to do so that nothing is left; raises Stopped if some of it cannot be done."""
     notes = read_notes(retold_home(machine.env), notes_name(name))
     leaving = list(plans(name, machine, None))
@@ -121,36 +121,36 @@ def disconnection(name: str, machine: Machine) -> Work:
     done = {change.path for change in changes}
     elsewhere = {path: note for path, note in notes.settings.items() if path not in done}
     folders = {folder for path in ours for plan in leaving for folder in _within(path, plan)}
-    return Work(
+    return ConnectWork(
         name,
         tuple(one for one in changes if one.is_any),
-        Notes(elsewhere, notes.folders if elsewhere else ()),
+        ChangeNotes(elsewhere, notes.folders if elsewhere else ()),
         (*notes.folders, *folders),
     )
 
 
-def _removed(path: str, notes: Notes) -> Change:
+def _removed(path: str, notes: ChangeNotes) -> FileChangePlan:
     raw = content(path)
     is_ours = raw is not None and _is_ours(raw, notes.settings.get(path))
-    return Change(path, raw, None if is_ours else raw)
+    return FileChangePlan(path, raw, None if is_ours else raw)
 
 
-def _left(entry: Entry, notes: Notes) -> Change:
+def _left(entry: Entry, notes: ChangeNotes) -> FileChangePlan:
     """Return what is left of settings of others."""
     path = os.path.realpath(entry.settings)
     raw, note = content(path), notes.settings.get(path)
     if raw is None:
-        return Change(path, None, None)
+        return FileChangePlan(path, None, None)
     try:
         text = text_of(path, raw)
         left = _original(text, raw, entry, note)
     except Broken as error:
         if not is_named(raw, entry):
-            return Change(path, raw, raw)  # broken, but not with us in it
+            return FileChangePlan(path, raw, raw)  # broken, but not with us in it
         raise refusal(path, error) from error
     if left is not None and note is not None and note.was_nothing and is_empty(left, entry):
         left = None  # the file was ours, and nobody has put anything else into it
-    return Change(path, raw, None if left is None else left.encode())
+    return FileChangePlan(path, raw, None if left is None else left.encode())
 
 
 def _original(text: str | None, raw: bytes | None, entry: Entry, note: Note | None) -> str | None:
@@ -160,15 +160,15 @@ def _original(text: str | None, raw: bytes | None, entry: Entry, note: Note | No
     return None if text is None else without_entry(text, entry)
 
 
-def carry_out_work(work: Work, machine: Machine) -> list[tuple[str, str]]:
+def carry_out_work(work: ConnectWork, machine: Machine) -> list[tuple[str, str]]:
     """Do it; return which files are kept as they were, and where. Raises Stopped, with everything as it was."""
     folder, name = retold_home(machine.env), notes_name(work.agent)
     earlier = read_notes(folder, name)
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
-        raise Stopped(f"{folder}: {error.strerror}; nothing was changed") from error
-    for change in (*work.changes, Change(os.path.join(folder, name), None, None)):
+        raise RetoldError(f"{folder}: {error.strerror}; nothing was changed") from error
+    for change in (*work.changes, FileChangePlan(os.path.join(folder, name), None, None)):
         check(change)
     backups = [
         (one.path, back_up(one, os.path.join(folder, BACKUPS)))
@@ -177,12 +177,12 @@ def carry_out_work(work: Work, machine: Machine) -> list[tuple[str, str]]:
     ]
     made = carry_out(work.changes)
     remove_folders(work.folders)
-    notes = Notes(work.notes.settings, tuple(dict.fromkeys((*work.notes.folders, *made))))
-    write_notes(folder, notes if work.notes.settings else Notes(), name)
+    notes = ChangeNotes(work.notes.settings, tuple(dict.fromkeys((*work.notes.folders, *made))))
+    write_notes(folder, notes if work.notes.settings else ChangeNotes(), name)
     return backups
 
 
-def _is_untouched(change: Change, notes: Notes) -> bool:
+def _is_untouched(change: FileChangePlan, notes: ChangeNotes) -> bool:
     """Tell whether a file is ours, and as we wrote it."""
     note = notes.settings.get(change.path)
     return note is not None and note.before is None and note.is_of(change.before)
@@ -198,7 +198,7 @@ def _encoded(text: str, path: Path) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise Stopped(f"{path} would hold a path that is no text; nothing was changed") from error
+        raise RetoldError(f"{path} would hold a path that is no text; nothing was changed") from error
 
 
 def _path(file: OwnFile) -> str:

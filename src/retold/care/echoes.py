@@ -12,7 +12,7 @@ from retold.model.entries import Message
 from retold.model.parts import Context
 
 
-class Fresh(NamedTuple):
+class FreshMessage(NamedTuple):
     """A message that was not met before."""
 
     message: Message
@@ -22,13 +22,13 @@ class Fresh(NamedTuple):
     """Whether that was said by a model that is known."""
 
 
-def echoes(fresh: Sequence[Fresh]) -> list[Message]:
+def pending_copies(fresh: Sequence[FreshMessage]) -> list[Message]:
     """Return those of the new messages that may be echoes: repetitions behind which nothing new comes."""
     last = list(takewhile(lambda one: one.is_repetition, reversed(fresh)))
     return [one.message for one in last] if any(map(_is_marked, last)) else []
 
 
-def _is_marked(one: Fresh) -> bool:
+def _is_marked(one: FreshMessage) -> bool:
     """Tell whether a message has what a copy has: the environment in a prompt, or an answer without its model."""
     if one.message.role == "assistant":
         return one.message.model is None and one.had_model

@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-MARK, LOCK, LOG = "keep.asked", "keep.lock", "keep.log"
+REQUEST_FILE, LOCK, LOG = "keep.asked", "keep.lock", "keep.log"
 LONGEST_LOG = 1 << 16
 _HEARD, _PATIENCE = 1 << 20, 0.5
 
@@ -38,7 +38,7 @@ def run(env: Mapping[str, str]) -> None:
     """Do it, as often as it is asked for meanwhile."""
     folder = retold_home(env)
     _leave_mark(folder)
-    while os.path.exists(os.path.join(folder, MARK)):
+    while os.path.exists(os.path.join(folder, REQUEST_FILE)):
         with _alone(folder) as is_alone:
             if not is_alone:
                 return  # whoever is at work looks for a mark after the end
@@ -47,7 +47,7 @@ def run(env: Mapping[str, str]) -> None:
 
 
 def _do(folder: str, env: Mapping[str, str]) -> None:
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.care.ghosts import own_homes, remove_ghosts
     from retold.ingest.config import read_config
     from retold.ingest.update import Task, update
@@ -55,19 +55,19 @@ def _do(folder: str, env: Mapping[str, str]) -> None:
     config = read_config(folder)
     task = Task(folder, env, list(config.homes.items()), (), config.excluded)
     update(task, lambda: None, lambda *_: None)
-    with Record(folder) as record:
+    with Store(folder) as record:
         remove_ghosts(record, own_homes(env))
 
 
 def _leave_mark(folder: str) -> None:
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    os.close(os.open(os.path.join(folder, MARK), os.O_WRONLY | os.O_CREAT, 0o600))
+    os.close(os.open(os.path.join(folder, REQUEST_FILE), os.O_WRONLY | os.O_CREAT, 0o600))
 
 
 def _is_mark_taken(folder: str) -> bool:
     """Take the mark away before the work: what comes later leaves another."""
     try:
-        os.unlink(os.path.join(folder, MARK))
+        os.unlink(os.path.join(folder, REQUEST_FILE))
     except FileNotFoundError:
         return False
     return True

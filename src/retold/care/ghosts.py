@@ -3,19 +3,19 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping
 
-from retold.agents.protocol import Agent, Ghost, Home
+from retold.agents.protocol import Agent, AgentHome, Ghost
 from retold.agents.registry import AGENTS
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.sources import latest_at
 
 
-def own_homes(env: Mapping[str, str]) -> Iterator[tuple[Agent, Home]]:
+def own_homes(env: Mapping[str, str]) -> Iterator[tuple[Agent, AgentHome]]:
     """Yield the homes in which the agents of this machine work, where they are there."""
     for agent in AGENTS.values():
         yield from ((agent, home) for home in agent.homes(env) if os.path.isdir(home.path))
 
 
-def remove_ghosts(record: Record, homes: Iterable[tuple[Agent, Home]]) -> list[Ghost]:
+def remove_ghosts(record: Store, homes: Iterable[tuple[Agent, AgentHome]]) -> list[Ghost]:
     """Remove the ghosts that the archive holds byte for byte, beside files that are there; return them."""
     return [
         ghost
@@ -25,7 +25,7 @@ def remove_ghosts(record: Record, homes: Iterable[tuple[Agent, Home]]) -> list[G
     ]
 
 
-def _is_removed(record: Record, agent: Agent, ghost: Ghost) -> bool:
+def _is_removed(record: Store, agent: Agent, ghost: Ghost) -> bool:
     path = str(ghost.source.path)
     kept = latest_at(record, agent.NAME, path)
     try:

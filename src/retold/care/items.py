@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from retold.agents.connection import ListItem
-from retold.care.jsonc import Broken, Member, Node, scanned, string_of
+from retold.care.jsonc import Broken, JsonNode, Member, scanned, string_of
 from retold.care.splice import cut, is_bare, new_text, put
 
 
@@ -44,14 +44,14 @@ def _nested(keys: Sequence[str], value: str) -> Any:
     return told
 
 
-def _root(text: str) -> Node:
+def _root(text: str) -> JsonNode:
     root = scanned(text)
     if root.kind != "object":
         raise Broken("it is no object")
     return root
 
 
-def _expected(node: Node, keys: Sequence[str], *, is_list: bool) -> Node:
+def _expected(node: JsonNode, keys: Sequence[str], *, is_list: bool) -> JsonNode:
     if node.kind != ("array" if is_list else "object"):
         raise Broken(f'"{".".join(keys)}" in it is no {"list" if is_list else "object"}')
     return node

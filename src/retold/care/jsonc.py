@@ -20,7 +20,7 @@ class Broken(Exception):  # noqa: N818 - it says what the text is
     """The text is no JSON, comments and commas before a closing bracket allowed."""
 
 
-class Node(msgspec.Struct, frozen=True):
+class JsonNode(msgspec.Struct, frozen=True):
     """A value, and where it stands."""
 
     start: int
@@ -37,7 +37,7 @@ class Member(msgspec.Struct, frozen=True):
     """Something in an object, with its key, or in an array, without one."""
 
     start: int
-    value: Node
+    value: JsonNode
     key: str | None = None
 
     @property
@@ -46,7 +46,7 @@ class Member(msgspec.Struct, frozen=True):
         return self.value.end
 
 
-def scanned(text: str) -> Node:
+def scanned(text: str) -> JsonNode:
     """Return the value that a text is; raises Broken."""
     root = _value(text, after_trivia(text, 1 if text.startswith("\ufeff") else 0), 0)
     end = after_trivia(text, root.end)
@@ -61,25 +61,25 @@ def after_trivia(text: str, place: int) -> int:
     return found.end() if found else place
 
 
-def string_of(text: str, node: Node) -> str:
+def string_of(text: str, node: JsonNode) -> str:
     """Return what a string says."""
     said: str = json.loads(text[node.start : node.end])
     return said
 
 
-def _value(text: str, place: int, depth: int) -> Node:
+def _value(text: str, place: int, depth: int) -> JsonNode:
     if depth > DEEPEST:
         raise Broken(f"nested deeper than {DEEPEST}")
     if text[place : place + 1] in _CLOSING:
         return _container(text, place, depth)
     if found := _STRING.match(text, place):
-        return Node(place, found.end(), "string")
+        return JsonNode(place, found.end(), "string")
     if found := _PLAIN.match(text, place):
-        return Node(place, found.end(), "plain")
+        return JsonNode(place, found.end(), "plain")
     raise _broken(text, place)
 
 
-def _container(text: str, start: int, depth: int) -> Node:
+def _container(text: str, start: int, depth: int) -> JsonNode:
     is_object, closing = text[start] == "{", _CLOSING[text[start]]
     members: list[Member] = []
     place = after_trivia(text, start + 1)
@@ -91,7 +91,7 @@ def _container(text: str, start: int, depth: int) -> Node:
             place = after_trivia(text, place + 1)
         elif text[place : place + 1] != closing:
             raise _broken(text, place)
-    return Node(start, place + 1, "object" if is_object else "array", tuple(members))
+    return JsonNode(start, place + 1, "object" if is_object else "array", tuple(members))
 
 
 def _member(text: str, start: int, depth: int) -> Member:

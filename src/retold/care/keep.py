@@ -8,11 +8,11 @@ import msgspec
 
 from retold.agents.protocol import HookPlan
 from retold.agents.registry import AGENTS
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.archive.record import as_text
 from retold.care.calling import NOW, hook_call, words
 from retold.care.changes import (
-    Change,
+    FileChangePlan,
     back_up,
     carry_out,
     check,
@@ -24,8 +24,8 @@ from retold.care.changes import (
 from retold.care.ghosts import own_homes
 from retold.care.jsonc import Broken
 from retold.care.notes import NAME as NOTES
-from retold.care.notes import Note, Notes, digest, is_made_by_us, read_notes, write_notes
-from retold.care.settings import MARK, calls, is_called, with_hook, without_hook
+from retold.care.notes import ChangeNotes, Note, digest, is_made_by_us, read_notes, write_notes
+from retold.care.settings import HOOK_WORDS, calls, is_called, with_hook, without_hook
 from retold.care.splice import is_bare_object
 from retold.care.timers import TIMERS, usable_timer
 from retold.care.timers.machine import Machine, Timer
@@ -48,13 +48,13 @@ class Hook(msgspec.Struct, frozen=True):
     put there, `none` where the agent has no hooks, or what is wrong."""
 
 
-class Work(msgspec.Struct, frozen=True):
+class HookWork(msgspec.Struct, frozen=True):
     """What is to be done."""
 
-    settings: tuple[Change, ...]
-    notes: Notes
+    settings: tuple[FileChangePlan, ...]
+    notes: ChangeNotes
     """What to remember afterwards."""
-    timers: tuple[tuple[Timer, tuple[Change, ...]], ...]
+    timers: tuple[tuple[Timer, tuple[FileChangePlan, ...]], ...]
 
     @property
     def is_any(self) -> bool:
@@ -90,7 +90,7 @@ def hook_state(plan: HookPlan | None) -> str:
     try:
         own = _state(plan, plan.settings, "yes", "old")
         return own or _state(plan, plan.connected, "connected", "stale") or "no"
-    except (Broken, Stopped) as error:
+    except (Broken, RetoldError) as error:
         return str(error)
 
 
@@ -110,11 +110,11 @@ def timer(machine: Machine) -> tuple[str | None, bool]:
     return (None, False) if found is None else (found.NAME, found.is_on(machine))
 
 
-def installation(machine: Machine) -> Work:
+def installation(machine: Machine) -> HookWork:
     """Return what there is to do so that everything is kept; raises Stopped if some of it cannot be done."""
     folder = retold_home(machine.env)
     if as_text(folder) != folder:
-        raise Stopped(f"{folder} is a path that no settings and no timer can hold; nothing was changed")
+        raise RetoldError(f"{folder} is a path that no settings and no timer can hold; nothing was changed")
     notes = read_notes(folder)
     told = dict(notes.settings)
     changes = []
@@ -132,15 +132,15 @@ def installation(machine: Machine) -> Work:
         except Broken as error:
             raise refusal(path, error) from error
         told[path] = Note(before, digest(after), is_made_by_us(folder, path))
-        changes.append(Change(path, raw, after))
+        changes.append(FileChangePlan(path, raw, after))
     found = usable_timer(machine)
     wanted = tuple(found.changes(machine, words(NOW, machine.env))) if found else ()
     is_new = found is not None and (any(one.is_any for one in wanted) or not found.is_on(machine))
     timers = ((found, wanted),) if found is not None and is_new else ()
-    return Work(tuple(changes), Notes(told, notes.folders), timers)
+    return HookWork(tuple(changes), ChangeNotes(told, notes.folders), timers)
 
 
-def removal(machine: Machine) -> Work:
+def removal(machine: Machine) -> HookWork:
     """Return what there is to do so that nothing is left; raises Stopped if some of it cannot be done."""
     notes = read_notes(retold_home(machine.env))
     paths = dict.fromkeys(
@@ -149,7 +149,7 @@ def removal(machine: Machine) -> Work:
     changes = []
     for path in paths:
         raw = content(path)
-        if raw is None or MARK.encode() not in raw:
+        if raw is None or HOOK_WORDS.encode() not in raw:
             continue
         note = notes.settings.get(path)
         try:
@@ -159,12 +159,12 @@ def removal(machine: Machine) -> Work:
             raise refusal(path, error) from error
         if before is not None and note is not None and note.was_nothing and is_bare_object(before):
             before = None  # the file was ours, and nobody has put anything else into it
-        changes.append(Change(path, raw, None if before is None else before.encode()))
+        changes.append(FileChangePlan(path, raw, None if before is None else before.encode()))
     there = [one for one in TIMERS if one.is_there(machine)]
-    return Work(tuple(changes), notes, tuple((one, tuple(one.changes(machine, None))) for one in there))
+    return HookWork(tuple(changes), notes, tuple((one, tuple(one.changes(machine, None))) for one in there))
 
 
-def carry_out_installation(work: Work, machine: Machine) -> Done:
+def carry_out_installation(work: HookWork, machine: Machine) -> Done:
     """Install; raises Stopped, with everything as it was, if a settings file cannot be changed."""
     folder = retold_home(machine.env)
     backups = _backed_up(work, folder)
@@ -174,13 +174,13 @@ def carry_out_installation(work: Work, machine: Machine) -> Done:
         try:
             made += one.install(machine, changes)
             timers.append(one.NAME)
-        except Stopped as error:
+        except RetoldError as error:
             refused.append((one.NAME, str(error)))
-    write_notes(folder, Notes(work.notes.settings, tuple(dict.fromkeys(made))))
+    write_notes(folder, ChangeNotes(work.notes.settings, tuple(dict.fromkeys(made))))
     return Done(tuple(backups), tuple(timers), tuple(refused))
 
 
-def carry_out_removal(work: Work, machine: Machine) -> Done:
+def carry_out_removal(work: HookWork, machine: Machine) -> Done:
     """Remove; raises Stopped, with everything as it was, if a settings file cannot be changed."""
     folder = retold_home(machine.env)
     backups = _backed_up(work, folder)
@@ -190,19 +190,19 @@ def carry_out_removal(work: Work, machine: Machine) -> Done:
         try:
             one.remove(machine, changes)
             timers.append(one.NAME)
-        except Stopped as error:
+        except RetoldError as error:
             refused.append((one.NAME, str(error)))
     remove_folders(work.notes.folders)
-    write_notes(folder, Notes())
+    write_notes(folder, ChangeNotes())
     return Done(tuple(backups), tuple(timers), tuple(refused))
 
 
-def _backed_up(work: Work, folder: str) -> list[tuple[str, str]]:
+def _backed_up(work: HookWork, folder: str) -> list[tuple[str, str]]:
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
-        raise Stopped(f"{folder}: {error.strerror}; nothing was changed") from error
-    for change in (*work.settings, Change(os.path.join(folder, NOTES), None, None)):
+        raise RetoldError(f"{folder}: {error.strerror}; nothing was changed") from error
+    for change in (*work.settings, FileChangePlan(os.path.join(folder, NOTES), None, None)):
         check(change)
     backups = os.path.join(folder, BACKUPS)
     return [(one.path, back_up(one, backups)) for one in work.settings if one.before is not None]

@@ -34,7 +34,7 @@ def _folders(task: Task) -> Iterator[os.PathLike[str]]:
         yield from (home.sessions for home in given if home is not None)
 
 
-def moments(task: Task, tell_blind: Callable[[str], None]) -> Iterator[None]:
+def change_events(task: Task, tell_blind: Callable[[str], None]) -> Iterator[None]:
     """Yield, for ever, whenever something may have changed.
 
     Where folders cannot be watched, that is told, and a look is due every other second.

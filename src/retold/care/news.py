@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from retold.care.echoes import Fresh, echoes
+from retold.care.echoes import FreshMessage, pending_copies
 from retold.model.entries import Message
 from retold.model.session import Session
 from retold.model.steps import (
@@ -26,7 +26,7 @@ Content = tuple[object, ...]
 """What it says, or which call it is about."""
 
 
-class Happening(NamedTuple):
+class WatchEvent(NamedTuple):
     """An event of a session, and the message that tells it; the start of a session is told by none."""
 
     name: Name
@@ -45,7 +45,7 @@ class Happening(NamedTuple):
         return self.message is None or self.message.own
 
 
-class Told:
+class EventDiff:
     """What was told of one session so far."""
 
     def __init__(self, *, with_thoughts: bool = False) -> None:
@@ -63,7 +63,7 @@ class Told:
         """Yield what a session says that was not told yet."""
         found = {one.name: one for one in self._happenings(session)}
         gone = self._gone(found)
-        held = echoes(list(self._fresh(found.values(), gone)))
+        held = pending_copies(list(self._fresh(found.values(), gone)))
         for one in found.values():
             earlier = self._contents.get(one.name)
             if earlier != one.content and gone[one.content]:
@@ -76,7 +76,7 @@ class Told:
                 yield one.step
             self._contents[one.name] = one.content
 
-    def _gone(self, found: Mapping[Name, Happening]) -> defaultdict[Content, list[Name]]:
+    def _gone(self, found: Mapping[Name, WatchEvent]) -> defaultdict[Content, list[Name]]:
         """Return what was told and is not there under its name any more, by what it says."""
         gone: defaultdict[Content, list[Name]] = defaultdict(list)
         for name, content in self._contents.items():
@@ -84,12 +84,14 @@ class Told:
                 gone[content].append(name)
         return gone
 
-    def _rename(self, name: Name, found: Mapping[Name, Happening]) -> None:
+    def _rename(self, name: Name, found: Mapping[Name, WatchEvent]) -> None:
         """Let go of a name under which something was told that is now there under another."""
         if name not in found:
             del self._contents[name]
 
-    def _fresh(self, found: Iterable[Happening], gone: Mapping[Content, Sequence[Name]]) -> Iterator[Fresh]:
+    def _fresh(
+        self, found: Iterable[WatchEvent], gone: Mapping[Content, Sequence[Name]]
+    ) -> Iterator[FreshMessage]:
         """Yield the messages of which something was not told, with whether it was said before."""
         before: dict[Content, bool] = {}
         for _, said in groupby(found, key=lambda one: id(one.message)):
@@ -98,11 +100,11 @@ class Told:
             new = [one for one in ones if one.name not in self._contents and not gone.get(one.content)]
             if message is not None and new:
                 is_repetition = all(one.content in before for one in new)
-                yield Fresh(message, is_repetition, all(before.get(one.content) for one in new))
+                yield FreshMessage(message, is_repetition, all(before.get(one.content) for one in new))
             for one in ones:
                 before[one.content] = before.get(one.content, False) or one.has_model
 
-    def _happenings(self, session: Session) -> Iterator[Happening]:
+    def _happenings(self, session: Session) -> Iterator[WatchEvent]:
         """Yield all that happens in a session; one that is watched does not end."""
         count: Counter[Name] = Counter()
         for message, step in sourced_steps(session, with_text=True, with_thoughts=self._with_thoughts):
@@ -111,7 +113,7 @@ class Told:
             content = _content(step)
             known_by = _known_by(message, step) or content
             count[known_by] += 1
-            yield Happening((*known_by, count[known_by]), content, message, step)
+            yield WatchEvent((*known_by, count[known_by]), content, message, step)
 
 
 def _content(step: AnyStep) -> Content:
@@ -128,7 +130,7 @@ def _known_by(message: Message | None, step: AnyStep) -> Name | None:
     return type(step), None, message.id
 
 
-def _added(one: Happening, earlier: Content) -> Iterator[AnyStep]:
+def _added(one: WatchEvent, earlier: Content) -> Iterator[AnyStep]:
     """Yield what was added to an answer; all of it, if it is another."""
     told = str(earlier[-1])
     if isinstance(one.step, AssistantText) and one.step.text not in told:

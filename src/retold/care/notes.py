@@ -30,7 +30,7 @@ class Note(msgspec.Struct, frozen=True):
         return data is not None and digest(data) == self.after
 
 
-class Notes(msgspec.Struct, frozen=True):
+class ChangeNotes(msgspec.Struct, frozen=True):
     """All that is remembered."""
 
     settings: dict[str, Note] = {}
@@ -43,13 +43,13 @@ def digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def read_notes(folder: str, name: str = NAME) -> Notes:
+def read_notes(folder: str, name: str = NAME) -> ChangeNotes:
     """Return what is remembered; nothing, where that cannot be read."""
     try:
         with open(os.path.join(folder, name), "rb") as file:
-            return msgspec.json.decode(file.read(), type=Notes)
+            return msgspec.json.decode(file.read(), type=ChangeNotes)
     except (OSError, msgspec.DecodeError):
-        return Notes()
+        return ChangeNotes()
 
 
 def is_made_by_us(folder: str, path: str) -> bool:
@@ -66,10 +66,10 @@ def _listed(folder: str) -> list[str]:
         return []
 
 
-def write_notes(folder: str, notes: Notes, name: str = NAME) -> None:
+def write_notes(folder: str, notes: ChangeNotes, name: str = NAME) -> None:
     """Remember this, for the owner only; where there is nothing to remember, nothing is left."""
     path = os.path.join(folder, name)
-    if notes == Notes():
+    if notes == ChangeNotes():
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         return

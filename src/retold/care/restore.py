@@ -8,13 +8,13 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.protocol import Addition, Agent, Home, Lost, Refused, Restored, Target
+from retold.agents.protocol import Addition, Agent, AgentHome, Lost, Restored, RestoreRefused, Target
 from retold.agents.registry import AGENTS
-from retold.archive.database import Stopped
-from retold.archive.record import Record
+from retold.archive.database import RetoldError
+from retold.archive.record import Store
 from retold.care.additions import add, remove_drafts
 from retold.care.programs import installed_version
-from retold.ingest.retell import lost
+from retold.ingest.retell import load_for_restore
 from retold.model.session import View
 
 _QUIET, _PATIENCE, _STEP = 2.0, 15.0, 0.1
@@ -33,11 +33,11 @@ class Wish(msgspec.Struct, frozen=True):
     is_clean: bool = False
 
 
-class Plan(msgspec.Struct, frozen=True):
+class RestorePlan(msgspec.Struct, frozen=True):
     """What will be written, and where."""
 
     agent: Agent
-    home: Home
+    home: AgentHome
     root: str | None
     restored: Restored
 
@@ -47,25 +47,25 @@ class Plan(msgspec.Struct, frozen=True):
         return self.restored.additions
 
 
-def planned(record: Record, key: str, wish: Wish, env: Mapping[str, str]) -> Plan:
+def planned(record: Store, key: str, wish: Wish, env: Mapping[str, str]) -> RestorePlan:
     """Return what has to be written; raises Stopped where it cannot be, with why."""
-    found = lost(record, key)
+    found = load_for_restore(record, key)
     if found is None:
-        raise Stopped(f"no session {key} in the archive")
+        raise RetoldError(f"no session {key} in the archive")
     agent = AGENTS[found.session.agent]
     home = _home(agent, wish, env)
     root = _root(found, wish)
     version = wish.version or installed_version(agent, env)
     target = Target(home, root, datetime.now(UTC), version, wish.view, wish.is_clean)
     restored = agent.restore(found, target)
-    if isinstance(restored, Refused):
-        raise Stopped(restored.why)
+    if isinstance(restored, RestoreRefused):
+        raise RetoldError(restored.why)
     if restored.native_id.startswith("-"):
-        raise Stopped(f"{key}: the agent would take its id for an option: {restored.native_id}")
-    return Plan(agent, home, root, restored)
+        raise RetoldError(f"{key}: the agent would take its id for an option: {restored.native_id}")
+    return RestorePlan(agent, home, root, restored)
 
 
-def write(plan: Plan) -> None:
+def write(plan: RestorePlan) -> None:
     """Write what was planned, when nothing else is being written there."""
     remove_drafts(plan.additions, plan.home)
     if plan.additions:
@@ -73,7 +73,7 @@ def write(plan: Plan) -> None:
         add(plan.additions, plan.home)
 
 
-def _home(agent: Agent, wish: Wish, env: Mapping[str, str]) -> Home:
+def _home(agent: Agent, wish: Wish, env: Mapping[str, str]) -> AgentHome:
     if wish.home is None:
         home = next(agent.homes(env))
     else:
@@ -81,14 +81,14 @@ def _home(agent: Agent, wish: Wish, env: Mapping[str, str]) -> Home:
         home = agent.home_in(Path(given)) or next(agent.homes({"HOME": given, "USERPROFILE": given}))
     for place in (Path(wish.home) if wish.home else home.path, home.path, home.sessions):
         if place.exists() and not place.is_dir():
-            raise Stopped(f"{place} is no folder; nothing was written")
+            raise RetoldError(f"{place} is no folder; nothing was written")
     return home
 
 
 def _root(found: Lost, wish: Wish) -> str | None:
     root = os.path.realpath(wish.project) if wish.project else found.session.project.root
     if root is not None and not os.path.isdir(root):
-        raise Stopped(
+        raise RetoldError(
             f"the folder of its project is gone ({root}): make it again, or name another with --project; nothing was written"
         )
     return root
@@ -99,7 +99,7 @@ def _wait_for_quiet(folder: Path) -> None:
     ends = time.monotonic() + _PATIENCE
     while time.time() - _last_written(folder) < _QUIET:
         if time.monotonic() > ends:
-            raise Stopped(
+            raise RetoldError(
                 f"{folder} is being written to by a running agent: end it first; nothing was written"
             )
         time.sleep(_STEP)

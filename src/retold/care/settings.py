@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from retold.agents.protocol import HookPlan
-from retold.care.jsonc import Broken, Member, Node, scanned, string_of
+from retold.care.jsonc import Broken, JsonNode, Member, scanned, string_of
 from retold.care.splice import cut, is_bare, new_text, put
 
-MARK = "keep --hook"
+HOOK_WORDS = "keep --hook"
 """What every call of ours has in it, whichever retold wrote it down."""
 HOOKS = "hooks"
 
@@ -29,7 +29,7 @@ def with_hook(text: str | None, plan: HookPlan) -> str:
 
 
 def _with_entry(text: str, event: str, plan: HookPlan) -> str:
-    root = _root(text)
+    root = _hooks_root(text)
     hooks = root.member(HOOKS)
     if hooks is None:
         return put(text, root, root, HOOKS, {event: [plan.entry]})
@@ -43,17 +43,17 @@ def _with_entry(text: str, event: str, plan: HookPlan) -> str:
 
 def without_hook(text: str) -> str:
     """Return settings that do not call retold, and all else as it stands; raises Broken."""
-    while (found := next(_ours(text, _root(text)), None)) is not None:
+    while (found := next(_ours(text, _hooks_root(text)), None)) is not None:
         path, member = found
         text = cut(text, path[-1].value, member)
-        text = _without_empty(text, [one.key for one in path])
+        text = _without_empty_hooks(text, [one.key for one in path])
     return text
 
 
-def _without_empty(text: str, keys: list[str | None]) -> str:
+def _without_empty_hooks(text: str, keys: list[str | None]) -> str:
     """Return the settings without `hooks`, and the event in it, if nothing is left in them."""
     for depth in (2, 1):
-        node, above = _root(text), None
+        node, above = _hooks_root(text), None
         for key in keys[1 : depth + 1]:
             above, member = node, node.member(str(key))
             if member is None:
@@ -66,18 +66,20 @@ def _without_empty(text: str, keys: list[str | None]) -> str:
 
 def calls(text: str) -> list[str]:
     """Return the events that call retold; raises Broken."""
-    return [str(path[2].key) for path, _ in _ours(text, _root(text))]
+    return [str(path[2].key) for path, _ in _ours(text, _hooks_root(text))]
 
 
 def is_called(text: str, plan: HookPlan) -> bool:
     """Tell whether the settings have what is planned, wherever it stands among others'; raises Broken."""
-    found = [(str(path[2].key), _value(text, member)) for path, member in _ours(text, _root(text))]
+    found = [
+        (str(path[2].key), _member_value(text, member)) for path, member in _ours(text, _hooks_root(text))
+    ]
     return sorted(event for event, _ in found) == sorted(plan.events) and all(
         value == plan.entry for _, value in found
     )
 
 
-def _value(text: str, member: Member) -> object:
+def _member_value(text: str, member: Member) -> object:
     """Return what something says; what has comments in it is not as we wrote it."""
     try:
         return json.loads(text[member.start : member.end])
@@ -85,7 +87,7 @@ def _value(text: str, member: Member) -> object:
         return None
 
 
-def _root(text: str) -> Node:
+def _hooks_root(text: str) -> JsonNode:
     root = scanned(text)
     if root.kind != "object":
         raise Broken("it is no object")
@@ -95,7 +97,7 @@ def _root(text: str) -> Node:
     return root
 
 
-def _ours(text: str, root: Node) -> Iterator[tuple[list[Member], Member]]:
+def _ours(text: str, root: JsonNode) -> Iterator[tuple[list[Member], Member]]:
     """Yield what is to be removed, with all that it is in: the root, `hooks`, the event, and arrays within."""
     hooks = root.member(HOOKS)
     for event in hooks.value.members if hooks else ():
@@ -114,7 +116,7 @@ def _marked(text: str, path: list[Member]) -> Iterator[tuple[list[Member], Membe
             yield from _marked(text, [*path, shared])
 
 
-def _shared(text: str, node: Node) -> Iterator[Member]:
+def _shared(text: str, node: JsonNode) -> Iterator[Member]:
     """Yield an array within that holds ours and others'."""
     for member in node.members:
         marked = [_is_marked(text, one.value) for one in member.value.members]
@@ -122,7 +124,7 @@ def _shared(text: str, node: Node) -> Iterator[Member]:
             yield member
 
 
-def _is_marked(text: str, node: Node) -> bool:
+def _is_marked(text: str, node: JsonNode) -> bool:
     if node.kind == "string":
-        return MARK in string_of(text, node)
+        return HOOK_WORDS in string_of(text, node)
     return any(_is_marked(text, member.value) for member in node.members)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from retold.care.jsonc import Member, Node, after_trivia
+from retold.care.jsonc import JsonNode, Member, after_trivia
 
 _BESIDE = re.compile(r"(?:[ \t]*/\*[^\r\n]*?\*/)*(?:[ \t]*//[^\r\n]*)?")
 """Comments behind something, on its line."""
@@ -15,12 +15,12 @@ _UNIT = "  "
 Value = Mapping[str, Any] | list[Any] | str
 
 
-def put(text: str, root: Node, container: Node, key: str | None, value: Value) -> str:
+def put(text: str, root: JsonNode, container: JsonNode, key: str | None, value: Value) -> str:
     """Return the text with a value at the end of an object or array, in the manner of its neighbours."""
     return (_append if container.members else _fill)(text, root, container, key, value)
 
 
-def _append(text: str, root: Node, container: Node, key: str | None, value: Value) -> str:
+def _append(text: str, root: JsonNode, container: JsonNode, key: str | None, value: Value) -> str:
     is_tall = "\n" in text[container.start : container.end]
     last = container.members[-1].end
     comma = after_trivia(text, last)
@@ -32,7 +32,7 @@ def _append(text: str, root: Node, container: Node, key: str | None, value: Valu
     return text[:last] + ("" if is_ended else ",") + text[last:place] + told + text[place:]
 
 
-def _fill(text: str, root: Node, container: Node, key: str | None, value: Value) -> str:
+def _fill(text: str, root: JsonNode, container: JsonNode, key: str | None, value: Value) -> str:
     """Put the first value into an empty object or array."""
     inside = text[container.start : container.end]
     is_tall = container is root or "\n" in text[root.start : root.end]
@@ -46,7 +46,7 @@ def _fill(text: str, root: Node, container: Node, key: str | None, value: Value)
     return text[:place] + told + text[place:]
 
 
-def cut(text: str, container: Node, member: Member) -> str:
+def cut(text: str, container: JsonNode, member: Member) -> str:
     """Return the text without something in an object or array: what `put` has put in is gone without a trace."""
     start = member.start
     if found := _LINE_START.search(text, 0, start):
@@ -63,7 +63,7 @@ def cut(text: str, container: Node, member: Member) -> str:
     return text[:comma] + text[comma + 1 : max(start, comma + 1)] + text[member.end :]
 
 
-def is_bare(text: str, container: Node) -> bool:
+def is_bare(text: str, container: JsonNode) -> bool:
     """Tell whether nothing is in an object or array, not even a comment."""
     return not text[container.start + 1 : container.end - 1].strip()
 
@@ -78,7 +78,7 @@ def new_text(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=len(_UNIT), ensure_ascii=False) + "\n"
 
 
-def _told(text: str, root: Node, key: str | None, value: Value, indent: str | None) -> str:
+def _told(text: str, root: JsonNode, key: str | None, value: Value, indent: str | None) -> str:
     """Return a member as text, on one line where there is no indent."""
     name = "" if key is None else json.dumps(key, ensure_ascii=False) + ": "
     if indent is None:
@@ -96,7 +96,7 @@ def _line_end(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _indent(text: str, root: Node, container: Node) -> str:
+def _indent(text: str, root: JsonNode, container: JsonNode) -> str:
     """Return how far what is in an object or array stands from the edge."""
     if container.members and (found := _LINE_START.search(text, 0, container.members[0].start)):
         return found[0].lstrip("\r\n")
@@ -108,7 +108,7 @@ def _line_indent(text: str, place: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _unit(text: str, root: Node) -> str:
+def _unit(text: str, root: JsonNode) -> str:
     """Return one step of indentation, as the file has it."""
     found = _LINE_START.search(text, 0, root.members[0].start) if root.members else None
     return (found[0].lstrip("\r\n") if found else "") or _UNIT

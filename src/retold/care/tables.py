@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from retold.agents.connection import NAME, Table
+from retold.agents.connection import NAME, SettingsTable
 from retold.care.jsonc import Broken
 
 _HEADER = re.compile(r"[ \t]*\[\[?(?P<name>[^\[\]]+)\]\]?[ \t]*(?:#.*)?")
@@ -24,7 +24,7 @@ _MOST = 8
 _NO_PLACE = "it is written in a way that leaves no place for a change"
 
 
-def with_table(text: str | None, table: Table) -> str:
+def with_table(text: str | None, table: SettingsTable) -> str:
     """Return settings that have the table; raises Broken, also where another has its name."""
     if text is not None and has_table(text, table):
         return text
@@ -39,7 +39,7 @@ def with_table(text: str | None, table: Table) -> str:
     return after
 
 
-def without_table(text: str, table: Table) -> str:
+def without_table(text: str, table: SettingsTable) -> str:
     """Return settings without the table and those in it; one that starts something else stays. Raises Broken."""
     told = _decoded(text)
     found = _named(told, table)
@@ -52,7 +52,7 @@ def without_table(text: str, table: Table) -> str:
     raise Broken(_NO_PLACE)
 
 
-def has_table(text: str, table: Table) -> bool:
+def has_table(text: str, table: SettingsTable) -> bool:
     """Tell whether the settings have the table, whatever somebody has put beside its values; raises Broken."""
     found = _named(_decoded(text), table)
     return found is not None and {key: found.get(key) for key in table.value} == table.value
@@ -65,7 +65,7 @@ def _decoded(text: str) -> dict[str, Any]:
         raise Broken(str(error)) from error
 
 
-def _named(told: dict[str, Any], table: Table) -> dict[str, Any] | None:
+def _named(told: dict[str, Any], table: SettingsTable) -> dict[str, Any] | None:
     outer = told.get(table.keys[0])
     found = outer.get(table.keys[1]) if isinstance(outer, dict) else None
     return found if isinstance(found, dict) else None
@@ -78,13 +78,13 @@ def _words(value: object) -> list[str]:
     return [word for one in inside for word in _words(one)]
 
 
-def _with(told: dict[str, Any], table: Table) -> dict[str, Any]:
+def _with(told: dict[str, Any], table: SettingsTable) -> dict[str, Any]:
     outer, inner = table.keys
     others = told.get(outer, {})
     return {**told, outer: {**others, inner: table.value} if isinstance(others, dict) else others}
 
 
-def _without(told: dict[str, Any], table: Table) -> dict[str, Any]:
+def _without(told: dict[str, Any], table: SettingsTable) -> dict[str, Any]:
     outer, inner = table.keys
     left = {key: value for key, value in told[outer].items() if key != inner}
     rest = {key: value for key, value in told.items() if key != outer}
@@ -100,7 +100,7 @@ def _says(text: str, expected: dict[str, Any]) -> bool:
     return told in (expected, {**expected, **{key: {} for key in told if key not in expected}})
 
 
-def _told(table: Table) -> list[str]:
+def _told(table: SettingsTable) -> list[str]:
     return [f"[{'.'.join(table.keys)}]", *(f"{key} = {_value(value)}" for key, value in table.value.items())]
 
 
@@ -110,7 +110,7 @@ def _value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _cuts(text: str, table: Table) -> Iterator[str]:
+def _cuts(text: str, table: SettingsTable) -> Iterator[str]:
     """Yield the text without what may be lines of the table, all of them first: some may be a text that looks so."""
     lines = text.splitlines(keepends=True)
     blocks = list(_blocks(lines, table))[:_MOST]
@@ -120,7 +120,7 @@ def _cuts(text: str, table: Table) -> Iterator[str]:
             yield "".join(line for place, line in enumerate(lines) if place not in gone)
 
 
-def _blocks(lines: list[str], table: Table) -> Iterator[range]:
+def _blocks(lines: list[str], table: SettingsTable) -> Iterator[range]:
     """Yield where the table stands, and each in it, from a blank line before to the last value."""
     headers = [
         (place, found)

@@ -5,11 +5,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.sessions import keys_of_cluster, stamped_keys
-from retold.care.news import Told
-from retold.ingest.coverage import Coverage
-from retold.ingest.retell import retold
+from retold.care.news import EventDiff
+from retold.ingest.coverage import CoverageCount
+from retold.ingest.retell import load_session
 from retold.ingest.update import Task, update
 from retold.model.session import Session
 from retold.model.steps import AnyStep
@@ -27,7 +27,7 @@ class News(NamedTuple):
     steps: Sequence[AnyStep]
 
 
-class Ear(NamedTuple):
+class WatchListener(NamedTuple):
     """Who hears how a sync goes: that it waits, how far the first one is, what is damaged, what stood in the way."""
 
     tell_wait: Callable[[], None]
@@ -36,12 +36,12 @@ class Ear(NamedTuple):
     tell_problem: Callable[[object], None]
 
 
-class Watch:
+class SessionWatch:
     """Follows the homes of a task; what the archive has when it begins is not told."""
 
-    def __init__(self, task: Task, ear: Ear, *, with_thoughts: bool = False) -> None:
+    def __init__(self, task: Task, ear: WatchListener, *, with_thoughts: bool = False) -> None:
         self._task, self._ear, self._with_thoughts = task, ear, with_thoughts
-        self._told: dict[int, Told] = {}
+        self._told: dict[int, EventDiff] = {}
         """Of the sessions that changed since, by name."""
         self._stamps: dict[int, bytes] = {}
         self._older: frozenset[int] = frozenset()
@@ -49,11 +49,11 @@ class Watch:
         self._problems: set[object] = set()
         self._began_at = datetime.now(UTC)
 
-    def begin(self) -> Coverage:
+    def begin(self) -> CoverageCount:
         """Bring the archive up to date; what is in it then is known."""
         coverage = self._sync(self._ear.tell_progress)
         self._began_at = datetime.now(UTC)
-        with Record(self._task.folder) as record:
+        with Store(self._task.folder) as record:
             self._stamps = {name: stamp for name, (*_, stamp) in stamped_keys(record).items()}
         self._older = frozenset(self._stamps)
         self._told.clear()
@@ -62,10 +62,10 @@ class Watch:
     def look(self) -> list[News]:
         """Bring the archive up to date, and return what is new, session by session."""
         self._sync(lambda _done, _size: None)
-        with Record(self._task.folder) as record:
+        with Store(self._task.folder) as record:
             return sorted(self._changed(record), key=_place)
 
-    def _sync(self, tell_progress: Callable[[int, int], None]) -> Coverage:
+    def _sync(self, tell_progress: Callable[[int, int], None]) -> CoverageCount:
         ear = self._ear
         coverage, problems = update(self._task, ear.tell_wait, tell_progress, ear.tell_damage, self._remember)
         for problem in problems:
@@ -74,7 +74,7 @@ class Watch:
                 ear.tell_problem(problem)
         return coverage
 
-    def _remember(self, record: Record, agent: str, clusters: Collection[str]) -> None:
+    def _remember(self, record: Store, agent: str, clusters: Collection[str]) -> None:
         """Take what sessions say that are about to be written anew as told, unless they are followed already.
 
         One that somebody else has written anew since we began says more than that: there, times have to do.
@@ -85,25 +85,25 @@ class Watch:
         for cluster in clusters:
             for name, key in keys_of_cluster(record, agent, cluster):
                 if name in self._older and name not in self._told and now[name][-1] == self._stamps[name]:
-                    session = retold(record, key)
+                    session = load_session(record, key)
                     if session is not None:
                         self._new_told(name).skip(session)
 
-    def _changed(self, record: Record) -> Iterator[News]:
+    def _changed(self, record: Store) -> Iterator[News]:
         for name, (agent, key, stamp) in stamped_keys(record).items():
             if self._stamps.get(name) == stamp:
                 continue
             self._stamps[name] = stamp
             if self._task.agents and agent not in self._task.agents:
                 continue
-            session = retold(record, key)
+            session = load_session(record, key)
             if session is None or session.kind in SECOND_HAND:
                 continue
             steps = list(self._told_of(name, session).news(session))
             if steps:
                 yield News(session, steps)
 
-    def _told_of(self, name: int, session: Session) -> Told:
+    def _told_of(self, name: int, session: Session) -> EventDiff:
         if name in self._told:
             return self._told[name]
         told = self._new_told(name)
@@ -111,8 +111,8 @@ class Watch:
             told.skip(session, self._began_at)
         return told
 
-    def _new_told(self, name: int) -> Told:
-        return self._told.setdefault(name, Told(with_thoughts=self._with_thoughts))
+    def _new_told(self, name: int) -> EventDiff:
+        return self._told.setdefault(name, EventDiff(with_thoughts=self._with_thoughts))
 
 
 def _place(news: News) -> tuple[datetime, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from retold.archive.record import NAME, Record, exists, is_emptied
+from retold.archive.record import NAME, Store, exists, is_emptied
 from retold.ingest.home import retold_home
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -23,7 +23,7 @@ def session_argument(parser: ArgumentParser, **more: str) -> None:
     parser.add_argument("session", metavar="SESSION", help=told, **more)  # type: ignore[arg-type]
 
 
-def opened(console: Console) -> Record:
+def opened(console: Console) -> Store:
     """Return the archive, made first if there is none; if it is old, that is said."""
     folder = retold_home(os.environ)
     if not exists(folder):
@@ -31,7 +31,7 @@ def opened(console: Console) -> Record:
 
         console.tell("retold: no archive yet: reading what your agents have kept")
         console.tell(coverage_line(run_sync(console)))
-    record = Record(folder)
+    record = Store(folder)
     synced_at = record.fact("synced_at")
     if synced_at is None:  # it began with an import
         console.tell("retold: your own homes were never read: `retold sync` reads them")

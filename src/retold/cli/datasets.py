@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
-    from retold.lake.dataset import Outcome
+    from retold.lake.dataset import DatasetOutcome
 
 DATASETS = {
     "parquet": "a folder of tables, for DuckDB, Polars, pandas and Spark; the next time only what changed"
@@ -54,7 +54,7 @@ def refused_agents(options: Namespace) -> tuple[str, ...]:
 class DatasetExport:
     """One run of the command."""
 
-    def __init__(self, record: Record, options: Namespace, console: Console) -> None:
+    def __init__(self, record: Store, options: Namespace, console: Console) -> None:
         self._record, self._options, self._console = record, options, console
 
     def run(self, keys: Sequence[str], refused: Sequence[str]) -> int:
@@ -62,14 +62,14 @@ class DatasetExport:
         from retold.cli.syncing import Progress
         from retold.lake.dataset import Dataset
         from retold.lake.folder import Folder
-        from retold.lake.items import Choice
+        from retold.lake.items import DatasetOptions
         from retold.lake.manifest import NotOurs
         from retold.redaction import Redactor
 
         options, redactor = self._options, None
         if not options.no_redact:
             redactor = Redactor(keep_attachments=options.images, home=os.path.expanduser("~"))
-        choice = Choice(frozenset(keys), frozenset(refused))
+        choice = DatasetOptions(frozenset(keys), frozenset(refused))
         progress = Progress(self._console, is_of_bytes=False)
         try:
             dataset = Dataset(self._record, choice, redactor, __version__)
@@ -82,7 +82,7 @@ class DatasetExport:
         self._tell(outcome)
         return 0
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _tell(self, outcome: DatasetOutcome) -> None:
         from retold.cli.removals import tell_removals
 
         counts = f"{outcome.written:,} written, {outcome.unchanged:,} unchanged, {outcome.removed:,} removed"

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import msgspec
 
-from retold.archive.database import Damaged, Stopped
+from retold.archive.database import DamagedError, RetoldError
 from retold.cli.output import STDOUT, to_stdout
 from retold.cli.removals import tell_removals
 from retold.cli.syncing import Progress
 from retold.export.files import to_file
 from retold.export.formats import FORMATS
-from retold.export.gathering import changed, cut, gathered, sessions_of
+from retold.export.gathering import changed, cut_session, gathered, sessions_of
 from retold.export.naming import file_name
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.redaction import Redactor
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
     from retold.model.session import Session
 
 INDEX = "index.html"
 
 
-class Export:
+class ExportRun:
     """One run of the command."""
 
-    def __init__(self, record: Record, options: Namespace, console: Console) -> None:
+    def __init__(self, record: Store, options: Namespace, console: Console) -> None:
         self._record, self._options, self._console = record, options, console
         self._format = FORMATS[options.format]
         self._redactor = None
         if not options.no_redact:
             self._redactor = Redactor(keep_attachments=options.images, home=os.path.expanduser("~"))
-        self._choice = Choice(
+        self._choice = ExportOptions(
             thoughts=options.thoughts,
             tools=options.tools,
             tokens=options.tokens,
@@ -69,7 +69,7 @@ class Export:
     def _failure_code(self) -> int:
         """Return 4 if a session is damaged; raises an internal error after all others are written."""
         for error in self._failures.values():
-            if not isinstance(error, Damaged):
+            if not isinstance(error, DamagedError):
                 raise error
         from retold.cli.main import EXIT_MACHINE
 
@@ -108,10 +108,10 @@ class Export:
         self._console.tell(f"retold: {path}: {size:,} bytes")
         return 0
 
-    def _pieces(self, tellings: Iterator[Telling]) -> Iterator[bytes]:
+    def _pieces(self, tellings: Iterator[ExportSession]) -> Iterator[bytes]:
         return self._format.pieces()(tellings, self._choice)
 
-    def _tellings(self, keys: Sequence[str]) -> Iterator[Telling]:
+    def _tellings(self, keys: Sequence[str]) -> Iterator[ExportSession]:
         """Yield the conversations; how far it is, is told on a terminal."""
         progress = Progress(self._console, is_of_bytes=False)
         rounds = 1 if self._redactor is None or len(keys) == 1 else 2
@@ -128,7 +128,7 @@ class Export:
             yield self._without_secrets(telling)
         progress.end()
 
-    def _gathered(self, keys: Sequence[str]) -> Iterator[Telling]:
+    def _gathered(self, keys: Sequence[str]) -> Iterator[ExportSession]:
         fail = self._fail if len(keys) > 1 else None
         for key in keys:
             if key in self._failures:
@@ -136,23 +136,23 @@ class Export:
             telling = gathered(self._record, key, self._options.view, fail=fail)
             if telling is not None:
                 chosen = self._options.messages
-                yield telling if chosen is None else cut(telling, *chosen)
+                yield telling if chosen is None else cut_session(telling, *chosen)
 
     def _fail(self, key: str, error: Exception) -> None:
         """Leave a session out because of an error, and tell it once; raises what concerns the machine."""
-        if isinstance(error, OSError | Stopped) and not isinstance(error, Damaged):
+        if isinstance(error, OSError | RetoldError) and not isinstance(error, DamagedError):
             raise error
         if key not in self._failures:
-            told = str(error) if isinstance(error, Damaged) else f"{type(error).__name__}: {error}"
+            told = str(error) if isinstance(error, DamagedError) else f"{type(error).__name__}: {error}"
             self._console.tell(f"retold: {key} is left out: {told}")
             self._failures[key] = error
 
-    def _learn(self, telling: Telling) -> None:
+    def _learn(self, telling: ExportSession) -> None:
         if self._redactor is not None:
             for session in sessions_of(telling):
                 self._redactor.learn(session)
 
-    def _without_secrets(self, telling: Telling) -> Telling:
+    def _without_secrets(self, telling: ExportSession) -> ExportSession:
         if self._redactor is None:
             return telling
         return changed(telling, partial(self._redactor.redacted, is_learned=True))

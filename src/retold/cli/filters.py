@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterable
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
     from retold.query.language import Field
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
 
 def filter_arguments(parser: ArgumentParser) -> None:
@@ -86,8 +86,8 @@ def _date(name: str) -> Callable[[str], str]:
 
 
 def add_filters(
-    wanted: Wanted, options: Namespace, *, in_messages: bool = False, without: tuple[str, ...] = ()
-) -> Wanted:
+    wanted: Filters, options: Namespace, *, in_messages: bool = False, without: tuple[str, ...] = ()
+) -> Filters:
     """Return the conditions with what the options ask for, but for some of them."""
     for name in FILTERS:
         value = getattr(options, name, None)
@@ -96,7 +96,7 @@ def add_filters(
     return wanted
 
 
-def tell_unknown(record: Record, options: Namespace, console: Console, fields: Iterable[Field] = ()) -> None:
+def tell_unknown(record: Store, options: Namespace, console: Console, fields: Iterable[Field] = ()) -> None:
     """Tell which names in the options and fields no session has, and which names there are."""
     from retold.query.unknown import unknown_names
 

@@ -8,13 +8,13 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
 
 
-def changed(session: str, console: Console, change: Callable[[Record, str], object]) -> int:
+def changed(session: str, console: Console, change: Callable[[Store, str], object]) -> int:
     """Change the session that a text means; 1 if none is meant, 2 if several are."""
-    from retold.archive.record import Record, exists
+    from retold.archive.record import Store, exists
     from retold.cli.archive import no_such_session
     from retold.ingest.home import retold_home
     from retold.ingest.lock import Lock
@@ -24,7 +24,7 @@ def changed(session: str, console: Console, change: Callable[[Record, str], obje
     if not exists(folder):
         return no_such_session(console, session, [])
     waiting = "retold: waiting for another retold that is bringing the archive up to date"
-    with Lock(folder, lambda: console.tell(waiting)), Record(folder, can_write=True) as record:
+    with Lock(folder, lambda: console.tell(waiting)), Store(folder, can_write=True) as record:
         found = named(record, session)
         if len(found) != 1:
             return no_such_session(console, session, found)

@@ -157,9 +157,9 @@ def _guarded(name: str, options: object, console: Console) -> int:
 
 def _failed(error: Exception, console: Console) -> int:
     """Tell what has gone wrong: the machine, a damaged archive, or else a bug of retold."""
-    from retold.archive.database import Stopped
+    from retold.archive.database import RetoldError
 
-    if isinstance(error, OSError | Stopped):
+    if isinstance(error, OSError | RetoldError):
         console.tell(f"retold: {error}")
         return EXIT_MACHINE
     from retold.archive.examination import damage

@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from retold.archive.clues import hashes_without_roots, is_project_known
-from retold.archive.conditions import teach
+from retold.archive.conditions import register_functions
 from retold.projects.matching import is_meant, is_path
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
     from retold.query.wanted import FindProject
 
 
-def project_finder(record: Record, console: Console) -> FindProject:
+def project_finder(record: Store, console: Console) -> FindProject:
     """Return what looks for the projects that filters name."""
     return lambda name: find_project(record, name, console)
 
 
-def find_project(record: Record, name: str, console: Console) -> Mapping[str, str]:
+def find_project(record: Store, name: str, console: Console) -> Mapping[str, str]:
     """Return the roots, by their hashes, of projects that a name means and that only their hashes were known of.
 
     They are remembered in the archive. Nothing is looked for where the name is known, or where no root is unknown.
     """
-    teach(record.connection, is_meant)
+    register_functions(record.connection, is_meant)
     if is_path(name) or is_project_known(record, name):
         return {}
     hashes = hashes_without_roots(record)
@@ -50,7 +50,7 @@ def _are_kept(roots: Mapping[str, str]) -> bool:
     """Remember roots; not where there is no archive, or where another process writes to it."""
     import os
 
-    from retold.archive.database import Stopped
+    from retold.archive.database import RetoldError
     from retold.archive.record import exists
     from retold.ingest.hand import learn_roots
     from retold.ingest.home import retold_home
@@ -60,6 +60,6 @@ def _are_kept(roots: Mapping[str, str]) -> bool:
         return True
     try:
         learn_roots(folder, roots, patience=0)
-    except (Stopped, OSError):
+    except (RetoldError, OSError):
         return False
     return True

@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from typing import Self
 
-    from retold.archive.answer import Answer, Clock
+    from retold.archive.answer import QueryClock, QueryResult
     from retold.cli.console import Console
 
 GRACE, MOMENT = 2.0, 1.0
@@ -29,20 +29,20 @@ def typed_query(query: str) -> str:
     return sys.stdin.buffer.read(LONGEST_QUERY + 1).decode("utf-8", "replace")
 
 
-def print_answer(answer: Answer, form: str, console: Console) -> None:
+def print_answer(answer: QueryResult, form: str, console: Console) -> None:
     """Print what a query gives, as a table, as JSON or as CSV."""
-    with Watch(answer.clock, console), answer:
+    with QueryWatch(answer.clock, console), answer:
         {"table": _table, "json": _json, "csv": _csv}[form](answer, console)
 
 
-def _table(answer: Answer, console: Console) -> None:
+def _table(answer: QueryResult, console: Console) -> None:
     from retold.export.answer import table
 
     for pieces in table(answer.names, answer.rows(), console.columns):
         console.pieces(pieces)
 
 
-def _json(answer: Answer, console: Console) -> None:
+def _json(answer: QueryResult, console: Console) -> None:
     from itertools import repeat
 
     from retold.export.answer import json_pieces, unique_names
@@ -52,7 +52,7 @@ def _json(answer: Answer, console: Console) -> None:
         console.record_of(pieces)
 
 
-def _csv(answer: Answer, console: Console) -> None:
+def _csv(answer: QueryResult, console: Console) -> None:
     from retold.export.answer import csv_pieces
 
     console.line_of(csv_pieces(answer.names))
@@ -60,12 +60,12 @@ def _csv(answer: Answer, console: Console) -> None:
         console.line_of(pieces)
 
 
-class Watch:
+class QueryWatch:
     """Ends the process where a query looks neither at its clock nor for Ctrl-C: a single step of SQLite's may take for ever."""
 
     __slots__ = ("_before", "_clock", "_console", "_done", "_rung")
 
-    def __init__(self, clock: Clock, console: Console) -> None:
+    def __init__(self, clock: QueryClock, console: Console) -> None:
         self._clock, self._console = clock, console
         self._done = _thread.allocate_lock()
         self._before = self._rung = -1

@@ -11,13 +11,13 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
     from retold.export.grid import Pieces
-    from retold.query.question import Question
+    from retold.query.question import ReportQuery
 
 
-def counted(console: Console) -> Record:
+def counted(console: Console) -> Store:
     """Return the archive with its sums; it is brought up to date first if it does not exist or has no sums yet."""
     record = opened(console)
     if record.fact(PRICED_BY) is not None:
@@ -30,7 +30,7 @@ def counted(console: Console) -> Record:
     return opened(console)
 
 
-def print_overview(question: Question, console: Console) -> int:
+def print_overview(question: ReportQuery, console: Console) -> int:
     """Print what is told of a period at once."""
     from retold.export.overview import overview as shown
 
@@ -40,7 +40,7 @@ def print_overview(question: Question, console: Console) -> int:
     return _print(shown(told, console.columns), console)
 
 
-def print_table(question: Question, by: str, console: Console) -> int:
+def print_table(question: ReportQuery, by: str, console: Console) -> int:
     """Print a line for each thing."""
     from retold.export.report import table
 
@@ -59,7 +59,7 @@ def print_table(question: Question, by: str, console: Console) -> int:
     return _print(shown, console)
 
 
-def print_json(question: Question, by: str, console: Console) -> int:
+def print_json(question: ReportQuery, by: str, console: Console) -> int:
     """Print an object for each thing."""
     from retold.export.report_json import line_json
 
@@ -71,7 +71,7 @@ def print_json(question: Question, by: str, console: Console) -> int:
     return 0 if found else _nothing(console)
 
 
-def print_csv(question: Question, by: str, console: Console) -> int:
+def print_csv(question: ReportQuery, by: str, console: Console) -> int:
     """Print a row for each thing."""
     from retold.export.report_csv import csv_lines
 
@@ -80,7 +80,7 @@ def print_csv(question: Question, by: str, console: Console) -> int:
     return 0 if found else _nothing(console)
 
 
-def explain(question: Question, by: str, console: Console) -> int:
+def explain(question: ReportQuery, by: str, console: Console) -> int:
     """Print each request that a report is made of, below what it counts for."""
     from itertools import groupby
     from operator import itemgetter
@@ -102,7 +102,7 @@ def explain(question: Question, by: str, console: Console) -> int:
     return _print(basis_notes(rests_on, Spend(), console.columns), console)
 
 
-def print_requests(question: Question, by: str, console: Console) -> int:
+def print_requests(question: ReportQuery, by: str, console: Console) -> int:
     """Print an object for each request that a report is made of."""
     from retold.export.report_json import request_json
     from retold.query.arithmetic import explained

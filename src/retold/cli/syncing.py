@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from retold.cli.console import Console
     from retold.ingest.config import Config
-    from retold.ingest.coverage import Coverage
+    from retold.ingest.coverage import CoverageCount
 
 BAR = 24
 _STEP = 0.1
@@ -47,7 +47,7 @@ def _named_home(text: str) -> str:
 
 def run_sync(
     console: Console, homes: Sequence[str] = (), agents: Sequence[str] = (), *, reindex: bool = False
-) -> Coverage:
+) -> CoverageCount:
     """Bring the archive up to date, and tell what stood in the way."""
     task = asked_task(console, homes, agents, reindex=reindex)
     progress = Progress(console)
@@ -115,7 +115,7 @@ def _is_home(folder: str) -> bool:
     return any(agent.home_in(Path(folder)) is not None for agent in AGENTS.values())
 
 
-def coverage_line(coverage: Coverage) -> str:
+def coverage_line(coverage: CoverageCount) -> str:
     """Return what a sync came to, on one line."""
     new = f", {_counted(coverage.new_sessions, 'new session')}" if coverage.new_sessions else ""
     return (

@@ -23,11 +23,13 @@ def transcript_arguments(parser: ArgumentParser) -> None:
 
 def print_session(session: Session, options: Namespace, console: Console) -> None:
     """Print a session in the form that was asked for."""
-    from retold.export.transcript import Wanted, transcript
+    from retold.export.transcript import TranscriptOptions, transcript
     from retold.model.wire import session_pieces
 
     if options.json:
         console.record_of(session_pieces(session))
         return
-    for line in transcript(session, Wanted(options.tools, options.thoughts, options.tokens, options.notices)):
+    for line in transcript(
+        session, TranscriptOptions(options.tools, options.thoughts, options.tokens, options.notices)
+    ):
         console.line(line.text, line.style)

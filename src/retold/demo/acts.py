@@ -10,7 +10,6 @@ from retold.demo.story import (
     LOOKING,
     Ask,
     Beat,
-    Call,
     Compact,
     Later,
     Notice,
@@ -18,6 +17,7 @@ from retold.demo.story import (
     Save,
     Say,
     Shell,
+    StoryCall,
     Think,
 )
 
@@ -26,7 +26,7 @@ _LETTERS = 3.7
 _SUBAGENT = 4_200
 
 
-class Spent(msgspec.Struct, frozen=True):
+class StoryUsage(msgspec.Struct, frozen=True):
     """The tokens of a response: the whole prompt, what of it was cached, the answer, and the thoughts besides."""
 
     input: int
@@ -43,22 +43,22 @@ class Spent(msgspec.Struct, frozen=True):
 class Acted(msgspec.Struct, frozen=True):
     """A call and its time; what a subagent did meanwhile is within."""
 
-    call: Call
+    call: StoryCall
     at: datetime
     ended_at: datetime
     inner: "tuple[Moment, ...]" = ()
 
 
-class Answer(msgspec.Struct, frozen=True):
+class StoryAnswer(msgspec.Struct, frozen=True):
     """One response of the model."""
 
     thoughts: tuple[Think, ...] = ()
     text: str = ""
     calls: tuple[Acted, ...] = ()
-    spent: Spent = Spent(0, 0, 0, 0)
+    spent: StoryUsage = StoryUsage(0, 0, 0, 0)
 
 
-Event = Ask | Answer | Notice | Shell | Rewind | Compact | Save | Later
+Event = Ask | StoryAnswer | Notice | Shell | Rewind | Compact | Save | Later
 
 
 class Moment(msgspec.Struct, frozen=True):
@@ -74,21 +74,21 @@ class _Response(msgspec.Struct):
 
     thoughts: list[Think] = []
     text: str = ""
-    calls: list[Call] = []
+    calls: list[StoryCall] = []
 
-    def takes(self, beat: Think | Say | Call) -> bool:
+    def takes(self, beat: Think | Say | StoryCall) -> bool:
         """Tell whether a beat can still belong to this response: results end it, and so do changes."""
-        if isinstance(beat, Call):
+        if isinstance(beat, StoryCall):
             return all(call.kind in LOOKING for call in (*self.calls, *([beat] if self.calls else [])))
         return not self.calls and not self.text
 
-    def add(self, beat: Think | Say | Call) -> None:
+    def add(self, beat: Think | Say | StoryCall) -> None:
         match beat:
             case Think():
                 self.thoughts.append(beat)
             case Say(text):
                 self.text = text
-            case Call():
+            case StoryCall():
                 self.calls.append(beat)
 
 
@@ -134,17 +134,19 @@ class Stage:
             case Later():
                 self.cached = 0  # the cache does not last the night
 
-    def _answer(self, response: _Response) -> Answer:
+    def _answer(self, response: _Response) -> StoryAnswer:
         output = _tokens(response.text) + sum(_written(call) for call in response.calls) + 8
         thought = sum(_tokens(thought.subject + thought.text) for thought in response.thoughts)
         reasoning = thought * self.dice.between(2, 5) if thought else 0
-        spent = Spent(self.context, self.cached, output, reasoning)
+        spent = StoryUsage(self.context, self.cached, output, reasoning)
         self.cached = self.context - self.context % 128
         self.context += output
         self.at += timedelta(milliseconds=300 + 11 * (output + reasoning))
-        return Answer(tuple(response.thoughts), response.text, tuple(map(self._act, response.calls)), spent)
+        return StoryAnswer(
+            tuple(response.thoughts), response.text, tuple(map(self._act, response.calls)), spent
+        )
 
-    def _act(self, call: Call) -> Acted:
+    def _act(self, call: StoryCall) -> Acted:
         began_at = self.at
         inner: tuple[Moment, ...] = ()
         if call.beats:
@@ -163,7 +165,7 @@ def _steps(beats: Sequence[Beat]) -> Iterator[Event | _Response]:
     """Yield the beats, those of one response together."""
     response = None
     for beat in beats:
-        if not isinstance(beat, Think | Say | Call):
+        if not isinstance(beat, Think | Say | StoryCall):
             if response is not None:
                 yield response
             response = None
@@ -180,7 +182,7 @@ def _steps(beats: Sequence[Beat]) -> Iterator[Event | _Response]:
 
 def report(acted: Acted) -> str:
     """Return what a subagent said last."""
-    answers = [moment.event.text for moment in acted.inner if isinstance(moment.event, Answer)]
+    answers = [moment.event.text for moment in acted.inner if isinstance(moment.event, StoryAnswer)]
     return answers[-1] if answers else acted.call.body
 
 
@@ -188,6 +190,6 @@ def _tokens(text: str) -> int:
     return round(len(text.encode()) / _LETTERS)
 
 
-def _written(call: Call) -> int:
+def _written(call: StoryCall) -> int:
     """Return how many tokens the model needs to ask for a call."""
     return 24 + _tokens(call.what) + (_tokens(call.body) if call.kind in {"edit", "write"} else 0)

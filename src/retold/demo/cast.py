@@ -20,7 +20,7 @@ INSTRUCTIONS = {"claude": 16_400, "codex": 8_900, "gemini": 9_700, "subagent": 4
 """Tokens that each agent sends before anybody has said anything."""
 
 
-class Setting(msgspec.Struct, frozen=True):
+class StorySetting(msgspec.Struct, frozen=True):
     """A home below a folder, at a moment."""
 
     folder: Path

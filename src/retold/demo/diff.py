@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 
-class Change(msgspec.Struct, frozen=True):
+class StoryDiff(msgspec.Struct, frozen=True):
     """A piece of a file, before and after."""
 
     old: str
@@ -37,8 +37,8 @@ class Change(msgspec.Struct, frozen=True):
         return f"*** Begin Patch\n*** Update File: {path}\n@@\n{marked}*** End Patch\n"
 
 
-def parse_change(body: str) -> Change:
+def parse_change(body: str) -> StoryDiff:
     """Read lines that begin with `-`, `+` or a blank, each with a column between."""
     old = [line[2:] for line in body.splitlines() if not line.startswith("+")]
     new = [line[2:] for line in body.splitlines() if not line.startswith("-")]
-    return Change("".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))
+    return StoryDiff("".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))

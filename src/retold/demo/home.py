@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from retold.demo.cast import PROJECTS, File, Setting
+from retold.demo.cast import PROJECTS, File, StorySetting
 from retold.demo.claude.home import claude_files
 from retold.demo.codex.home import codex_files
 from retold.demo.gemini.home import gemini_files
@@ -47,7 +47,7 @@ def make_home(folder: Path, now: datetime) -> Made:
     elif folder.exists() and not _is_empty(folder):
         raise OccupiedError(folder)
     played = stories()
-    setting = Setting(folder, now)
+    setting = StorySetting(folder, now)
     files = list(home_files(played, setting))
     (folder / OWN).mkdir(mode=0o700, parents=True, exist_ok=True)
     # First of all: whatever stops us from here on, the rest can be removed.
@@ -57,7 +57,7 @@ def make_home(folder: Path, now: datetime) -> Made:
     return Made(folder, Counter(story.agent for story in played), len({story.project for story in played}))
 
 
-def home_files(played: Sequence[Story], setting: Setting) -> Iterator[File]:
+def home_files(played: Sequence[Story], setting: StorySetting) -> Iterator[File]:
     """Yield every file that the stories leave in a home."""
     by_agent = {
         agent: [story for story in played if story.agent == agent] for agent in ("claude", "codex", "gemini")

@@ -26,7 +26,6 @@ from retold.demo.story import (
     AgentName,
     Ask,
     Beat,
-    Call,
     Compact,
     Fate,
     Form,
@@ -38,6 +37,7 @@ from retold.demo.story import (
     Say,
     Shell,
     Story,
+    StoryCall,
     Think,
 )
 
@@ -100,7 +100,7 @@ def _beats(name: str, fate: str, words: str, body: str) -> Iterator[Beat]:
     whole = "\n".join(part for part in (words, body) if part)
     if name in _KINDS:
         inner = tuple(parse_beats(body)) if name == "agent" else ()
-        yield Call(cast("Kind", name), words, "" if inner else body, cast("Fate", fate), inner)
+        yield StoryCall(cast("Kind", name), words, "" if inner else body, cast("Fate", fate), inner)
         return
     match name:
         case "each":

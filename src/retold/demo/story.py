@@ -34,7 +34,7 @@ class Say(msgspec.Struct, frozen=True):
     text: str
 
 
-class Call(msgspec.Struct, frozen=True):
+class StoryCall(msgspec.Struct, frozen=True):
     """What the model does: a command, a path, a pattern or a query, and what came of it."""
 
     kind: Kind
@@ -95,7 +95,7 @@ class Later(msgspec.Struct, frozen=True):
     hours: int
 
 
-Beat = Ask | Think | Say | Call | Notice | Shell | Rewind | Compact | Save | Later
+Beat = Ask | Think | Say | StoryCall | Notice | Shell | Rewind | Compact | Save | Later
 
 
 class Story(msgspec.Struct, frozen=True):

@@ -110,7 +110,7 @@ def table(names: Sequence[str], rows: Iterable[Row], width: int) -> Iterator[Pie
     """Yield the headings and a line for each row, as they come; cells of text are cut to fit."""
     coming = iter(rows)
     first = _sampled(coming)
-    columns = [Column(name, [row[place] for row in first]) for place, name in enumerate(names)]
+    columns = [ResultColumn(name, [row[place] for row in first]) for place, name in enumerate(names)]
     every = chain(first, map(_begun, coming))
     if not _narrowed(columns, width - GAP * (len(columns) - 1)):
         yield from _apart(columns, every, width)
@@ -142,7 +142,7 @@ def _sampled(rows: Iterator[Row]) -> list[Row]:
     return found
 
 
-class Column:
+class ResultColumn:
     """A column of a table: how wide it is, and on which side its cells stand."""
 
     __slots__ = ("is_number", "least", "name", "width")
@@ -189,7 +189,7 @@ def shown(value: Value) -> str:
     return str(value)
 
 
-def _narrowed(columns: Sequence[Column], room: int) -> bool:
+def _narrowed(columns: Sequence[ResultColumn], room: int) -> bool:
     """Take from the widest columns of text until all fit; False if they cannot."""
     most = max(column.width for column in columns)
     while sum(column.width for column in columns) > room:
@@ -206,7 +206,7 @@ def _line(cells: Sequence[str]) -> list[str]:
     return [*(one + " " * GAP for one in others), last.rstrip()]
 
 
-def _apart(columns: Sequence[Column], rows: Iterable[Row], width: int) -> Iterator[Pieces]:
+def _apart(columns: Sequence[ResultColumn], rows: Iterable[Row], width: int) -> Iterator[Pieces]:
     """Yield each row as lines of a name and a value."""
     widest = min(max(width_of(column.name) for column in columns), width // 2)
     room = max(NARROWEST, width - widest - GAP)

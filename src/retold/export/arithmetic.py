@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from retold.export.grid import Pieces
-    from retold.model.report import Line, Request
+    from retold.model.report import Line, ReportRequest
 
 _PLACES = 5
 """How many places a price is written to at least."""
@@ -21,7 +21,7 @@ _NAME = 40
 
 
 def explained(
-    line: Line, requests: Iterable[Request], columns: int, name: str | None = None
+    line: Line, requests: Iterable[ReportRequest], columns: int, name: str | None = None
 ) -> Iterator[Pieces]:
     """Yield a heading, each request with its arithmetic, and the sums, beside what the report says.
 
@@ -41,13 +41,13 @@ def explained(
         yield from _sum("estimated", estimated, line.estimated, columns, "~")
 
 
-def spend_of(request: Request) -> Spend:
+def spend_of(request: ReportRequest) -> Spend:
     """Return what one request adds to a sum."""
     figures = {figure: request.figures.get(figure) for figure in FIGURES}
     return Spend(1, figures, request.picos, int(request.picos is None))
 
 
-def _request(request: Request, columns: int) -> Iterator[Pieces]:
+def _request(request: ReportRequest, columns: int) -> Iterator[Pieces]:
     at = f"{request.at:%Y-%m-%d %H:%M:%S}" if request.at else "at no known time"
     model = shortened(clean(request.model or ""), _NAME) if request.model else "no model recorded"
     lines = list(flowed((at, model, clean(request.session)), columns - len(_INDENT), "  ", _INDENT))
@@ -62,7 +62,7 @@ def _request(request: Request, columns: int) -> Iterator[Pieces]:
     yield from _disagreement(request, columns)
 
 
-def terms(request: Request) -> Iterator[str]:
+def terms(request: ReportRequest) -> Iterator[str]:
     """Yield a product for each kind of tokens, and what they come to."""
     mark = "~" if request.estimated else ""
     if request.picos is None:
@@ -79,14 +79,14 @@ def terms(request: Request) -> Iterator[str]:
         yield f"(over {count(request.over)} tokens)"
 
 
-def _recorded(request: Request) -> Iterator[str]:
+def _recorded(request: ReportRequest) -> Iterator[str]:
     for figure in FIGURES:
         tokens = request.figures.get(figure)
         if tokens and figure != "total":
             yield f"{'~' if request.estimated else ''}{count(tokens)} {figure.replace('_', ' ')}"
 
 
-def _disagreement(request: Request, columns: int) -> Iterator[Pieces]:
+def _disagreement(request: ReportRequest, columns: int) -> Iterator[Pieces]:
     """Say so if the products are not the price: then one of them is wrong."""
     product = sum(tokens * picos for _, tokens, picos in request.parts)
     if request.picos is not None and request.parts and product != request.picos:

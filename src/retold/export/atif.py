@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from retold.export.atif_steps import step, sums
-from retold.export.dialogue import Answer, Said, agent_version, dialogue
-from retold.export.telling import Choice, Telling
+from retold.export.dialogue import ModelTurn, Said, agent_version, dialogue
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.entries import Message
 from retold.model.parts import ToolCall
 from retold.model.session import Session
@@ -23,26 +23,26 @@ _GONE = ("rewound", "superseded")
 Json = dict[str, Any]
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     """Yield each trajectory on one line, its subagents inside."""
     for telling in tellings:
         yield from _trajectory(telling, choice)
         yield b"\n"
 
 
-def _trajectory(telling: Telling, choice: Choice) -> Iterator[bytes]:
+def _trajectory(telling: ExportSession, choice: ExportOptions) -> Iterator[bytes]:
     """Yield a trajectory step by step; what follows from all of them comes after them."""
     session = telling.session
     yield encoded(_head(session))[:-1] + b',"steps":['
     number, gone = 0, Counter[str]()
     usages: list[Totals] = []
-    children: dict[str, Telling] = {}
+    children: dict[str, ExportSession] = {}
     for said in dialogue(session, choice):
         if said.fate in _GONE:
-            gone[said.fate] += isinstance(said, Message | Answer)
+            gone[said.fate] += isinstance(said, Message | ModelTurn)
             continue
         number += 1
-        usages += [said.usage] if isinstance(said, Answer) and said.usage else []
+        usages += [said.usage] if isinstance(said, ModelTurn) and said.usage else []
         started = _started(said, telling)
         children |= started
         yield (b"," if number > 1 else b"") + encoded(step(said, number, started))
@@ -51,7 +51,7 @@ def _trajectory(telling: Telling, choice: Choice) -> Iterator[bytes]:
     yield b"}"
 
 
-def _children(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def _children(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     for place, telling in enumerate(tellings):
         yield b"," if place else b',"subagent_trajectories":['
         yield from _trajectory(telling, choice)
@@ -59,9 +59,9 @@ def _children(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
         yield b"]"
 
 
-def _started(said: Said, telling: Telling) -> dict[str, Telling]:
+def _started(said: Said, telling: ExportSession) -> dict[str, ExportSession]:
     """Return the subagents that an answer started, by their keys."""
-    parts = said.parts if isinstance(said, Answer) else ()
+    parts = said.parts if isinstance(said, ModelTurn) else ()
     keys = [part.child for part in parts if isinstance(part, ToolCall) and part.child]
     return {key: telling.subagents[key] for key in keys if key in telling.subagents}
 
@@ -78,12 +78,14 @@ def _head(session: Session) -> Json:
     }
 
 
-def _tail(session: Session, choice: Choice, steps: int, usages: list[Totals], gone: Counter[str]) -> Json:
+def _tail(
+    session: Session, choice: ExportOptions, steps: int, usages: list[Totals], gone: Counter[str]
+) -> Json:
     """Return what is told of a trajectory as a whole."""
     cost = {} if session.cost_usd is None else {"total_cost_usd": float(session.cost_usd)}
     tail: Json = {
         "final_metrics": {**sums(usages or [session.usage]), **cost, "total_steps": steps},
-        "extra": _extra(session, choice),
+        "extra": _session_extra(session, choice),
     }
     told = [f"{number} {fate}" for fate, number in sorted(gone.items()) if number]
     if told:
@@ -94,7 +96,7 @@ def _tail(session: Session, choice: Choice, steps: int, usages: list[Totals], go
     return tail
 
 
-def _extra(session: Session, choice: Choice) -> Json:
+def _session_extra(session: Session, choice: ExportOptions) -> Json:
     told = {
         "title": session.title,
         "kind": session.kind,

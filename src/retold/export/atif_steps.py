@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from retold.export.dialogue import SPOKEN, Answer, Said, text_of
+from retold.export.dialogue import SPOKEN, ModelTurn, Said, text_of
 from retold.export.gen_ai import outcome
 from retold.model.entries import Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
@@ -24,13 +24,13 @@ Json = dict[str, Any]
 def step(said: Said, number: int, started: Collection[str]) -> Json:
     """Return a step; `started` are the subagents whose trajectories are told as well."""
     match said:
-        case Answer():
+        case ModelTurn():
             told = _answer(said, started)
         case Event():
             told = {"source": "system", "message": said.text or _UNTOLD.get(said.kind, said.kind)}
         case Message():
             told = {"source": _source(said), "message": _message(said.parts)}
-    first = said.messages[0] if isinstance(said, Answer) else said
+    first = said.messages[0] if isinstance(said, ModelTurn) else said
     extra = _extra(said)
     return {"step_id": number, **_circumstances(first), **told, **({"extra": extra} if extra else {})}
 
@@ -68,7 +68,7 @@ def _source(message: Message) -> str:
     return "user" if message.role == "user" and spoken else "system"
 
 
-def _answer(answer: Answer, started: Collection[str]) -> Json:
+def _answer(answer: ModelTurn, started: Collection[str]) -> Json:
     told: Json = {"source": "agent", "message": _message(answer.parts)}
     if answer.model:
         told["model_name"] = answer.model

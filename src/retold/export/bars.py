@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 HEIGHTS = "▁▂▃▄▅▆▇█"
-UNKNOWN = "?"
+UNKNOWN_BAR = "?"
 
 
 def bar(value: int | None, largest: int, width: int) -> str:
@@ -27,7 +27,7 @@ def sparkline(values: Sequence[int | None]) -> str:
 
 def _height(value: int | None, largest: int) -> str:
     if value is None:
-        return UNKNOWN
+        return UNKNOWN_BAR
     if value <= 0:
         return HEIGHTS[0]
     return HEIGHTS[max(1, _rounded(value * (len(HEIGHTS) - 1), largest))]

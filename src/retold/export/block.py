@@ -6,11 +6,11 @@ from retold.reading.page_marks import mark
 from retold.reading.page_words import Look, fenced, shown
 
 Json = dict[str, Any]
-Place = tuple[int, int, Look]
+BlockPlace = tuple[int, int, Look]
 """The first line behind the mark, how many lines, and how words stand in them."""
 
 
-class Block:
+class MarkdownBlock:
     """Grows line by line; every piece is followed by an empty line."""
 
     def __init__(self) -> None:
@@ -25,13 +25,13 @@ class Block:
         self.lines += count + 1
         return count
 
-    def words(self, text: str, *, is_quoted: bool = False) -> Place:
+    def words(self, text: str, *, is_quoted: bool = False) -> BlockPlace:
         """Add what somebody said; return where it stands."""
         lines, look = shown(text, is_quoted=is_quoted)
         start = self.lines
         return start, self.put(lines), look
 
-    def code(self, text: str, info: str = "") -> Place:
+    def code(self, text: str, info: str = "") -> BlockPlace:
         """Add what is not prose; return where it stands."""
         start = self.lines
         return start, self.put(fenced(text, info)), "fence"

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from retold.analysis.decisions import Source
-from retold.analysis.failures import Failure, Fix
+from retold.analysis.failures import CallFailure, Fix
 from retold.analysis.open_ends import OpenEnd, OpenKind
 from retold.analysis.prose import clipped, first_sentences
 from retold.export.amounts import money
@@ -171,7 +171,7 @@ def _decisions(digest: Digest) -> Iterator[str]:
         yield f"{who}: {as_prose(clipped(one.text, _TEXT))}{told} {_cited(cited.key, one.place.turn)}"
 
 
-def _fixes(failures: Iterable[Cited[Failure]], near: _Near) -> Iterator[str]:
+def _fixes(failures: Iterable[Cited[CallFailure]], near: _Near) -> Iterator[str]:
     """Yield what was mended, all that one call made good in a line; commands before other tools."""
     mended = [one for one in failures if one.what.fix is not None]
     mended.sort(key=lambda one: one.what.canonical != "shell_exec")
@@ -179,7 +179,7 @@ def _fixes(failures: Iterable[Cited[Failure]], near: _Near) -> Iterator[str]:
         yield _fix(list(same), near)
 
 
-def _fix(same: Sequence[Cited[Failure]], near: _Near) -> str:
+def _fix(same: Sequence[Cited[CallFailure]], near: _Near) -> str:
     first, fix = same[0].what, same[0].what.fix
     assert fix is not None  # noqa: S101 - whoever calls has looked
     error = clipped(near(first.error.partition("\n")[0]), _AROUND)
@@ -204,7 +204,7 @@ def _words(fix: Fix) -> str:
     return both if len(both) <= _TEXT else first_sentences(fix.after or fix.before or "", _TEXT)
 
 
-def _called(failure: Failure, near: _Near) -> str:
+def _called(failure: CallFailure, near: _Near) -> str:
     """Return what failed: a command by itself, what another tool was about with the tool's name."""
     is_command = failure.canonical == "shell_exec" and failure.target
     return _command(failure.target if is_command else f"{failure.tool} {failure.target}".rstrip(), near)

@@ -18,15 +18,15 @@ def brief_json(digest: Digest, name: str) -> bytes:
         "roots": list(digest.roots),
         "sessions": [_tree(one) for one in digest.sessions],
         "left_out": digest.left_out,
-        "open_ends": list(map(_cited, digest.open_ends)),
-        "decisions": list(map(_cited, digest.decisions)),
-        "failures": [{**_cited(one), "is_open": one.what.is_open} for one in digest.failures],
-        "files": [{**_tree(one), "last": _cited(one.last)} for one in digest.files],
+        "open_ends": list(map(_cited_tree, digest.open_ends)),
+        "decisions": list(map(_cited_tree, digest.decisions)),
+        "failures": [{**_cited_tree(one), "is_open": one.what.is_open} for one in digest.failures],
+        "files": [{**_tree(one), "last": _cited_tree(one.last)} for one in digest.files],
     }
     return encoded(told)
 
 
-def _cited(one: Cited[Any]) -> dict[str, Any]:
+def _cited_tree(one: Cited[Any]) -> dict[str, Any]:
     return {"session": one.key, **_tree(one.what)}
 
 

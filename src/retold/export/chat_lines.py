@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.entries import Entry, Message
 from retold.model.parts import Context, Text, Thinking, ToolCall
 from retold.model.session import Session
@@ -16,13 +16,13 @@ _TOLD = ("referenced_files", "shell", "task")
 """What an agent adds to a message that belongs to what was asked of the model."""
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def chat_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     """Yield a line for each conversation in which something was said, and after it those of its subagents."""
     for telling in tellings:
         messages = list(_messages(telling.session, choice))
         if messages:
             yield encoded({"messages": messages, "metadata": _metadata(telling.session)}) + b"\n"
-        yield from pieces(telling.subagents.values(), choice)
+        yield from chat_pieces(telling.subagents.values(), choice)
 
 
 def _metadata(session: Session) -> Json:
@@ -40,7 +40,7 @@ def _metadata(session: Session) -> Json:
     }
 
 
-def _messages(session: Session, choice: Choice) -> Iterator[Json]:
+def _messages(session: Session, choice: ExportOptions) -> Iterator[Json]:
     """Yield what is still part of the conversation, in turns: templates want the roles to alternate."""
     ids: Counter[str] = Counter()
     last: Json | None = None
@@ -66,7 +66,7 @@ def _turn(message: Json | None, results: list[Json]) -> Iterator[Json]:
         yield from results
 
 
-def _told(entry: Entry, choice: Choice, ids: Counter[str]) -> tuple[Json | None, list[Json]]:
+def _told(entry: Entry, choice: ExportOptions, ids: Counter[str]) -> tuple[Json | None, list[Json]]:
     if entry.fate != "live":
         return None, []
     if not isinstance(entry, Message):
@@ -84,7 +84,7 @@ def _told(entry: Entry, choice: Choice, ids: Counter[str]) -> tuple[Json | None,
     return (None if is_empty else message), [_result(call_id, call) for call_id, call in named]
 
 
-def _content(message: Message, choice: Choice) -> str:
+def _content(message: Message, choice: ExportOptions) -> str:
     texts, is_told = [], False
     for part in message.parts:
         if isinstance(part, Text):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from retold.export.telling import Choice
+from retold.export.telling import ExportOptions
 from retold.model.entries import Entry, Event, Fate, Message
 from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
 from retold.model.session import Session
@@ -17,7 +17,7 @@ _VERSIONS = ("version", "cli_version")
 _QUIET = ("notice", "info", "warning")
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ModelTurn(msgspec.Struct, frozen=True):
     """What a model answered to one request."""
 
     messages: tuple[Message, ...]
@@ -46,11 +46,11 @@ class Answer(msgspec.Struct, frozen=True):
         return tuple(part for message in self.messages for part in message.parts)
 
 
-Said = Message | Event | Answer
+Said = Message | Event | ModelTurn
 """A message of the person or the system, something that happened, or an answer."""
 
 
-def dialogue(session: Session, choice: Choice) -> Iterator[Said]:
+def dialogue(session: Session, choice: ExportOptions) -> Iterator[Said]:
     """Yield what was said and what happened, as much of it as was chosen."""
     billed = _billed(session.timeline)
     pieces: list[Message] = []
@@ -104,12 +104,12 @@ def _is_aside(entry: Entry) -> bool:
 
 
 def _told(
-    pieces: list[Message], asides: list[Entry], billed: dict[str, Usage], choice: Choice
+    pieces: list[Message], asides: list[Entry], billed: dict[str, Usage], choice: ExportOptions
 ) -> Iterator[Said]:
     if pieces:
         requests = [piece.usage.request for piece in pieces if piece.usage is not None and piece.own]
         usages = [billed.pop(request) for request in dict.fromkeys(requests) if request in billed]
-        yield Answer(tuple(_chosen(piece, choice) for piece in pieces), totals(usages) if usages else None)
+        yield ModelTurn(tuple(_chosen(piece, choice) for piece in pieces), totals(usages) if usages else None)
     for entry in asides:
         if isinstance(entry, Message):
             message = _chosen(entry, choice)
@@ -119,7 +119,7 @@ def _told(
             yield entry
 
 
-def _chosen(message: Message, choice: Choice) -> Message:
+def _chosen(message: Message, choice: ExportOptions) -> Message:
     """Return a message with those parts that are to be told; of a prompt in several texts, the human's own words once."""
     parts = [told for part in message.parts for told in _part(part, choice)]
     if message.prompt is not None:
@@ -128,7 +128,7 @@ def _chosen(message: Message, choice: Choice) -> Message:
     return msgspec.structs.replace(message, parts=tuple(parts))
 
 
-def _part(part: Part, choice: Choice) -> Iterator[Part]:
+def _part(part: Part, choice: ExportOptions) -> Iterator[Part]:
     match part:
         case Thinking():
             yield from (part,) if choice.thoughts else ()
@@ -143,7 +143,7 @@ def _part(part: Part, choice: Choice) -> Iterator[Part]:
             yield part
 
 
-def _call(call: ToolCall, choice: Choice) -> Iterator[ToolCall]:
+def _call(call: ToolCall, choice: ExportOptions) -> Iterator[ToolCall]:
     if choice.tools == "full":
         yield call
     elif choice.tools == "names":

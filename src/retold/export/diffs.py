@@ -14,7 +14,7 @@ _PAIRS = (("old_string", "new_string"), ("old_str", "new_str"), ("old_source", "
 """The arguments in which agents give a text to be replaced and the one in its place."""
 
 
-class Change(NamedTuple):
+class DiffChange(NamedTuple):
     """A diff, and the names of the arguments that it tells as well."""
 
     path: str | None
@@ -22,13 +22,13 @@ class Change(NamedTuple):
     told: frozenset[str] = frozenset()
 
 
-def changes(call: ToolCall) -> Iterator[Change]:
+def changes(call: ToolCall) -> Iterator[DiffChange]:
     """Yield what a call changed, or was to change."""
     shown = call.display
     if isinstance(shown, DiffDisplay) and (diff := _shown_diff(shown)):
         names = (*(name for pair in _PAIRS for name in pair), "edits", "content")
         given = {name for name in names if _is_told(call.arguments.get(name), diff)}
-        yield Change(shown.path, diff, frozenset(given))
+        yield DiffChange(shown.path, diff, frozenset(given))
     else:
         yield from _given(call.arguments)
 
@@ -58,17 +58,17 @@ def _edited(edit: dict[str, Any]) -> Iterable[str]:
     return (name for pair in _PAIRS for name in pair if name in edit)
 
 
-def _given(arguments: dict[str, Any]) -> Iterator[Change]:
+def _given(arguments: dict[str, Any]) -> Iterator[DiffChange]:
     for name, value in arguments.items():
         if type(value) is str and value.lstrip().startswith(_PATCH):
-            yield Change(None, value, frozenset((name,)))
+            yield DiffChange(None, value, frozenset((name,)))
     edits = arguments.get("edits")
     if type(edits) is list and edits and all(map(_pair, edits)):
         diffs = [compared(*pair) for pair in map(_pair, edits) if pair]
-        yield Change(None, "\n".join(diffs), frozenset(("edits",)))
+        yield DiffChange(None, "\n".join(diffs), frozenset(("edits",)))
     pair = _pair(arguments)
     if pair:
-        yield Change(None, compared(*pair), frozenset(_edited(arguments)))
+        yield DiffChange(None, compared(*pair), frozenset(_edited(arguments)))
 
 
 def _pair(value: Any) -> tuple[str, str] | None:

@@ -8,33 +8,35 @@ from functools import partial
 
 import msgspec
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.formats import FORMATS
 from retold.export.gathering import changed, gathered, sessions_of
 from retold.export.naming import file_name
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.session import View
 from retold.redaction import Redactor
 
 
-class Document(msgspec.Struct, frozen=True):
+class HtmlDocument(msgspec.Struct, frozen=True):
     """A document, and what to call it; its pieces are made as they are asked for, once."""
 
     name: str
     pieces: Iterator[bytes]
 
 
-def document(record: Record, key: str, form: str, choice: Choice, view: View = "full") -> Document | None:
+def document(
+    record: Store, key: str, form: str, choice: ExportOptions, view: View = "full"
+) -> HtmlDocument | None:
     """Return a conversation in one of `FORMATS`, its secrets as `choice` says; None if there is no such conversation."""
     telling = gathered(record, key, view)
     if telling is None:
         return None
     told = without_secrets(telling, Redactor(home=os.path.expanduser("~"))) if choice.is_redacted else telling
     chosen = FORMATS[form]
-    return Document(file_name(told.session, chosen.suffix), chosen.pieces()((told,), choice))
+    return HtmlDocument(file_name(told.session, chosen.suffix), chosen.pieces()((told,), choice))
 
 
-def without_secrets(telling: Telling, redactor: Redactor) -> Telling:
+def without_secrets(telling: ExportSession, redactor: Redactor) -> ExportSession:
     """Return a conversation without its secrets: what one of its sessions gives away stands in none of them."""
     for session in sessions_of(telling):
         redactor.learn(session)

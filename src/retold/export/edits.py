@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from retold.archive.rows import CHANGING, calls_of
-from retold.export.diffs import Change, changes, compared
-from retold.ingest.slices import Slice
+from retold.export.diffs import DiffChange, changes, compared
+from retold.ingest.slices import TimelineSlice
 from retold.model.entries import Message
 from retold.model.files import touched
 from retold.model.parts import ToolCall
@@ -13,7 +13,7 @@ from retold.model.session import Session
 from retold.projects.matching import whole_path
 
 
-class Edit(NamedTuple):
+class FileEdit(NamedTuple):
     """A call that was to change the file."""
 
     session: Session
@@ -26,14 +26,14 @@ class Edit(NamedTuple):
     call: ToolCall
 
 
-def edits_of(parts: Iterable[Slice], path: str) -> Iterator[Edit]:
+def edits_of(parts: Iterable[TimelineSlice], path: str) -> Iterator[FileEdit]:
     """Yield the calls of a session that were to change a file, by its whole path."""
     for part in parts:
         session = part.session
         for seq, place, call in calls_of(session):
             message = session.timeline[seq]
             if isinstance(message, Message) and _is_at(call, path, session.project.root):
-                yield Edit(session, part.first + seq, message, place, call)
+                yield FileEdit(session, part.first + seq, message, place, call)
 
 
 def _is_at(call: ToolCall, path: str, root: str | None) -> bool:
@@ -41,10 +41,10 @@ def _is_at(call: ToolCall, path: str, root: str | None) -> bool:
     return is_changing and any(whole_path(name, root) == path for name in touched(call))
 
 
-def changed_by(call: ToolCall) -> Iterator[Change]:
+def changed_by(call: ToolCall) -> Iterator[DiffChange]:
     """Yield what a call changed; what it wrote where nothing tells what was there before."""
     found = list(changes(call))
     yield from found
     written = call.arguments.get("content")
     if not found and type(written) is str:
-        yield Change(None, compared("", written))
+        yield DiffChange(None, compared("", written))

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.steps import steps
 from retold.model.wire import step_json
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def event_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     """Yield the events of each session, with what was said, and after them those of its subagents."""
     for telling in tellings:
         for step in steps(telling.session, with_text=True, with_thoughts=choice.thoughts):
             yield step_json(step) + b"\n"
-        yield from pieces(telling.subagents.values(), choice)
+        yield from event_pieces(telling.subagents.values(), choice)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from retold.model.report import Basis, Spend
 
 MOST_NAMES = 8
-_NAME = 32
+_FOOTNOTE_NAME = 32
 
 
 def price_notes(spend: Spend, basis: Basis | None, columns: int) -> Iterator[Pieces]:
@@ -28,8 +28,12 @@ def price_notes(spend: Spend, basis: Basis | None, columns: int) -> Iterator[Pie
 def basis_notes(basis: Basis, estimated: Spend, columns: int) -> Iterator[Pieces]:
     """Yield which prices these are, in which zone days begin, what is guessed, and what is known to be missing."""
     at = f" of {clean(basis.priced_at)}" if basis.priced_at else ""
-    prices = f"prices: {shortened(clean(basis.prices), _NAME)}{at}" if basis.prices else "no prices are known"
-    for line in flowed((prices, f"days in {shortened(clean(basis.zone), _NAME)}"), columns, JOINT):
+    prices = (
+        f"prices: {shortened(clean(basis.prices), _FOOTNOTE_NAME)}{at}"
+        if basis.prices
+        else "no prices are known"
+    )
+    for line in flowed((prices, f"days in {shortened(clean(basis.zone), _FOOTNOTE_NAME)}"), columns, JOINT):
         yield [("faint", line)]
     if estimated.requests:
         text = "guessed from the length of the text, for sessions that recorded no tokens; never added to the rest"
@@ -49,7 +53,9 @@ def note(text: str, columns: int) -> Iterator[Pieces]:
 def listed(counts: Mapping[str, int]) -> str:
     """Return names with their counts, the most first; only the first of many."""
     order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    told = [f"{shortened(clean(name), _NAME)} ({count(number)})" for name, number in order[:MOST_NAMES]]
+    told = [
+        f"{shortened(clean(name), _FOOTNOTE_NAME)} ({count(number)})" for name, number in order[:MOST_NAMES]
+    ]
     rest = len(order) - MOST_NAMES
     return ", ".join([*told, f"{rest} more"] if rest > 0 else told)
 

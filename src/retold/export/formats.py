@@ -8,12 +8,12 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from retold.export.telling import Choice, Telling
+    from retold.export.telling import ExportOptions, ExportSession
     from retold.model.session import Session
 
-    Pieces = Callable[[Iterable[Telling], Choice], Iterator[bytes]]
+    Pieces = Callable[[Iterable[ExportSession], ExportOptions], Iterator[bytes]]
     """Yields a file, piece by piece: a conversation may be larger than what should be in memory twice."""
-    Index = Callable[[Iterable[tuple[str, Session]], Choice], Iterator[bytes]]
+    Index = Callable[[Iterable[tuple[str, Session]], ExportOptions], Iterator[bytes]]
     """Yields a page that leads to files, by their names, each with its session without what was said."""
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from retold.archive.record import Record
-from retold.export.telling import Telling
-from retold.ingest.retell import retold
+from retold.archive.record import Store
+from retold.export.telling import ExportSession
+from retold.ingest.retell import load_session
 from retold.model.session import Session, View
 
 DEEPEST = 16
@@ -20,14 +20,14 @@ Fail = Callable[[str, Exception], None]
 
 
 def gathered(
-    record: Record, key: str, view: View, depth: int = 0, fail: Fail | None = None
-) -> Telling | None:
+    record: Store, key: str, view: View, depth: int = 0, fail: Fail | None = None
+) -> ExportSession | None:
     """Return a conversation with all that belongs to it; None if there is none.
 
     A session that cannot be read is given to `fail` and left out.
     """
     try:
-        session = retold(record, key, view)
+        session = load_session(record, key, view)
     except Exception as error:
         if fail is None:
             raise
@@ -37,23 +37,23 @@ def gathered(
         return None
     below = session.children if depth < DEEPEST else ()
     found = {child: gathered(record, child, view, depth + 1, fail) for child in below}
-    return Telling(session, {child: telling for child, telling in found.items() if telling is not None})
+    return ExportSession(session, {child: telling for child, telling in found.items() if telling is not None})
 
 
-def sessions_of(telling: Telling) -> Iterator[Session]:
+def sessions_of(telling: ExportSession) -> Iterator[Session]:
     """Yield a conversation and all that belongs to it."""
     yield telling.session
     for subagent in telling.subagents.values():
         yield from sessions_of(subagent)
 
 
-def changed(telling: Telling, change: Callable[[Session], Session]) -> Telling:
+def changed(telling: ExportSession, change: Callable[[Session], Session]) -> ExportSession:
     """Return a conversation with each of its sessions changed; they keep their keys."""
     subagents = {key: changed(subagent, change) for key, subagent in telling.subagents.items()}
-    return Telling(change(telling.session), subagents)
+    return ExportSession(change(telling.session), subagents)
 
 
-def cut(telling: Telling, first: int, last: int | None) -> Telling:
+def cut_session(telling: ExportSession, first: int, last: int | None) -> ExportSession:
     """Return a conversation with only some of its own entries, counted from 1."""
     session = telling.session
     part = msgspec.structs.replace(session, timeline=session.timeline[first - 1 : last])

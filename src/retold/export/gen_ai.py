@@ -7,7 +7,7 @@ Messages follow the JSON schemas for `gen_ai.input.messages` and `gen_ai.output.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from retold.export.dialogue import Answer
+from retold.export.dialogue import ModelTurn
 from retold.model.entries import Message
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
 from retold.model.usage import Totals
@@ -60,12 +60,12 @@ def tokens(usage: Totals) -> Iterator[tuple[str, int]]:
 
 def input_message(message: Message) -> Json:
     """Return what was put to the model."""
-    return {"role": message.role, "parts": [_part(part) for part in message.parts]}
+    return {"role": message.role, "parts": [_gen_ai_part(part) for part in message.parts]}
 
 
-def output_message(answer: Answer) -> Json:
+def output_message(answer: ModelTurn) -> Json:
     """Return what the model answered; that it stopped, or wants a tool, is seen from what it says."""
-    parts = [_part(part) for part in answer.parts]
+    parts = [_gen_ai_part(part) for part in answer.parts]
     reason = "tool_call" if any(isinstance(part, ToolCall) for part in answer.parts) else "stop"
     return {"role": "assistant", "parts": parts, "finish_reason": reason}
 
@@ -77,7 +77,7 @@ def said_message(text: str) -> Json:
 
 def result_message(call: ToolCall) -> Json:
     """Return what a tool gave back to the model."""
-    files = [_part(attachment) for attachment in call.attachments]
+    files = [_gen_ai_part(attachment) for attachment in call.attachments]
     told = {"type": "tool_call_response", "id": call.id, "response": outcome(call)}
     return {"role": "tool", "parts": [told, *files]}
 
@@ -88,7 +88,7 @@ def outcome(call: ToolCall) -> str:
     return "\n\n".join(text for text in (result, call.error) if text and text.strip())
 
 
-def _part(part: Part) -> Json:
+def _gen_ai_part(part: Part) -> Json:
     match part:
         case Text():
             return {"type": "text", "content": part.text}

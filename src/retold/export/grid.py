@@ -21,7 +21,7 @@ _UNKNOWN = ("", "-")
 _NOTHING = (*_UNKNOWN, "0", "~0")
 
 
-class Column:
+class GridColumn:
     """A column of numbers."""
 
     __slots__ = ("empty", "heading", "rank")
@@ -34,7 +34,7 @@ class Column:
         """What says so little that a column of it is left out; where a number is rare, 0 too."""
 
 
-class Row:
+class GridRow:
     """A name with its numbers."""
 
     __slots__ = ("cells", "is_path", "name", "style", "weight")
@@ -62,7 +62,7 @@ class Layout:
 
     __slots__ = ("bar", "hangs", "name", "places", "widths")
 
-    def __init__(self, columns: Sequence[Column], rows: Sequence[Row], width: int, name: int) -> None:
+    def __init__(self, columns: Sequence[GridColumn], rows: Sequence[GridRow], width: int, name: int) -> None:
         cells = [[row.cells[place] for row in rows] for place in range(len(columns))]
         self.hangs = [any(cell.endswith("+") for cell in column) for column in cells]
         """Whether a + stands outside its column, so that the numbers above and below it stay in line."""
@@ -90,7 +90,7 @@ class Layout:
         self.bar = min(WIDEST_BAR, self.bar + room - (self.name - narrow)) if self.bar else 0
 
 
-def _order(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
+def _order(columns: Sequence[GridColumn], rows: Sequence[GridRow]) -> list[int]:
     """Return the places of what there is to be shown, the most important first; that of the bar is -1."""
     known = [
         (column.rank, place)
@@ -101,7 +101,9 @@ def _order(columns: Sequence[Column], rows: Sequence[Row]) -> list[int]:
     return [place for _, place in sorted([*known, *bars])]
 
 
-def grid(heading: str, columns: Sequence[Column], rows: Sequence[Row], width: int) -> Iterator[Pieces]:
+def grid(
+    heading: str, columns: Sequence[GridColumn], rows: Sequence[GridRow], width: int
+) -> Iterator[Pieces]:
     """Yield the headings and a line for each row, in pieces with their styles; none is wider than `width`."""
     numbered = [row for row in rows if row.cells]
     layout = Layout(columns, numbered, width, len(heading))

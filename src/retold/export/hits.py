@@ -10,15 +10,15 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.query.hits import Conversation, Hit
-    from retold.query.holding import Place
+    from retold.query.hits import MessageHit, SearchResult
+    from retold.query.holding import ResultPlace
 
 FATES = {"rewound": "taken back", "compacted": "before the compression", "superseded": "written anew"}
 """What became of what is not live any more."""
 _SPEAKERS = {"user": "you", "assistant": "agent", "system": "notice"}
 
 
-def conversation_lines(conversation: Conversation) -> Iterator[list[tuple[str, str]]]:
+def conversation_lines(conversation: SearchResult) -> Iterator[list[tuple[str, str]]]:
     """Yield the lines of a conversation, each in pieces with their styles."""
     project = conversation.project
     when = day_of(conversation.ended_at)
@@ -29,23 +29,23 @@ def conversation_lines(conversation: Conversation) -> Iterator[list[tuple[str, s
         yield [("faint", "  "), *hit_pieces(hit)]
 
 
-def hit_pieces(hit: Hit) -> list[tuple[str, str]]:
+def hit_pieces(hit: MessageHit) -> list[tuple[str, str]]:
     """Return a place where it is said, in pieces: who said it, and the words with what was looked for apart."""
     return [("faint", f"{_place(hit)}: "), *marked(hit)]
 
 
-def _place(hit: Hit) -> str:
+def _place(hit: MessageHit) -> str:
     """Return who said it or which tool gave it, and what became of it."""
     who = speaker(hit)
     return who if hit.fate == "live" else f"{who} ({hit.fate})"
 
 
-def speaker(hit: Hit | Place) -> str:
+def speaker(hit: MessageHit | ResultPlace) -> str:
     """Return who said it, or which tool gave it."""
     return hit.tool or _SPEAKERS.get(hit.role or "", "summary")
 
 
-def marked(hit: Hit | Place) -> Iterator[tuple[str, str]]:
+def marked(hit: MessageHit | ResultPlace) -> Iterator[tuple[str, str]]:
     """Yield a snippet in pieces with their styles."""
     place = 0
     for start, end in hit.matches:
@@ -55,7 +55,7 @@ def marked(hit: Hit | Place) -> Iterator[tuple[str, str]]:
     yield "plain", hit.snippet[place:]
 
 
-def conversation_json(conversation: Conversation) -> bytes:
+def conversation_json(conversation: SearchResult) -> bytes:
     """Return a conversation with its hits, on one line."""
     told = {
         "key": conversation.key,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from retold.export.transcript import MARKS, Line, Style, key_argument_of, one_line
+from retold.export.transcript import MARKS, Style, TranscriptLine, key_argument_of, one_line
 from retold.export.zone import DAY, second
 from retold.model.session import Session
 from retold.model.steps import (
@@ -19,24 +19,24 @@ _NAME = 7
 _RUNNING = "…"
 
 
-def live_heading(session: Session) -> Line:
+def live_heading(session: Session) -> TranscriptLine:
     """Return the line that says in which session something happens; one of a subagent names that of its parent."""
     root = session.project.root or session.project.native_key or ""
     place = root.rstrip("/\\").replace("\\", "/").rpartition("/")[2]
     of = f"subagent of {session.parent}" if session.kind == "subagent" and session.parent else ""
-    return Line(
+    return TranscriptLine(
         "title", _indent(session) + " · ".join(one_line(word) for word in (session.key, place, of) if word)
     )
 
 
-def live_lines(session: Session, steps: Sequence[AnyStep]) -> Iterator[Line]:
+def live_lines(session: Session, steps: Sequence[AnyStep]) -> Iterator[TranscriptLine]:
     """Yield what is new in a session; a call whose result is new as well stands on one line with it."""
     results = {(step.call_id, step.tool.name): step for step in steps if isinstance(step, ToolResult)}
     used = {(step.call_id, step.tool.name) for step in steps if isinstance(step, ToolUse)}
     for step in steps:
         at = second(step.at)[DAY + 1 :] if step.at else " " * 8
         for line in _lines(step, session.agent, results, used):
-            yield Line(line.style, f"{_indent(session)}{at}  {line.text}".rstrip())
+            yield TranscriptLine(line.style, f"{_indent(session)}{at}  {line.text}".rstrip())
             at = " " * 8
 
 
@@ -45,7 +45,7 @@ def _lines(
     agent: str,
     results: dict[tuple[str, str], ToolResult],
     used: set[tuple[str, str]],
-) -> Iterator[Line]:
+) -> Iterator[TranscriptLine]:
     match step:
         case UserPrompt():
             yield from _spoken("you", "you", step.text)
@@ -62,17 +62,17 @@ def _lines(
             pass  # a start stands in the heading, and a result with its call
 
 
-def _spoken(style: Style, who: str, text: str) -> Iterator[Line]:
+def _spoken(style: Style, who: str, text: str) -> Iterator[TranscriptLine]:
     for number, line in enumerate(text.strip("\n").splitlines()):
-        yield Line(style, f"{who if number == 0 else '':<{_NAME}} {line}")
+        yield TranscriptLine(style, f"{who if number == 0 else '':<{_NAME}} {line}")
 
 
-def _call(name: str, told: str, result: ToolResult | None) -> Iterator[Line]:
+def _call(name: str, told: str, result: ToolResult | None) -> Iterator[TranscriptLine]:
     mark = _RUNNING if result is None else MARKS.get(result.status, "?")
     is_bad = result is not None and result.status == "error"
-    yield Line("bad" if is_bad else "tool", f"{mark} {one_line(name)}{'  ' + told if told else ''}")
+    yield TranscriptLine("bad" if is_bad else "tool", f"{mark} {one_line(name)}{'  ' + told if told else ''}")
     if result is not None and result.error:
-        yield Line("bad", f"    {one_line(result.error)}")
+        yield TranscriptLine("bad", f"    {one_line(result.error)}")
 
 
 def _indent(session: Session) -> str:

@@ -1,6 +1,6 @@
 """Events as lines to read, one each."""
 
-from retold.export.transcript import LINE, Line, key_argument_of
+from retold.export.transcript import LINE, TranscriptLine, key_argument_of
 from retold.export.zone import second
 from retold.model.steps import (
     AnyStep,
@@ -14,7 +14,7 @@ from retold.model.steps import (
 )
 
 
-def event_line(step: AnyStep) -> Line:
+def event_line(step: AnyStep) -> TranscriptLine:
     """Return one event on one line: when it was here, what, and the words that tell most."""
     at = second(step.at) if step.at else "-"
     kind = type(step).__struct_config__.tag
@@ -22,7 +22,9 @@ def event_line(step: AnyStep) -> Line:
     told = told if len(told) <= LINE else told[: LINE - 1] + "…"
     fate = "" if step.fate == "live" else f" ({step.fate})"
     is_bad = isinstance(step, ToolResult) and step.status == "error"
-    return Line("bad" if is_bad else "plain", f"{step.seq:>4}  {at}  {kind:<14}{fate}  {told}".rstrip())
+    return TranscriptLine(
+        "bad" if is_bad else "plain", f"{step.seq:>4}  {at}  {kind:<14}{fate}  {told}".rstrip()
+    )
 
 
 def _told(step: AnyStep) -> str:

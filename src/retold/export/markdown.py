@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from retold.export.block import Block, Json
+from retold.export.block import Json, MarkdownBlock
 from retold.export.inline import as_html, as_words
 from retold.export.markdown_facts import facts
 from retold.export.markdown_parts import put_entry
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.export.zone import minute
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Text, ToolCall
@@ -22,7 +22,7 @@ _LEFT_OUT = ("first_prompt", "last_prompt", "timeline", "sources", "coverage", "
 """What the mark of a session leaves to the page, or what that does not tell: the files, and what else the agent wrote."""
 
 
-class Place(NamedTuple):
+class PagePlace(NamedTuple):
     """Where in the page something is told: below how many sessions, and whether it was taken back."""
 
     depth: int = 0
@@ -33,19 +33,19 @@ class Place(NamedTuple):
         return f"**{text}**" if self.depth else f"{'###' if self.is_rewound else '##'} {text}"
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     """Yield a page for each session, its subagents inside it."""
     for telling in tellings:
-        yield from (text.encode(errors="replace") for text in _session(telling, choice, Place()))
+        yield from (text.encode(errors="replace") for text in _session(telling, choice, PagePlace()))
 
 
-def _session(telling: Telling, choice: Choice, place: Place) -> Iterator[str]:
+def _session(telling: ExportSession, choice: ExportOptions, place: PagePlace) -> Iterator[str]:
     session = telling.session
     yield mark({"retold": PAGE, "session": _summary(session)}) + "\n\n"
     if not place.depth:
         yield facts(session, choice)
     for is_rewound, entries in groupby(session.timeline, lambda entry: entry.fate == "rewound"):
-        told = _entries(entries, telling, choice, Place(place.depth, is_rewound))
+        told = _entries(entries, telling, choice, PagePlace(place.depth, is_rewound))
         yield from _folded_back(told, place) if is_rewound else told
     yield mark({"end": session.key}) + "\n"
 
@@ -55,7 +55,7 @@ def _summary(session: Session) -> Json:
     return {name: value for name, value in tree.items() if name not in _LEFT_OUT}
 
 
-def _folded_back(told: Iterator[str], place: Place) -> Iterator[str]:
+def _folded_back(told: Iterator[str], place: PagePlace) -> Iterator[str]:
     """Yield what was taken back behind a heading, if there is any of it to tell."""
     first = next(told, None)
     if first is not None:
@@ -64,10 +64,12 @@ def _folded_back(told: Iterator[str], place: Place) -> Iterator[str]:
         yield "</details>\n\n"
 
 
-def _entries(entries: Iterable[Entry], telling: Telling, choice: Choice, place: Place) -> Iterator[str]:
+def _entries(
+    entries: Iterable[Entry], telling: ExportSession, choice: ExportOptions, place: PagePlace
+) -> Iterator[str]:
     speaker = None
     for entry in entries:
-        block = Block()
+        block = MarkdownBlock()
         name = _speaker(entry, telling.session.agent)
         if name is not None and name != speaker:
             at = f" · {minute(entry.at)}" if entry.at else ""
@@ -105,12 +107,14 @@ def _about(entry: Entry) -> Json:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _subagents(message: Message, telling: Telling, choice: Choice, place: Place) -> Iterator[str]:
+def _subagents(
+    message: Message, telling: ExportSession, choice: ExportOptions, place: PagePlace
+) -> Iterator[str]:
     """Yield the conversations that the calls of a message started."""
     for part in message.parts:
         child = telling.subagents.get(part.child) if isinstance(part, ToolCall) and part.child else None
         if child is not None:
             title = as_html(child.session.title or child.session.key)
             yield f"<details>\n<summary>Subagent: <b>{title}</b></summary>\n\n"
-            yield from _session(child, choice, Place(place.depth + 1))
+            yield from _session(child, choice, PagePlace(place.depth + 1))
             yield "\n</details>\n\n"

@@ -4,18 +4,18 @@ from typing import Any
 
 import msgspec
 
-from retold.export.block import Block, Json
+from retold.export.block import Json, MarkdownBlock
 from retold.export.inline import as_code, as_html
-from retold.export.telling import Choice
+from retold.export.telling import ExportOptions
 from retold.export.transcript import MARKS, key_argument_of, one_line
 from retold.model.display import DiffDisplay
 from retold.model.parts import ToolCall
 from retold.model.wire import encoded
 
 
-def put_call(block: Block, call: ToolCall, choice: Choice) -> None:
+def put_call(block: MarkdownBlock, call: ToolCall, choice: ExportOptions) -> None:
     """Add a call, as much of it as was asked for."""
-    about = _about(call)
+    about = _about_call(call)
     if choice.tools == "names":
         error = f": {as_code(one_line(call.error))}" if call.error else ""
         block.put(f"- {_mark(call)} {as_code(_line(call))}{_outcome(call)}{error}")
@@ -30,7 +30,7 @@ def put_call(block: Block, call: ToolCall, choice: Choice) -> None:
     block.parts.append({"call": about})
 
 
-def _about(call: ToolCall) -> Json:
+def _about_call(call: ToolCall) -> Json:
     told = {
         "id": call.id,
         "name": call.name,
@@ -60,7 +60,7 @@ def _outcome(call: ToolCall) -> str:
     return bad + (f" · exit code {call.exit_code}" if call.exit_code else "")
 
 
-def _arguments(block: Block, call: ToolCall) -> Json:
+def _arguments(block: MarkdownBlock, call: ToolCall) -> Json:
     """Add the arguments as JSON, but texts of several lines as they are."""
     long = {
         name: value
@@ -79,7 +79,7 @@ def _arguments(block: Block, call: ToolCall) -> Json:
     return places
 
 
-def _results(block: Block, call: ToolCall) -> Json:
+def _results(block: MarkdownBlock, call: ToolCall) -> Json:
     places: Json = {}
     if call.error is not None:
         block.put("**Error:**")

@@ -4,19 +4,19 @@ from collections.abc import Iterator
 
 from retold.export.amounts import money
 from retold.export.inline import as_code, as_words
-from retold.export.telling import Choice
+from retold.export.telling import ExportOptions
 from retold.export.zone import period
 from retold.model.report import PICOS
 from retold.model.session import Session
 
 
-def facts(session: Session, choice: Choice) -> str:
+def facts(session: Session, choice: ExportOptions) -> str:
     """Return the title and a short list."""
     lines = (f"- **{name}:** {told}" for name, told in _facts(session, choice) if told)
     return f"# {as_words(session.title or '(no prompt)')}\n\n" + "\n".join(lines) + "\n\n"
 
 
-def _facts(session: Session, choice: Choice) -> Iterator[tuple[str, str]]:
+def _facts(session: Session, choice: ExportOptions) -> Iterator[tuple[str, str]]:
     root = session.project.root or session.project.native_key
     yield "Agent", " · ".join(map(as_words, (session.agent, *session.models)))
     yield "Project", as_code(root) if root else ""

@@ -1,9 +1,9 @@
 """Entries of a timeline as blocks of a Markdown page: what was said as it is, what is long folded."""
 
-from retold.export.block import Block
+from retold.export.block import MarkdownBlock
 from retold.export.inline import as_code, as_html
 from retold.export.markdown_calls import indented, put_call
-from retold.export.telling import Choice
+from retold.export.telling import ExportOptions
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
 from retold.model.usage import Usage
@@ -12,7 +12,7 @@ _LABELS = {"referenced_files": "files that the prompt names", "tool_result": "a 
 """What was added to a message, where its kind alone would not be understood."""
 
 
-def put_entry(block: Block, entry: Entry, choice: Choice) -> None:
+def put_entry(block: MarkdownBlock, entry: Entry, choice: ExportOptions) -> None:
     """Add an entry; nothing, where there is nothing to tell."""
     if isinstance(entry, Event):
         _put_event(block, entry, choice)
@@ -22,7 +22,7 @@ def put_entry(block: Block, entry: Entry, choice: Choice) -> None:
         block.put(f"<sub>{_tokens(entry.usage)}</sub>")
 
 
-def _put_event(block: Block, event: Event, choice: Choice) -> None:
+def _put_event(block: MarkdownBlock, event: Event, choice: ExportOptions) -> None:
     if event.kind == "compaction":
         block.put("---\n\n*The conversation was compressed here.*")
         if event.text:
@@ -36,7 +36,7 @@ def _put_event(block: Block, event: Event, choice: Choice) -> None:
         _folded(block, event.kind, indented(event.opaque.value))
 
 
-def _put_message(block: Block, message: Message, choice: Choice) -> None:
+def _put_message(block: MarkdownBlock, message: Message, choice: ExportOptions) -> None:
     """Add what a message says; of a prompt in several texts, the human's own words once."""
     is_told = False
     for part in message.parts:
@@ -50,7 +50,7 @@ def _put_message(block: Block, message: Message, choice: Choice) -> None:
         block.parts.append({"prompt": block.words(message.prompt, is_quoted=True)})
 
 
-def _put_part(block: Block, part: Part, choice: Choice, *, is_quoted: bool) -> None:
+def _put_part(block: MarkdownBlock, part: Part, choice: ExportOptions, *, is_quoted: bool) -> None:
     match part:
         case Text(text) if text.strip():
             block.parts.append({"text": block.words(text, is_quoted=is_quoted)})
@@ -70,14 +70,14 @@ def _put_part(block: Block, part: Part, choice: Choice, *, is_quoted: bool) -> N
             block.parts.append({"opaque": _folded(block, "not understood", indented(part.value))})
 
 
-def _put_thought(block: Block, thought: Thinking) -> None:
+def _put_thought(block: MarkdownBlock, thought: Thinking) -> None:
     told = f": {as_html(thought.subject)}" if thought.subject else ""
     block.put(f"<details>\n<summary>thought{told}</summary>")
     block.parts.append({"thinking": block.words(thought.text), "subject": thought.subject})
     block.put("</details>")
 
 
-def _folded(block: Block, label: str, text: str) -> tuple[int, int, str]:
+def _folded(block: MarkdownBlock, label: str, text: str) -> tuple[int, int, str]:
     block.put(f"<details>\n<summary>{as_html(label)}</summary>")
     place = block.code(text)
     block.put("</details>")

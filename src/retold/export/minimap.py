@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from retold.ingest.slices import Turn
+from retold.ingest.slices import SessionTurn
 
 WIDTH, LENGTH = 10, 1000
 """Of the strip."""
@@ -15,7 +15,7 @@ _KINDS = ("turn", "compacted", "failed", "taken")
 """The later ones win where several turns are one block."""
 
 
-class Block(msgspec.Struct, frozen=True):
+class MinimapBlock(msgspec.Struct, frozen=True):
     """One or several turns."""
 
     begin: float
@@ -24,7 +24,7 @@ class Block(msgspec.Struct, frozen=True):
     """`turn`, `compacted`, `failed` for one in which a call failed, `taken` for one that was taken back or replaced."""
 
 
-def paths(turns: Sequence[Turn], total: int) -> tuple[tuple[str, str], ...]:
+def paths(turns: Sequence[SessionTurn], total: int) -> tuple[tuple[str, str], ...]:
     """Return the strip of a session with so many entries: for each kind of blocks, all of them as one SVG path."""
     drawn: dict[str, list[str]] = defaultdict(list)
     for block in blocks(turns, total):
@@ -32,17 +32,17 @@ def paths(turns: Sequence[Turn], total: int) -> tuple[tuple[str, str], ...]:
     return tuple((kind, "".join(drawn[kind])) for kind in _KINDS if kind in drawn)
 
 
-def blocks(turns: Sequence[Turn], total: int) -> Iterator[Block]:
+def blocks(turns: Sequence[SessionTurn], total: int) -> Iterator[MinimapBlock]:
     """Yield the blocks of a session with so many entries."""
     step = -(-len(turns) // MOST) or 1
     for place in range(0, len(turns), step):
         held = turns[place : place + step]
         end = turns[place + step].place if place + step < len(turns) else total
         kind = max(map(kind_of, held), key=_KINDS.index)
-        yield Block(held[0].place * LENGTH / total, (end - held[0].place) * LENGTH / total, kind)
+        yield MinimapBlock(held[0].place * LENGTH / total, (end - held[0].place) * LENGTH / total, kind)
 
 
-def kind_of(turn: Turn) -> str:
+def kind_of(turn: SessionTurn) -> str:
     """Return what became of a turn."""
     if turn.fate in ("rewound", "superseded"):
         return "taken"

@@ -29,7 +29,7 @@ class Interval(NamedTuple):
         return cls(min(starts), max(ends))
 
 
-class Clock:
+class SpanClock:
     """The time in a session: that of what happened last."""
 
     def __init__(self, session: Session) -> None:

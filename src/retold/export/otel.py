@@ -6,8 +6,8 @@ from typing import Any
 from retold.export.dialogue import agent_version
 from retold.export.gen_ai import SCHEMA_URL
 from retold.export.span_facts import Attributes, Value
-from retold.export.spans import Happening, Span, conversation_spans
-from retold.export.telling import Choice, Telling
+from retold.export.spans import Span, SpanEvent, conversation_spans
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.session import Session
 from retold.model.wire import encoded
 
@@ -19,7 +19,7 @@ ERROR = 2
 Json = dict[str, Any]
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     """Yield the spans of each conversation and its subagents as one request."""
     scope, url = encoded({"name": SCOPE}), encoded(SCHEMA_URL)
     for telling in tellings:
@@ -30,7 +30,7 @@ def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
         yield b'],"schemaUrl":' + url + b'}],"schemaUrl":' + url + b"}]}\n"
 
 
-def resource(session: Session, choice: Choice) -> Attributes:
+def resource(session: Session, choice: ExportOptions) -> Attributes:
     """Return what the spans come from: the agent, and whether secrets were taken out."""
     told: Attributes = {"service.name": session.agent, "retold.redacted": choice.is_redacted}
     version = agent_version(session)
@@ -56,7 +56,7 @@ def _span(span: Span) -> Json:
     return told
 
 
-def _event(happening: Happening) -> Json:
+def _event(happening: SpanEvent) -> Json:
     return {
         "timeUnixNano": str(happening.at),
         "name": happening.name,

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from retold.export.gen_ai import SCHEMA_URL
 from retold.export.otel import ERROR, SCOPE, resource
 from retold.export.span_facts import Value
-from retold.export.spans import Happening, Span, conversation_spans
-from retold.export.telling import Choice, Telling
+from retold.export.spans import Span, SpanEvent, conversation_spans
+from retold.export.telling import ExportOptions, ExportSession
 
 BATCH = 1_000_000
 """So many bytes of spans are held in memory before they are written."""
@@ -17,7 +17,7 @@ _VARINT, _FIXED, _BYTES = 0, 1, 2
 _MASK = 2**64 - 1
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     """Yield the spans of each conversation and its subagents, some at a time."""
     scope = _message(1, _text(1, SCOPE))
     for telling in tellings:
@@ -55,7 +55,7 @@ def _span(span: Span) -> bytes:
     return b"".join(fields)
 
 
-def _event(happening: Happening) -> bytes:
+def _event(happening: SpanEvent) -> bytes:
     return _time(1, happening.at) + _text(2, happening.name) + _attributes(3, happening.attributes)
 
 

@@ -7,7 +7,7 @@ from datetime import date
 from retold.export.amounts import count, money, share, span
 from retold.export.flow import JOINT, flowed
 from retold.export.footnotes import basis_notes, note, price_notes
-from retold.export.grid import Column, Row, grid
+from retold.export.grid import GridColumn, GridRow, grid
 from retold.export.heatmap import heat_map
 from retold.export.names import clean, shortened
 from retold.export.report import cost, errors, names_of, weighs_cost, weight
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from retold.export.grid import Pieces
-    from retold.model.report import Overview, Tool, Touched
+    from retold.model.report import Overview, ToolFigures, Touched
 
 MODELS, PROJECTS, TOOLS, FILES = 8, 5, 8, 5
 """How many of each are shown."""
 FEW_DAYS = 14
 """So many days are shown as bars: a calendar of them would be next to empty."""
 _NAME = 24
-_SHARES = (Column("requests", 3), Column("tokens", 1), Column("cost", 0))
-_USED = (Column("calls", 0), Column("errors", 1), Column("retries", 4), Column("slowest", 3))
-_TOUCHED = (Column("times", 0), Column("sessions", 3))
+_SHARES = (GridColumn("requests", 3), GridColumn("tokens", 1), GridColumn("cost", 0))
+_USED = (GridColumn("calls", 0), GridColumn("errors", 1), GridColumn("retries", 4), GridColumn("slowest", 3))
+_TOUCHED = (GridColumn("times", 0), GridColumn("sessions", 3))
 
 
 def overview(told: Overview, columns: int) -> Iterator[Pieces]:
@@ -125,15 +125,15 @@ def _shares(by: str, lines: Sequence[Line], most: int, columns: int, *, of_cost:
         yield from grid(by, _SHARES, rows, columns)
 
 
-def _share_row(name: str, spend: Spend, *, of_cost: bool) -> Row:
+def _share_row(name: str, spend: Spend, *, of_cost: bool) -> GridRow:
     cells = (count(spend.requests), short_number(spend.figures["total"]), cost(spend))
-    return Row(name, cells, weight(spend, of_cost=of_cost))
+    return GridRow(name, cells, weight(spend, of_cost=of_cost))
 
 
-def _tools(tools: Sequence[Tool], columns: int) -> Iterator[Pieces]:
+def _tools(tools: Sequence[ToolFigures], columns: int) -> Iterator[Pieces]:
     order = sorted(tools, key=lambda tool: -tool.calls)[:TOOLS]
     rows = [
-        Row(
+        GridRow(
             tool.name,
             (
                 count(tool.calls),
@@ -152,13 +152,14 @@ def _tools(tools: Sequence[Tool], columns: int) -> Iterator[Pieces]:
 def _files(files: Sequence[Touched], columns: int) -> Iterator[Pieces]:
     order = sorted(files, key=lambda file: -file.times)[:FILES]
     rows = [
-        Row(file.path, (count(file.times), count(file.sessions)), file.times, is_path=True) for file in order
+        GridRow(file.path, (count(file.times), count(file.sessions)), file.times, is_path=True)
+        for file in order
     ]
     if rows:
         yield from grid("file", _TOUCHED, rows, columns)
 
 
-def _health(total: Line, tools: Sequence[Tool], columns: int) -> Iterator[Pieces]:
+def _health(total: Line, tools: Sequence[ToolFigures], columns: int) -> Iterator[Pieces]:
     words = []
     if total.tool_calls:
         words.append(_counted(total.tool_calls, "tool call"))

@@ -7,9 +7,9 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.titles import uncut
-from retold.ingest.slices import Slice, slices, told_slice
+from retold.ingest.slices import TimelineSlice, load_slice, slices
 from retold.model.entries import Entry
 from retold.model.session import Session
 from retold.redaction import Redactor
@@ -26,13 +26,13 @@ _LONG = 20_000
 class Quoting:
     """Whatever it is asked for, and in however many pieces, it tells each text in the same way."""
 
-    def __init__(self, record: Record, key: str, redactors: Callable[[], Redactor] | None) -> None:
+    def __init__(self, record: Store, key: str, redactors: Callable[[], Redactor] | None) -> None:
         """Take what makes redactors; None where secrets may stay."""
         self._record, self.key, self._redactors = record, key, redactors
 
     @cached_property
-    def _part(self) -> Slice | None:
-        return told_slice(self._record, self.key, 0, 0)
+    def _part(self) -> TimelineSlice | None:
+        return load_slice(self._record, self.key, 0, 0)
 
     @cached_property
     def session(self) -> Session | None:

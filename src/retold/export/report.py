@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from retold.export.amounts import UNKNOWN, count, money, share, span
 from retold.export.footnotes import basis_notes, price_notes
-from retold.export.grid import Column, Row, grid
+from retold.export.grid import GridColumn, GridRow, grid
 from retold.export.names import NAMELESS, project_names
 from retold.export.table import short_number
 from retold.model.report import Line, Spend, plus, summed
@@ -14,32 +14,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from retold.export.grid import Pieces
-    from retold.model.report import Basis, Tool
+    from retold.model.report import Basis, ToolFigures
 
 TOTAL = "total"
 ESTIMATED = "estimated, and not in the figures above"
 _PROJECT, _SESSION, _TOOL = "project", "session", "tool"
 SPENT = (
-    Column("requests", 3),
-    Column("sessions", 6),
-    Column("input", 5),
-    Column("cached", 7, is_rare=True),
-    Column("written", 12, is_rare=True),
-    Column("output", 4),
-    Column("reasoning", 8, is_rare=True),
-    Column("tokens", 1),
-    Column("active", 9),
-    Column("calls", 10),
-    Column("errors", 11),
-    Column("cost", 0),
+    GridColumn("requests", 3),
+    GridColumn("sessions", 6),
+    GridColumn("input", 5),
+    GridColumn("cached", 7, is_rare=True),
+    GridColumn("written", 12, is_rare=True),
+    GridColumn("output", 4),
+    GridColumn("reasoning", 8, is_rare=True),
+    GridColumn("tokens", 1),
+    GridColumn("active", 9),
+    GridColumn("calls", 10),
+    GridColumn("errors", 11),
+    GridColumn("cost", 0),
 )
 USED = (
-    Column("calls", 0),
-    Column("errors", 1),
-    Column("retries", 3),
-    Column("average", 5),
-    Column("slowest", 4),
-    Column("in all", 6),
+    GridColumn("calls", 0),
+    GridColumn("errors", 1),
+    GridColumn("retries", 3),
+    GridColumn("average", 5),
+    GridColumn("slowest", 4),
+    GridColumn("in all", 6),
 )
 
 
@@ -51,7 +51,7 @@ def table(  # noqa: PLR0913 - what a line does not hold itself
     total: Line | None = None,
     basis: Basis | None = None,
     titles: Mapping[str, str] | None = None,
-    tools: Mapping[str, Tool] | None = None,
+    tools: Mapping[str, ToolFigures] | None = None,
 ) -> Iterator[Pieces]:
     """Yield a report line by line, in pieces with their styles, and under it what it rests on.
 
@@ -105,17 +105,17 @@ def cost(spend: Spend) -> str:
     return money(spend.picos) + ("+" if spend.unpriced and spend.picos is not None else "")
 
 
-def _spent(lines: Sequence[Line], names: Mapping[str, str], total: Line) -> Iterator[Row]:
+def _spent(lines: Sequence[Line], names: Mapping[str, str], total: Line) -> Iterator[GridRow]:
     of_cost = weighs_cost([line.measured for line in lines])
     for line in lines:
-        yield Row(names[line.of], _cells(line), weight(line.measured, of_cost=of_cost))
-    yield Row(TOTAL, _cells(total), style="title")
+        yield GridRow(names[line.of], _cells(line), weight(line.measured, of_cost=of_cost))
+    yield GridRow(TOTAL, _cells(total), style="title")
     if total.estimated.requests:
-        yield Row(ESTIMATED, (), style="faint")
+        yield GridRow(ESTIMATED, (), style="faint")
         for line in lines:
             if line.estimated.requests:
-                yield Row(names[line.of], _guesses(line.estimated), style="faint")
-        yield Row(TOTAL, _guesses(total.estimated), style="faint")
+                yield GridRow(names[line.of], _guesses(line.estimated), style="faint")
+        yield GridRow(TOTAL, _guesses(total.estimated), style="faint")
 
 
 def _cells(line: Line) -> list[str]:
@@ -145,14 +145,14 @@ def _guess(told: str) -> str:
 
 
 def _used(
-    lines: Sequence[Line], names: Mapping[str, str], total: Line, tools: Mapping[str, Tool]
-) -> Iterator[Row]:
+    lines: Sequence[Line], names: Mapping[str, str], total: Line, tools: Mapping[str, ToolFigures]
+) -> Iterator[GridRow]:
     for line in lines:
         tool = tools.get(line.of)
         seconds, timed = (tool.seconds, tool.timed) if tool else (None, 0)
         slowest = tool.slowest_seconds if tool else None
-        yield Row(names[line.of], [*_calls(line), *_took(seconds, timed, slowest)], line.tool_calls)
-    yield Row(TOTAL, [*_calls(total), *_took_in_all(list(tools.values()))], style="title")
+        yield GridRow(names[line.of], [*_calls(line), *_took(seconds, timed, slowest)], line.tool_calls)
+    yield GridRow(TOTAL, [*_calls(total), *_took_in_all(list(tools.values()))], style="title")
 
 
 def _calls(line: Line) -> tuple[str, str, str]:
@@ -164,7 +164,7 @@ def _took(seconds: float | None, timed: int, slowest: float | None) -> tuple[str
     return span(average), span(slowest), span(seconds)
 
 
-def _took_in_all(tools: Sequence[Tool]) -> tuple[str, str, str]:
+def _took_in_all(tools: Sequence[ToolFigures]) -> tuple[str, str, str]:
     known = [tool.seconds for tool in tools if tool.seconds is not None]
     slowest = [tool.slowest_seconds for tool in tools if tool.slowest_seconds is not None]
     return _took(sum(known) if known else None, sum(tool.timed for tool in tools), max(slowest, default=None))

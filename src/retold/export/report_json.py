@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from typing import Any
 
-    from retold.model.report import Line, Request, Spend, Tool
+    from retold.model.report import Line, ReportRequest, Spend, ToolFigures
 
 _MILLION = 10**6
 _TOOL = "tool"
@@ -19,7 +19,7 @@ _OPTIONAL = "cache_write_1h"
 """Left out where nobody recorded it, as in a session."""
 
 
-def line_json(line: Line, by: str, zone: str | None = None, tool: Tool | None = None) -> bytes:
+def line_json(line: Line, by: str, zone: str | None = None, tool: ToolFigures | None = None) -> bytes:
     """Return a line of a report, on one line; that of a tool also says how long it took."""
     tree = line_tree(line, by)
     if zone is not None:
@@ -29,7 +29,7 @@ def line_json(line: Line, by: str, zone: str | None = None, tool: Tool | None = 
     return _encoded(tree)
 
 
-def request_json(request: Request, by: str, of: str) -> bytes:
+def request_json(request: ReportRequest, by: str, of: str) -> bytes:
     """Return a request, what it counts for, and the products that its price is the sum of."""
     figures = {name: request.figures[name] for name in FIGURES if name != _OPTIONAL or request.figures[name]}
     return _encoded(
@@ -98,7 +98,7 @@ def _cost(spend: Spend) -> str | None:
     return None if spend.picos is None else dollars_text(spend.picos)
 
 
-def _took(tool: Tool) -> dict[str, Any]:
+def _took(tool: ToolFigures) -> dict[str, Any]:
     return {
         "name": tool.name,
         "canonical": tool.canonical,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from retold.export.cells import cell, harmless
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Context, Text, Thinking, ToolCall
 from retold.model.session import Session
@@ -23,7 +23,7 @@ _END = "\r\n"  # of RFC 4180: cells hold lines of their own, so nothing is gaine
 Row = dict[str, Any]
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     """Yield the headings, and the rows of each session and of its subagents."""
     yield (",".join(HEADINGS) + _END).encode()
     for session in _sessions(tellings):
@@ -31,13 +31,13 @@ def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
             yield _line({"session": session.key, "seq": seq, **row}).encode(errors="replace")
 
 
-def _sessions(tellings: Iterable[Telling]) -> Iterator[Session]:
+def _sessions(tellings: Iterable[ExportSession]) -> Iterator[Session]:
     for telling in tellings:
         yield telling.session
         yield from _sessions(telling.subagents.values())
 
 
-def _rows(session: Session, choice: Choice) -> Iterator[Row]:
+def _rows(session: Session, choice: ExportOptions) -> Iterator[Row]:
     for entry in session.timeline:
         about = {"at": entry.at and time_text(entry.at), "fate": entry.fate}
         yield {**about, **_entry(entry, choice)}
@@ -46,7 +46,7 @@ def _rows(session: Session, choice: Choice) -> Iterator[Row]:
                 yield {**about, "role": "tool", **_call(part, choice)}
 
 
-def _entry(entry: Entry, choice: Choice) -> Row:
+def _entry(entry: Entry, choice: ExportOptions) -> Row:
     if isinstance(entry, Event):
         return {"event": entry.kind, "text": entry.text}
     usage = entry.usage
@@ -61,7 +61,7 @@ def _entry(entry: Entry, choice: Choice) -> Row:
     }
 
 
-def _text(message: Message, choice: Choice) -> str:
+def _text(message: Message, choice: ExportOptions) -> str:
     """Return the human's own words, else all that the message says."""
     if message.prompt is not None:
         return message.prompt
@@ -69,7 +69,7 @@ def _text(message: Message, choice: Choice) -> str:
     return "\n".join(part.text for part in message.parts if isinstance(part, told) and part.text)
 
 
-def _call(call: ToolCall, choice: Choice) -> Row:
+def _call(call: ToolCall, choice: ExportOptions) -> Row:
     at = {"at": time_text(call.at)} if call.at else {}
     named = {"call": call.id, "tool": call.name, "canonical": call.canonical, "status": call.status}
     told: Row = {"exit_code": call.exit_code}

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.wire import session_pieces
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def json_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     """Yield each session, and after it its subagents."""
     for telling in tellings:
         yield from session_pieces(telling.session)
         yield b"\n"
-        yield from pieces(telling.subagents.values(), choice)
+        yield from json_pieces(telling.subagents.values(), choice)

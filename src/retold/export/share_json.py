@@ -4,11 +4,11 @@ import json
 from collections.abc import Iterable, Iterator
 
 from retold.export.share import turns
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.model.depth import room_for_depth
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:  # noqa: ARG001 - it has one look
+def share_json_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:  # noqa: ARG001 - it has one look
     """Yield each session as one document, as `JSON.stringify(history, null, 2)` does."""
     for telling in tellings:
         before = "[\n"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from retold.export.dialogue import Answer, Said, agent_version, text_of
+from retold.export.dialogue import ModelTurn, Said, agent_version, text_of
 from retold.export.gen_ai import input_message, outcome, output_message, provider, said_message, tokens
 from retold.model.display import AgentDisplay
 from retold.model.entries import Event, Fate, Message
@@ -44,7 +44,7 @@ def of_session(session: Session) -> Attributes:
 def of_turn(turn: Sequence[Said], number: int) -> Attributes:
     """Return what is told of a turn: what the person said, and what was said to them at last."""
     asked = [said for said in turn if isinstance(said, Message)]
-    answers = [said for said in turn if isinstance(said, Answer) and text_of(said.parts)]
+    answers = [said for said in turn if isinstance(said, ModelTurn) and text_of(said.parts)]
     told: Attributes = {"retold.turn": number}
     if asked:
         told["gen_ai.input.messages"] = as_json([input_message(message) for message in asked])
@@ -53,7 +53,7 @@ def of_turn(turn: Sequence[Said], number: int) -> Attributes:
     return told
 
 
-def of_request(answer: Answer, given: Sequence[object], models: Iterable[str]) -> Attributes:
+def of_request(answer: ModelTurn, given: Sequence[object], models: Iterable[str]) -> Attributes:
     """Return what is told of a request and its answer."""
     told: Attributes = {"gen_ai.provider.name": provider([answer.model, *models])}
     if answer.model:

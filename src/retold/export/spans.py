@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from retold.export.dialogue import Answer, Said, dialogue
+from retold.export.dialogue import ModelTurn, Said, dialogue
 from retold.export.gen_ai import input_message, outcome, result_message
-from retold.export.moments import Clock, Interval, nanoseconds
+from retold.export.moments import Interval, SpanClock, nanoseconds
 from retold.export.span_facts import (
     ERRORS,
     Attributes,
@@ -25,7 +25,7 @@ from retold.export.span_facts import (
     of_session,
     of_turn,
 )
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 from retold.export.transcript import one_line
 from retold.model.entries import Event, Fate, Message
 from retold.model.parts import ToolCall
@@ -34,7 +34,7 @@ INTERNAL, CLIENT = 1, 3
 """What kind of span it is, in the numbers of the protocol."""
 
 
-class Happening(msgspec.Struct, frozen=True):
+class SpanEvent(msgspec.Struct, frozen=True):
     """Something that happened at one moment of a span."""
 
     name: str
@@ -53,12 +53,12 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     start: int
     end: int
     attributes: Attributes
-    happenings: tuple[Happening, ...] = ()
+    happenings: tuple[SpanEvent, ...] = ()
     error: str | None = None
     """What went wrong; None where nothing did."""
 
 
-class Place(NamedTuple):
+class SpanPlace(NamedTuple):
     """Where spans belong: in which trace, of which conversation, to which agent, below which span."""
 
     trace: bytes
@@ -71,20 +71,20 @@ Told = Generator[Span, None, Interval]
 """Spans, and at the end how long all of it lasted."""
 
 
-def conversation_spans(telling: Telling, choice: Choice) -> Iterator[Span]:
+def conversation_spans(telling: ExportSession, choice: ExportOptions) -> Iterator[Span]:
     """Yield the spans of a conversation and of its subagents, in one trace."""
     key = telling.session.key
-    place = Place(_hash(16, key), key, telling.session.agent)
+    place = SpanPlace(_hash(16, key), key, telling.session.agent)
     yield from _Course(telling, choice, place).spans()
 
 
 class _Course:
     """How one session goes: what the time is, what waits for the next request, which names are taken."""
 
-    def __init__(self, telling: Telling, choice: Choice, place: Place) -> None:
+    def __init__(self, telling: ExportSession, choice: ExportOptions, place: SpanPlace) -> None:
         self.session, self.choice, self.place = telling.session, choice, place
         self.subagents = dict(telling.subagents)
-        self.clock = Clock(self.session)
+        self.clock = SpanClock(self.session)
         self.waiting: list[tuple[Fate, dict[str, Any]]] = []
         self.taken: Counter[tuple[str, str]] = Counter()
 
@@ -109,15 +109,15 @@ class _Course:
         first = _first(turn)
         turn_id = self._id("turn", first.id)
         spells: list[Interval] = []
-        happenings: list[Happening] = []
+        happenings: list[SpanEvent] = []
         for said in turn:
-            if isinstance(said, Answer):
+            if isinstance(said, ModelTurn):
                 spells.append((yield from self._answer(said, turn_id)))
                 continue
             at = self.clock.tick(said.at)
             spells.append(Interval(at, at))
             if isinstance(said, Event):
-                happenings.append(Happening(f"retold.{said.kind}", at, of_event(said)))
+                happenings.append(SpanEvent(f"retold.{said.kind}", at, of_event(said)))
             else:
                 self.waiting.append((said.fate, input_message(said)))
         lasted = Interval.around(spells)
@@ -131,7 +131,7 @@ class _Course:
         )
         return lasted
 
-    def _answer(self, answer: Answer, turn_id: bytes) -> Told:
+    def _answer(self, answer: ModelTurn, turn_id: bytes) -> Told:
         """Yield a request and its tools. It began when the last thing was there that it was asked with."""
         asked_at = self.clock.now
         times = [self.clock.tick(message.at) for message in answer.messages]
@@ -210,7 +210,7 @@ def _turns(said: Iterable[Said]) -> Iterator[list[Said]]:
         yield turn
 
 
-def _calls(answer: Answer, times: Iterable[int]) -> Iterator[tuple[ToolCall, int]]:
+def _calls(answer: ModelTurn, times: Iterable[int]) -> Iterator[tuple[ToolCall, int]]:
     """Yield the calls of an answer, and when the piece came in which each stands."""
     for message, at in zip(answer.messages, times, strict=True):
         yield from ((part, at) for part in message.parts if isinstance(part, ToolCall))
@@ -219,11 +219,11 @@ def _calls(answer: Answer, times: Iterable[int]) -> Iterator[tuple[ToolCall, int
 def _first(turn: list[Said]) -> Message | Event:
     """Return what a turn begins with, as it does whether or not notices are told: the prompt, else an answer."""
     said = next((one for one in turn if _is_said(one)), turn[0])
-    return said.messages[0] if isinstance(said, Answer) else said
+    return said.messages[0] if isinstance(said, ModelTurn) else said
 
 
 def _is_said(said: Said) -> bool:
-    return isinstance(said, Answer) or (isinstance(said, Message) and said.prompt is not None)
+    return isinstance(said, ModelTurn) or (isinstance(said, Message) and said.prompt is not None)
 
 
 def _hash(size: int, *names: str) -> bytes:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from retold.archive.listing import SessionRow
-    from retold.query.places import Place
+    from retold.query.places import ProjectPlace
 
 WHEN, AGENT, PROJECT, NUMBER, TOKENS, ID = 10, 6, 12, 5, 7, 8
 NARROWEST_TITLE = 12
@@ -61,7 +61,7 @@ def project_name(root: str | None, project_hash: str | None, native_key: str | N
     return (project_hash or native_key or "-")[:8]
 
 
-def project_line(place: Place) -> str:
+def project_line(place: ProjectPlace) -> str:
     """Return a project on one line: its name, how many sessions, when last, its root and how that is known."""
     when = day_of(place.last_at)
     where = f"{place.root} ({place.evidence})" if place.root else "root unknown"

@@ -11,16 +11,16 @@ import msgspec
 from retold.model.session import Session
 
 
-class Telling(msgspec.Struct, frozen=True):
+class ExportSession(msgspec.Struct, frozen=True):
     """A conversation to be told."""
 
     session: Session
     """In the view that was asked for, and already without its secrets, unless they are to stay."""
-    subagents: Mapping[str, Telling] = {}
+    subagents: Mapping[str, ExportSession] = {}
     """Those that its calls started (`ToolCall.child`), by their keys; one that is not there is told by its call alone."""
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class ExportOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How to tell it; a form that has no use for something takes no notice of it."""
 
     thoughts: bool = False

@@ -25,14 +25,14 @@ LINE = 100
 """How much of an argument or an error is shown on a line of its own."""
 
 
-class Line(NamedTuple):
+class TranscriptLine(NamedTuple):
     """One line of a transcript, and what it is."""
 
     style: Style
     text: str
 
 
-class Wanted(NamedTuple):
+class TranscriptOptions(NamedTuple):
     """What a transcript shows beyond the conversation."""
 
     tools: Tools = "names"
@@ -41,48 +41,52 @@ class Wanted(NamedTuple):
     notices: bool = False
 
 
-CONVERSATION = Wanted()
+CONVERSATION = TranscriptOptions()
 
 
-def transcript(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[Line]:
+def transcript(session: Session, wanted: TranscriptOptions = CONVERSATION) -> Iterator[TranscriptLine]:
     """Yield a session line by line."""
     yield from about(session)
-    for _, lines in told(session, wanted):
+    for _, lines in transcript_lines(session, wanted):
         yield from lines
 
 
-def told(session: Session, wanted: Wanted = CONVERSATION) -> Iterator[tuple[int, list[Line]]]:
+def transcript_lines(
+    session: Session, wanted: TranscriptOptions = CONVERSATION
+) -> Iterator[tuple[int, list[TranscriptLine]]]:
     """Yield the entries of which something is shown, by their number in the timeline, each with its lines."""
     before: Entry | None = None
     for number, entry in enumerate(session.timeline):
         lines = list(entry_lines(entry, wanted))
         if not lines:
             continue
-        head = [] if _goes_on(entry, before) else [Line("plain", ""), *_heading(entry, session)]
+        head = [] if _goes_on(entry, before) else [TranscriptLine("plain", ""), *_heading(entry, session)]
         yield number, [*head, *lines]
         before = entry
 
 
-def about(session: Session, *, is_utc: bool = False) -> Iterator[Line]:
+def about(session: Session, *, is_utc: bool = False) -> Iterator[TranscriptLine]:
     """Yield the title, and what is known of the whole; times are local, or UTC."""
-    yield Line("title", session.title or "(no prompt)")
+    yield TranscriptLine("title", session.title or "(no prompt)")
     counts, usage = session.counts, session.usage
     root = session.project.root or session.project.native_key
     began = moment(session.started_at, is_utc=is_utc) if session.started_at else None
     facts = [session.key, began, root, ", ".join(session.models)]
-    yield Line("faint", " · ".join(fact for fact in facts if fact))
+    yield TranscriptLine("faint", " · ".join(fact for fact in facts if fact))
     tools = plural(counts.tool_calls, "tool call") + (
         f", {counts.tool_errors} failed" if counts.tool_errors else ""
     )
     tokens = (
         None if usage.total is None else f"{usage.total:,} tokens{' (estimated)' if usage.estimated else ''}"
     )
-    yield Line(
+    yield TranscriptLine(
         "faint", " · ".join(fact for fact in [plural(counts.prompts, "prompt"), tools, tokens] if fact)
     )
     codes = [problem.code for problem in session.problems if problem.severity != "note"]
     if codes:
-        yield Line("bad", f"{plural(len(codes), 'problem')} while reading: {', '.join(sorted(set(codes)))}")
+        yield TranscriptLine(
+            "bad", f"{plural(len(codes), 'problem')} while reading: {', '.join(sorted(set(codes)))}"
+        )
 
 
 def plural(number: int, noun: str) -> str:
@@ -97,17 +101,17 @@ def _goes_on(entry: Entry, before: Entry | None) -> bool:
     return (entry.response, entry.fate) == (before.response, before.fate)
 
 
-def entry_lines(entry: Entry, wanted: Wanted) -> Iterator[Line]:
+def entry_lines(entry: Entry, wanted: TranscriptOptions) -> Iterator[TranscriptLine]:
     """Yield what is shown of an entry, without a heading."""
     if isinstance(entry, Event):
         yield from _event(entry, wanted)
         return
     yield from _said(entry, wanted)
     if wanted.tokens and entry.usage is not None:
-        yield Line("faint", _tokens(entry.usage))
+        yield TranscriptLine("faint", _tokens(entry.usage))
 
 
-def _said(message: Message, wanted: Wanted) -> Iterator[Line]:
+def _said(message: Message, wanted: TranscriptOptions) -> Iterator[TranscriptLine]:
     """Yield what a message says; of a prompt in several texts, the human's own words once."""
     is_told = False
     for part in message.parts:
@@ -120,13 +124,15 @@ def _said(message: Message, wanted: Wanted) -> Iterator[Line]:
         yield from _lines("plain", message.prompt)
 
 
-def _heading(entry: Entry, session: Session) -> Iterator[Line]:
+def _heading(entry: Entry, session: Session) -> Iterator[TranscriptLine]:
     if isinstance(entry, Event):
         return
     became = fate_of(entry)
     at = f" · {when(entry.at, session.started_at, SECONDS)}" if entry.at else ""
     told = f" ({became})" if became else ""
-    yield Line("you" if _is_person(entry) else "agent", f"── {speaker(entry, session.agent)}{told}{at}")
+    yield TranscriptLine(
+        "you" if _is_person(entry) else "agent", f"── {speaker(entry, session.agent)}{told}{at}"
+    )
 
 
 def speaker(message: Message, agent: str) -> str:
@@ -145,9 +151,9 @@ def _is_person(message: Message) -> bool:
     return message.role == "user" and (message.prompt is not None or is_copied_prompt(message))
 
 
-def _event(event: Event, wanted: Wanted) -> Iterator[Line]:
+def _event(event: Event, wanted: TranscriptOptions) -> Iterator[TranscriptLine]:
     if event.kind == "compaction":
-        yield Line("faint", "── the conversation was compressed here ──")
+        yield TranscriptLine("faint", "── the conversation was compressed here ──")
     elif event.kind == "error":
         yield from _lines("bad", f"! {event.text}")
     elif wanted.notices and (event.text or event.opaque):
@@ -156,7 +162,7 @@ def _event(event: Event, wanted: Wanted) -> Iterator[Line]:
         )
 
 
-def _part(part: Part, wanted: Wanted) -> Iterator[Line]:
+def _part(part: Part, wanted: TranscriptOptions) -> Iterator[TranscriptLine]:
     match part:
         case Text(text):
             yield from _lines("plain", text.strip("\n")) if text.strip() else ()
@@ -167,19 +173,19 @@ def _part(part: Part, wanted: Wanted) -> Iterator[Line]:
         case ToolCall() if wanted.tools != "none":
             yield from _call(part, wanted)
         case Attachment():
-            yield Line("faint", "  + " + one_line(part.path or part.media_type or "attachment"))
+            yield TranscriptLine("faint", "  + " + one_line(part.path or part.media_type or "attachment"))
         case Context(kind="shell" | "task", text=str(text)):
             yield from _lines("plain", text)
         case Context(text=str(text)) if wanted.notices:
             yield from _lines("faint", text, f"  {part.kind}: ")
         case Opaque() if wanted.notices:
-            yield Line("faint", f"  not understood: {one_line(as_json(part.value))}")
+            yield TranscriptLine("faint", f"  not understood: {one_line(as_json(part.value))}")
 
 
-def _call(call: ToolCall, wanted: Wanted) -> Iterator[Line]:
+def _call(call: ToolCall, wanted: TranscriptOptions) -> Iterator[TranscriptLine]:
     mark = MARKS.get(call.status, "?")
     told = one_line(key_argument_of(call.arguments))
-    yield Line(
+    yield TranscriptLine(
         "bad" if call.status == "error" else "tool", f"  {mark} {call.name}{'  ' + told if told else ''}"
     )
     if wanted.tools == "full":
@@ -187,9 +193,9 @@ def _call(call: ToolCall, wanted: Wanted) -> Iterator[Line]:
         yield from _lines("plain", call.full_result or call.result or "", "    ")
         yield from _lines("bad", call.error or "", "    ")
     elif call.error:
-        yield Line("bad", f"    {one_line(call.error)}")
+        yield TranscriptLine("bad", f"    {one_line(call.error)}")
     if call.exit_code:
-        yield Line("bad", f"    exit code {call.exit_code}")
+        yield TranscriptLine("bad", f"    exit code {call.exit_code}")
 
 
 def key_argument_of(arguments: dict[str, Any]) -> str:
@@ -216,9 +222,9 @@ def _tokens(usage: Usage) -> str:
     return f"  tokens: {told}{' (estimated)' if usage.estimated else ''}"
 
 
-def _lines(style: Style, text: str, indent: str = "") -> Iterator[Line]:
+def _lines(style: Style, text: str, indent: str = "") -> Iterator[TranscriptLine]:
     for number, line in enumerate(text.splitlines()):
-        yield Line(style, (indent if number == 0 else " " * len(indent)) + line)
+        yield TranscriptLine(style, (indent if number == 0 else " " * len(indent)) + line)
 
 
 def one_line(text: str) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from retold.export.grid import Pieces
 
-MOST_WEEKS = 26
+MOST_LISTED_WEEKS = 26
 _LABEL = "weeks"
 _GAP = "   "
 
@@ -24,7 +24,7 @@ def week_line(
 ) -> Iterator[Pieces]:
     """Yield the weeks up to that of `until`, as many as there are and fit, and how much the largest of them is."""
     last = _week(until)
-    number = min(MOST_WEEKS, last - _week(since) + 1, width - MARGIN)
+    number = min(MOST_LISTED_WEEKS, last - _week(since) + 1, width - MARGIN)
     sums = week_sums(days, last, number)
     if not sums:
         return

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.turns import answer_places
 from retold.export.quoting import Quoting
 from retold.export.transcript import plural
 from retold.model.entries import Entry, Message
 from retold.model.parts import Text
 from retold.query.changed import names_changed
-from retold.query.glances import Glance
+from retold.query.glances import SessionSummary
 
 LINE = 200
 """Characters of a prompt."""
@@ -23,7 +23,7 @@ _LOOKED_AT = 20
 """Messages of the agent that are looked at for words of it: the last ones may have called tools and said nothing."""
 
 
-def worked(record: Record, card: Glance, quoting: Quoting) -> Iterator[str]:
+def worked(record: Store, card: SessionSummary, quoting: Quoting) -> Iterator[str]:
     """Yield the lines."""
     yield _counts(card)
     first, last = map(one_line, quoting.prompts())
@@ -38,7 +38,7 @@ def worked(record: Record, card: Glance, quoting: Quoting) -> Iterator[str]:
         yield f"ended: {ending}"
 
 
-def _counts(card: Glance) -> str:
+def _counts(card: SessionSummary) -> str:
     told = [plural(card.prompts, "prompt"), card.status]
     if card.tool_errors:
         told.append(f"{plural(card.tool_errors, 'tool call')} failed")
@@ -47,7 +47,7 @@ def _counts(card: Glance) -> str:
     return " · ".join((card.agent, *told))
 
 
-def _ending(record: Record, card: Glance, quoting: Quoting) -> str | None:
+def _ending(record: Store, card: SessionSummary, quoting: Quoting) -> str | None:
     """Return how the last answer begins."""
     for seq in islice(answer_places(record, card.session), _LOOKED_AT):
         for _, entry in quoting.entries(seq, seq + 1):
@@ -60,14 +60,14 @@ def _words(entry: Entry) -> str:
     parts = entry.parts if isinstance(entry, Message) else ()
     said = "\n".join(part.text for part in parts if isinstance(part, Text))[: 4 * _ENDING]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return cut(" / ".join(lines[:_LINES]), _ENDING)
+    return cut_text(" / ".join(lines[:_LINES]), _ENDING)
 
 
 def one_line(text: str | None) -> str:
     """Return a prompt on one line."""
-    return cut(" ".join((text or "")[: 4 * LINE].split()), LINE)
+    return cut_text(" ".join((text or "")[: 4 * LINE].split()), LINE)
 
 
-def cut(text: str, length: int) -> str:
+def cut_text(text: str, length: int) -> str:
     """Return a text that is no longer than it may be."""
     return text if len(text) <= length else f"{text[: length - 1]}…"

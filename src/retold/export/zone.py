@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from datetime import datetime
 
-_HOUR = 3600
+_HOUR_SECONDS = 3600
 DAY, MINUTES, SECONDS = 10, 16, 19
 """How long a time is, as text: to the day, to the minute, to the second."""
 
@@ -74,6 +74,6 @@ def zone_name(*, is_utc: bool) -> str:
     now = time.localtime()
     if is_utc or now.tm_zone == "UTC":
         return "UTC"
-    hours, rest = divmod(abs(now.tm_gmtoff), _HOUR)
+    hours, rest = divmod(abs(now.tm_gmtoff), _HOUR_SECONDS)
     sign = "-" if now.tm_gmtoff < 0 else "+"
     return f"{now.tm_zone} (UTC{sign}{hours:02d}:{rest // 60:02d})"

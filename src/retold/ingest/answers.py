@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 ENV, FOLDER, FILE, HELD, FACT = "env", "folder", "file", "held", "fact"
 UNSURE = 2_000_000_000
@@ -63,7 +63,7 @@ def tail_digest(end: bytes) -> bytes:
     return digest(end)
 
 
-def is_unchanged(record: Record, scope: str, env: Mapping[str, str], facts: Mapping[str, object]) -> bool:
+def is_unchanged(record: Store, scope: str, env: Mapping[str, str], facts: Mapping[str, object]) -> bool:
     """Tell whether the world would answer again what it has answered to the last sync of this scope."""
     is_known, starts = False, []
     hidden: dict[str, list[tuple[str, object]]] = {}

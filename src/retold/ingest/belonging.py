@@ -4,25 +4,25 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from retold.archive.record import Record
-from retold.archive.rows import name_of
+from retold.archive.record import Store
+from retold.archive.rows import stable_uid
 from retold.archive.sessions import copied_messages, others_requests, renamed_keys
 from retold.model.entries import Entry, Message
 from retold.model.parts import Part, ToolCall
 
 
-class Belonging:
+class Ownership:
     """What the archive knows of one session's entries."""
 
-    def __init__(self, record: Record, session: int) -> None:
+    def __init__(self, record: Store, session: int) -> None:
         self._record = record
         self._copied, self._others = copied_messages(record, session), others_requests(record, session)
 
     def is_others(self, message: str | None, request: str | None) -> bool:
         """Tell whether a message belongs to another session, by its own id and its request's."""
-        if self._others and request is not None and name_of("request", request) in self._others:
+        if self._others and request is not None and stable_uid("request", request) in self._others:
             return True
-        return bool(self._copied) and name_of("entry", message) in self._copied
+        return bool(self._copied) and stable_uid("entry", message) in self._copied
 
     def marked(self, timeline: Iterable[Entry]) -> Iterator[Entry]:
         """Yield entries; those that belong to another session are marked, and subagents have their keys."""

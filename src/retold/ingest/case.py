@@ -8,19 +8,19 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.protocol import Agent, Home, Reading, Source
-from retold.archive.database import Damaged, Stopped
+from retold.agents.protocol import Agent, AgentHome, Reading, Source
+from retold.archive.database import DamagedError, RetoldError
 from retold.archive.hiding import NOBODY, KeyedSet
-from retold.archive.parcel import Fresh, Held, Parcel
-from retold.archive.record import Record, as_path
+from retold.archive.parcel import ClusterUpdate, FileState, NewContent
+from retold.archive.record import Store, as_path
 from retold.archive.sources import FAILURES, known_at, known_in_cluster, sessions_from
 from retold.ingest.containment import LaterVersions, hold_unread
 from retold.ingest.derive import Scraps, conversations
 from retold.ingest.file_values import hold_values
-from retold.ingest.freshness import Kept, begins_with, pack, pack_growth
-from retold.ingest.kept import KeptDisk, KeptFile, Pinned
+from retold.ingest.freshness import StoredOriginal, begins_with, pack, pack_growth
+from retold.ingest.kept import ArchiveDisk, KeptFile, PinnedDisk
 from retold.ingest.revision import REVISION
-from retold.ingest.snapshot import LARGEST, FileChangedError, Snapshot, Still
+from retold.ingest.snapshot import LARGEST, FileChangedError, FrozenFile, Snapshot
 from retold.ingest.watch import TooSlow
 from retold.model.problem import Problem, problem
 from retold.model.session import Session, SourceFile, SourceState
@@ -29,7 +29,7 @@ from retold.reading.disk import DISK, NOWHERE, Disk
 from retold.reading.files import printable
 
 
-class Job(msgspec.Struct, frozen=True):
+class ClusterJob(msgspec.Struct, frozen=True):
     """A cluster to read, with those of its files that are there; or, without one, a file of many conversations."""
 
     agent: str
@@ -42,7 +42,7 @@ class Job(msgspec.Struct, frozen=True):
     """Whether nothing but what the archive has of it is to be read."""
 
 
-class Known(msgspec.Struct):
+class KnownFile(msgspec.Struct):
     """What the archive knows of a file."""
 
     source: Source
@@ -52,32 +52,32 @@ class Known(msgspec.Struct):
     identity: str
     revision: int
     """The version of the reader that read it last."""
-    originals: list[Kept]
+    originals: list[StoredOriginal]
 
-    def is_as_before(self, still: Still) -> bool:
+    def is_as_before(self, still: FrozenFile) -> bool:
         """Tell whether a file is the same by its size, times, inode and end, and as much of it is kept."""
         known = (self.size, self.modified_ns, self.tail, self.identity)
         is_same = known == (still.file_size, still.modified_ns, still.tail, still.identity)
         return is_same and self.latest is not None and self.latest.size == still.size
 
-    def original(self, number: int | None) -> Kept | None:
+    def original(self, number: int | None) -> StoredOriginal | None:
         """Return what was kept under a number; without one, what it was last."""
         return next((kept for kept in self.originals if kept.id == number), None) if number else self.latest
 
     @property
-    def latest(self) -> Kept | None:
+    def latest(self) -> StoredOriginal | None:
         """What it was last."""
         return next((kept for kept in self.originals if kept.is_latest), None)
 
 
-class Case:
+class ClusterReader:
     """The files of one cluster, or a file of many conversations, while they are read."""
 
-    def __init__(self, record: Record, agent: Agent, job: Job, forgotten: KeyedSet = NOBODY) -> None:
+    def __init__(self, record: Store, agent: Agent, job: ClusterJob, forgotten: KeyedSet = NOBODY) -> None:
         """Take the ids of forgotten conversations, as digests: a file of many is kept without them."""
         self._record, self._agent, self._job = record, agent, job
         self._disk = Snapshot(
-            KeptDisk(record, agent.NAME),
+            ArchiveDisk(record, agent.NAME),
             forgotten if job.cluster is None else NOBODY,
             NOWHERE if job.is_kept_only else DISK,
         )
@@ -90,7 +90,7 @@ class Case:
         """Why files could not be read, by path: a bug of the reader, or damage in the archive. Their bytes are kept."""
         self.damaged: dict[str, Problem] = {}
         """Files that could be read, by path, of which the archive has a damaged earlier version."""
-        self._fresh: dict[str, Fresh | None] = {}
+        self._fresh: dict[str, NewContent | None] = {}
         self._beginnings: dict[str, bool] = {}
         """Whether a file begins with what was kept of it last, by path."""
         self._later: LaterVersions | None = None
@@ -105,7 +105,7 @@ class Case:
             readings.extend(self._earlier_readings(path, known, readings))
         return readings
 
-    def _earlier_readings(self, path: str, known: Known, readings: Sequence[Reading]) -> list[Reading]:
+    def _earlier_readings(self, path: str, known: KnownFile, readings: Sequence[Reading]) -> list[Reading]:
         """Return what earlier versions of a file say, without those of which later ones hold everything.
 
         A version is compared when the file is replaced. It is compared again only if the reader has changed, or if the
@@ -131,7 +131,7 @@ class Case:
             found.extend(earlier)
         return found
 
-    def _holds_bytes(self, path: str, kept: Kept, sessions: Iterable[Session]) -> bool:
+    def _holds_bytes(self, path: str, kept: StoredOriginal, sessions: Iterable[Session]) -> bool:
         """Tell whether a file holds what no session shows of an earlier version: values, and what could not be read."""
         still = self._disk.files.get(path)
         if still is None:
@@ -163,7 +163,7 @@ class Case:
                 yield known.source
             elif not known.originals and sessions_from(self._record, self._agent.NAME, [path]):
                 why = "the archive lacks all that it kept of the file: bring back a copy of archive.db"
-                self.fail([path], Damaged(why))
+                self.fail([path], DamagedError(why))
 
     def _read(self, source: Source) -> Sequence[Reading]:
         try:
@@ -188,10 +188,10 @@ class Case:
 
     def fail(self, paths: Iterable[str], error: Exception) -> None:
         """Take note that files could not be read; raises what concerns the machine and not these files."""
-        if isinstance(error, Stopped) and not isinstance(error, Damaged):
+        if isinstance(error, RetoldError) and not isinstance(error, DamagedError):
             raise error
         match error:
-            case Damaged():
+            case DamagedError():
                 code, message = "original-damaged", str(error)
             case TooSlow():
                 code, message = "reader-timeout", str(error)
@@ -225,15 +225,15 @@ class Case:
         for shown, size in {(reading.source.shown, reading.size) for reading in readings}:
             self._states[shown, size].append(state)
 
-    def _versions(self, path: str, known: Known) -> Iterator[tuple[Kept, Sequence[Reading]]]:
+    def _versions(self, path: str, known: KnownFile) -> Iterator[tuple[StoredOriginal, Sequence[Reading]]]:
         """Yield the earlier versions of a file that the present one does not begin with, the newest first."""
         for kept in sorted(known.originals, key=lambda kept: kept.id, reverse=True):
             if kept.is_latest and not self._is_replaced(path, known):
                 continue
             file = KeptFile(self._record.originals, kept.id, kept.size, kept.modified_ns)
             try:
-                readings = self._agent.read(known.source.on(Pinned(self._disk, path, file)))
-            except Damaged as error:
+                readings = self._agent.read(known.source.on(PinnedDisk(self._disk, path, file)))
+            except DamagedError as error:
                 if path in self._live:  # what the file says now is told without it
                     self.damaged[path] = problem("original-damaged", str(error), printable(path))
                 else:
@@ -245,14 +245,14 @@ class Case:
             if not isinstance(readings, Problem):
                 yield kept, readings
 
-    def _is_replaced(self, path: str, known: Known) -> bool:
+    def _is_replaced(self, path: str, known: KnownFile) -> bool:
         """Tell whether a file that is there does not begin any more with what was kept last."""
         still = self._disk.files.get(path)
         if path not in self._live or still is None:
             return False
         return path in self._refusals or not self._begins_as_before(still, known)
 
-    def _begins_as_before(self, still: Still, known: Known) -> bool:
+    def _begins_as_before(self, still: FrozenFile, known: KnownFile) -> bool:
         """Tell whether a file begins with what was kept last, or nothing was."""
         if still.path not in self._beginnings:
             self._beginnings[still.path] = known.is_as_before(still) or begins_with(
@@ -260,13 +260,13 @@ class Case:
             )
         return self._beginnings[still.path]
 
-    def fresh(self, still: Still) -> Fresh | None:
+    def fresh(self, still: FrozenFile) -> NewContent | None:
         """Return what is new in a file; nothing of one that holds no conversation."""
         if still.path not in self._fresh:
             self._fresh[still.path] = None if still.path in self._refusals else self._pack(still)
         return self._fresh[still.path]
 
-    def _pack(self, still: Still) -> Fresh | None:
+    def _pack(self, still: FrozenFile) -> NewContent | None:
         known = self._known_of(still.path)
         latest = known.latest if known is not None else None
         if known is None or latest is None:
@@ -277,7 +277,7 @@ class Case:
             return pack(self._agent.NAME, still, is_version=has_versions)
         return pack_growth(still, latest, self._record.originals) if still.size > latest.size else None
 
-    def _known_of(self, path: str) -> Known | None:
+    def _known_of(self, path: str) -> KnownFile | None:
         if path in self._known or not self._job.is_known:
             return self._known.get(path)
         return next(iter(_known_files(self._record, self._agent.NAME, None, self._disk, path).values()), None)
@@ -308,8 +308,10 @@ class Case:
             path = str(reading.source.path)
             still, known = self._disk.files.get(path), self._known.get(path)
             disk = reading.source.disk
-            if isinstance(disk, Pinned) or still is None:
-                kept = known.original(disk.original if isinstance(disk, Pinned) else None) if known else None
+            if isinstance(disk, PinnedDisk) or still is None:
+                kept = (
+                    known.original(disk.original if isinstance(disk, PinnedDisk) else None) if known else None
+                )
                 if kept is not None and kept.size <= LARGEST:
                     found[kept.name] = self._record.originals.data(kept.id)
             elif still.data is not None and path in self._live:
@@ -325,14 +327,14 @@ class Case:
         unopened = [one for path, one in self._refusals.items() if path not in self._disk.files]
         return [*unopened, *{**self.damaged, **self.failures}.values()]
 
-    def with_failures(self, parcel: Parcel) -> Parcel:
+    def with_failures(self, parcel: ClusterUpdate) -> ClusterUpdate:
         """Return a parcel with the problems of the files of this cluster."""
         failures = {
             path: problem_json(one).decode() for path, one in {**self.damaged, **self.failures}.items()
         }
         return msgspec.structs.replace(parcel, problems=self.unopened(), failures=failures)
 
-    def files(self) -> Iterator[Held]:
+    def files(self) -> Iterator[FileState]:
         """Yield every file that was opened and is to be kept, or known again."""
         for path, still in self._disk.files.items():
             source = self._live.get(path)
@@ -341,7 +343,7 @@ class Case:
             if home is None or (source is None and self.fresh(still) is None):
                 continue
             is_left = path in self._left
-            yield Held(
+            yield FileState(
                 path,
                 str(home.path),
                 str(home.sessions),
@@ -365,15 +367,17 @@ def _open(source: Source) -> None:
 
 
 def _known_files(
-    record: Record, agent: str, cluster: str | None, disk: Disk, path: str | None = None
-) -> dict[str, Known]:
+    record: Store, agent: str, cluster: str | None, disk: Disk, path: str | None = None
+) -> dict[str, KnownFile]:
     """Return what the archive knows of the files of a cluster, or of one file."""
     rows = known_in_cluster(record, agent, cluster) if path is None else known_at(record, agent, path)
-    found: dict[str, Known] = {}
+    found: dict[str, KnownFile] = {}
     for stored, home, folder, label, group, size, modified_ns, tail, identity, revision, *original in rows:
         place = as_path(stored)
-        source = Source(Path(place), Home(Path(as_path(home)), Path(as_path(folder)), label, disk), group)
-        known = found.setdefault(place, Known(source, size, modified_ns, tail, identity, revision, []))
+        source = Source(
+            Path(place), AgentHome(Path(as_path(home)), Path(as_path(folder)), label, disk), group
+        )
+        known = found.setdefault(place, KnownFile(source, size, modified_ns, tail, identity, revision, []))
         if original[0] is not None:
-            known.originals.append(Kept(*original))
+            known.originals.append(StoredOriginal(*original))
     return found

@@ -6,7 +6,7 @@ from os import stat
 
 import msgspec
 
-from retold.agents.protocol import Agent, Home, Source
+from retold.agents.protocol import Agent, AgentHome, Source
 from retold.model.problem import Problem
 from retold.model.project import Clue
 
@@ -40,7 +40,7 @@ class Clusters:
         self.loose: dict[str, list[Source]] = {}
         """Files that hold many conversations, by agent."""
 
-    def found(self, agent: Agent, homes: Iterable[Home]) -> Iterator[Cluster]:
+    def found(self, agent: Agent, homes: Iterable[AgentHome]) -> Iterator[Cluster]:
         """Look through homes; yield what they hold."""
         sources: dict[str, Source] = {}
         for home in homes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -34,9 +34,11 @@ def read_config(folder: str) -> Config:
     told = _parsed(text, folder)
     homes, excluded = told.get("homes", {}), told.get("exclude", [])
     if not isinstance(homes, dict) or not all(isinstance(home, str) for home in homes.values()):
-        raise Stopped(f'{os.path.join(folder, NAME)}: [homes] needs lines such as laptop = "/backup/laptop"')
+        raise RetoldError(
+            f'{os.path.join(folder, NAME)}: [homes] needs lines such as laptop = "/backup/laptop"'
+        )
     if not isinstance(excluded, list) or not all(isinstance(project, str) for project in excluded):
-        raise Stopped(f'{os.path.join(folder, NAME)}: exclude needs a list such as ["secret-project"]')
+        raise RetoldError(f'{os.path.join(folder, NAME)}: exclude needs a list such as ["secret-project"]')
     return Config(homes, excluded, [name for name in told if name not in SETTINGS])
 
 
@@ -49,7 +51,7 @@ def keep_home(folder: str, label: str, home: str) -> None:
         return
     text = _with_home(_text(folder), label, wanted)
     if _parsed(text, folder)["homes"][label] != wanted:
-        raise Stopped(f"{os.path.join(folder, NAME)}: [homes] could not be changed")
+        raise RetoldError(f"{os.path.join(folder, NAME)}: [homes] could not be changed")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=folder, prefix=NAME)  # owner-only from the start
     with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -71,7 +73,7 @@ def _parsed(text: str, folder: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise Stopped(f"{os.path.join(folder, NAME)}: {error}") from error
+        raise RetoldError(f"{os.path.join(folder, NAME)}: {error}") from error
 
 
 def _with_home(text: str, label: str, home: str) -> str:

@@ -8,10 +8,10 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 
-class Coverage:
+class CoverageCount:
     """Files found, read and unchanged; sessions that are new; problems in all of them."""
 
     __slots__ = ("found", "new_sessions", "problems", "read", "seconds", "unchanged")
@@ -23,17 +23,17 @@ class Coverage:
         self.new_sessions, self.problems, self.seconds = new_sessions, problems, seconds
 
 
-def keep_found(record: Record, scope: str, agent: str, found: int, troubled: int) -> None:
+def keep_found(record: Store, scope: str, agent: str, found: int, troubled: int) -> None:
     """Keep how many files of an agent there are, and how many could not be opened: true as long as nothing changes."""
     record.set_fact(f"coverage {scope} {agent}", f"{found} {troubled}")
 
 
 def told_coverage(
-    record: Record, scope: str, agents: Sequence[str], seconds: float, done: Coverage | None = None
-) -> Coverage:
+    record: Store, scope: str, agents: Sequence[str], seconds: float, done: CoverageCount | None = None
+) -> CoverageCount:
     """Return the coverage over all agents, of a sync that has read some files, or none."""
     kept = [(record.fact(f"coverage {scope} {agent}") or "0 0").split() for agent in agents]
     found, troubled = (sum(int(one[place]) for one in kept) for place in (0, 1))
     problems = count_problems(record) + troubled
     read, new = (done.read, done.new_sessions) if done is not None else (0, 0)
-    return Coverage(found, read, found - read, new, problems, seconds)
+    return CoverageCount(found, read, found - read, new, problems, seconds)

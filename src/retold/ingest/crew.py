@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
 
-from retold.archive.database import Stopped
-from retold.archive.parcel import Parcel
-from retold.archive.record import Record
+from retold.archive.database import RetoldError
+from retold.archive.parcel import ClusterUpdate
+from retold.archive.record import Store
 from retold.archive.shards import SHARDS, shard_path
-from retold.archive.texts import Indexed, Shard
-from retold.ingest.case import Job
+from retold.archive.texts import IndexEntry, IndexWriter
+from retold.ingest.case import ClusterJob
 from retold.ingest.reader import Reader
-from retold.ingest.watch import TooSlow, Watch
+from retold.ingest.watch import TimeLimit, TooSlow
 from retold.processes import PRIVATE, start
 
 AHEAD = 3
@@ -26,8 +26,8 @@ BATCH = 256 << 20
 """Bytes of originals behind which a worker lets its part of the index be seen."""
 MOST_DEATHS = 16
 """Processes that may die in one run: more are no fault of the files."""
-Make = Callable[[Record], Reader]
-Timed = tuple[Job, float]
+Make = Callable[[Store], Reader]
+Timed = tuple[ClusterJob, float]
 """A job, and the seconds in which it must be read."""
 
 
@@ -45,23 +45,27 @@ def time_budget(size: int) -> float:
     return 120 + size / (1 << 20)
 
 
-def alone(jobs: Sequence[Timed], reader: Reader, shards: Sequence[Shard]) -> Iterator[Parcel]:
+def run_inline(
+    jobs: Sequence[Timed], reader: Reader, shards: Sequence[IndexWriter]
+) -> Iterator[ClusterUpdate]:
     """Yield the parcels of jobs that are few: read in this process."""
-    with Watch() as watch:
+    with TimeLimit() as watch:
         for job, seconds in jobs:
             with watch.limit(seconds):
                 parcel, indexed = reader.parcel(job)
             yield put_entries(parcel, indexed, shards)
 
 
-def put_entries(parcel: Parcel, indexed: Iterable[Indexed], shards: Sequence[Shard]) -> Parcel:
+def put_entries(
+    parcel: ClusterUpdate, indexed: Iterable[IndexEntry], shards: Sequence[IndexWriter]
+) -> ClusterUpdate:
     """Put the sessions of a parcel into the index, and return the parcel."""
     for entry in indexed:
-        home_of(entry.name, shards).put(entry)
+        shard_for(entry.name, shards).put(entry)
     return parcel
 
 
-def home_of(name: int, shards: Sequence[Shard]) -> Shard:
+def shard_for(name: int, shards: Sequence[IndexWriter]) -> IndexWriter:
     """Return the file of the index in which a session is, else the one with fewest."""
     holder = next((shard for shard in shards if shard.holds(name)), None)
     chosen = holder or min(shards, key=lambda shard: shard.last)
@@ -69,27 +73,27 @@ def home_of(name: int, shards: Sequence[Shard]) -> Shard:
     return chosen
 
 
-class Crew:
+class WorkerPool:
     """Processes that read jobs. One that dies or takes too long costs no other job than the one that it was reading.
 
     A session that is in a file of the index is read by the process that writes this file: a search that goes through the
     files one after the other would miss a session that moves between them.
     """
 
-    def __init__(self, homes: Mapping[Job, int], folder: str, make: Make, size: int) -> None:
+    def __init__(self, homes: Mapping[ClusterJob, int], folder: str, make: Make, size: int) -> None:
         """Take the index file of each job that has one, the archive's folder, and the number of processes."""
         self._homes, self._folder, self._make, self._size = homes, folder, make, size
         self._workers: list[_Worker] = []
         self._waiting: list[list[Timed]] = []
-        self._taken: set[Job] = set()
+        self._taken: set[ClusterJob] = set()
         self._suspects: list[Timed] = []
         """The jobs that processes were reading when they died."""
-        self.failed: list[tuple[Job, Exception]] = []
+        self.failed: list[tuple[ClusterJob, Exception]] = []
         """The jobs that were put off, and why."""
         self.deaths = 0
         """Processes that died. Index entries that they had not committed are lost."""
 
-    def parcels(self, jobs: Sequence[Timed]) -> Iterator[Parcel]:
+    def parcels(self, jobs: Sequence[Timed]) -> Iterator[ClusterUpdate]:
         """Yield the parcels of jobs, in any order; the first job is read first."""
         self._waiting = [
             [one for one in reversed(jobs) if self._homes.get(one[0], number) == number]
@@ -128,7 +132,7 @@ class Crew:
             self._taken.add(waiting[-1][0])
         worker.give(waiting.pop() if waiting else None)
 
-    def _received(self) -> Iterator[Parcel]:
+    def _received(self) -> Iterator[ClusterUpdate]:
         """Yield what the workers send, until all of them have ended."""
         while self._workers:
             deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
@@ -142,7 +146,7 @@ class Crew:
                 elif worker.deadline is not None and time.monotonic() >= worker.deadline:
                     self._lose(worker, TooSlow(f"not read in {worker.given[0][1]:.0f} seconds"))
 
-    def _parcel(self, worker: "_Worker") -> Parcel | None:
+    def _parcel(self, worker: "_Worker") -> ClusterUpdate | None:
         """Return the next parcel of a worker; None where it has ended."""
         try:
             told = pickle.loads(worker.pipe.recv_bytes())  # noqa: S301 - from a process that we started
@@ -150,14 +154,14 @@ class Crew:
             worker.process.join()
             self._lose(worker, Died(f"the process that read it ended with {worker.process.exitcode}"))
             return None
-        if isinstance(told, Parcel):
+        if isinstance(told, ClusterUpdate):
             worker.answered()
             self._give(worker)
             return told
         if told is None:
             self._workers.remove(worker)
             worker.end()
-        elif isinstance(told, Stopped) or not isinstance(told, Exception):
+        elif isinstance(told, RetoldError) or not isinstance(told, Exception):
             raise told
         else:
             self._lose(worker, told)
@@ -169,7 +173,7 @@ class Crew:
         worker.kill()
         self.deaths += 1
         if self.deaths > MOST_DEATHS:
-            raise Stopped("processes that read sessions keep dying; run the command again")
+            raise RetoldError("processes that read sessions keep dying; run the command again")
         if worker.given:
             job, seconds = worker.given.popleft()
             if worker.is_last_try or isinstance(error, TooSlow):
@@ -232,8 +236,8 @@ def _work(pipe: Connection, folder: str, numbers: Sequence[int], make: Make) -> 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what it means
     gc.disable()
     try:
-        with Record(folder) as record:
-            shards = [Shard(shard_path(folder, number), record.id, is_bulk=True) for number in numbers]
+        with Store(folder) as record:
+            shards = [IndexWriter(shard_path(folder, number), record.id, is_bulk=True) for number in numbers]
             reader, written = make(record), 0
             while (job := pipe.recv()) is not None:
                 parcel = put_entries(*reader.parcel(job), shards)

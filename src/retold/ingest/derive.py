@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from retold.agents.protocol import Agent, Reading
-from retold.archive.rows import name_of
+from retold.archive.rows import stable_uid
 from retold.model.entries import Message
 from retold.model.session import Session, View
 
@@ -18,7 +18,7 @@ Fail = Callable[[Sequence[Reading], Exception], None]
 
 def conversation_name(agent: Agent, group: str) -> int:
     """Return the name of a conversation, by what tells it from others of its agent."""
-    return name_of("session", agent.NAME, group)
+    return stable_uid("session", agent.NAME, group)
 
 
 def conversations(

@@ -9,16 +9,16 @@ import msgspec
 
 from retold.analysis.changes import FileChange
 from retold.analysis.decisions import Decision
-from retold.analysis.failures import Failure
+from retold.analysis.failures import CallFailure
 from retold.analysis.open_ends import OpenEnd
-from retold.analysis.places import Place
+from retold.analysis.places import TurnPlace
 from retold.archive.conditions import Condition
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest.gleanings import MOST, Gleaning, gleanings
 from retold.model.session import Kind, SessionStatus
 from retold.projects.matching import in_project, last_name, whole_path
 from retold.query.listing import listed_keys
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 T = TypeVar("T")
 
@@ -60,7 +60,7 @@ class ChangedFile(msgspec.Struct, frozen=True, kw_only=True):
     removed: int | None
     sessions: tuple[str, ...]
     """Their keys, the newest first."""
-    last: Cited[Place]
+    last: Cited[TurnPlace]
 
 
 class Digest(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,14 +72,14 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True):
     left_out: int
     """Older sessions that are meant, and were not looked into."""
     decisions: tuple[Cited[Decision], ...]
-    failures: tuple[Cited[Failure], ...]
+    failures: tuple[Cited[CallFailure], ...]
     open_ends: tuple[Cited[OpenEnd], ...]
     """Of the sessions alone: what a subagent leaves open, whoever started it deals with."""
     files: tuple[ChangedFile, ...]
     """Those that were changed most first."""
 
 
-def digest(record: Record, wanted: Wanted, most: int = MOST, reach: Sequence[Condition] = ()) -> Digest:
+def digest(record: Store, wanted: Filters, most: int = MOST, reach: Sequence[Condition] = ()) -> Digest:
     """Return what the meant sessions come to; no more than the newest so many are looked into.
 
     Of their subagents those count that are within reach.
@@ -141,7 +141,7 @@ def _files(found: Sequence[Gleaning], roots: Sequence[str]) -> tuple[ChangedFile
     return tuple(sorted(changed.values(), key=lambda one: (-len(one.sessions), -one.edits, one.path)))
 
 
-def _changes(whole: Gleaning) -> Iterator[tuple[str, FileChange, Cited[Place]]]:
+def _changes(whole: Gleaning) -> Iterator[tuple[str, FileChange, Cited[TurnPlace]]]:
     """Yield the whole path of each file that a session, or a subagent of it, changed."""
     for one in whole.all:
         for change in one.gleaned.changes:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from retold.archive.foreign import Foreign, ForeignOriginal
+from retold.archive.foreign import ForeignOriginal, OtherArchive
 from retold.ingest.kept import KeptEntry
 from retold.reading.disk import DiskEntry, OpenFile
 
@@ -30,7 +30,7 @@ class ForeignOpenFile:
     __slots__ = ("_foreign", "_place", "modified_ns", "size", "version")
     identity = ""
 
-    def __init__(self, foreign: Foreign, version: Version) -> None:
+    def __init__(self, foreign: OtherArchive, version: Version) -> None:
         self._foreign, self.version, self._place = foreign, version, 0
         self.size, self.modified_ns = version.size, version.original.modified_ns
 
@@ -61,7 +61,7 @@ class ForeignOpenFile:
 class ForeignDisk:
     """The files of one agent; it remembers which were opened."""
 
-    def __init__(self, foreign: Foreign, latest: dict[str, Version]) -> None:
+    def __init__(self, foreign: OtherArchive, latest: dict[str, Version]) -> None:
         """Take the latest version of each file, by path."""
         self._foreign, self._latest = foreign, latest
         self._folders = _folders(latest)

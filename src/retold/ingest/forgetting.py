@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from retold.archive.database import IndexDamaged
-from retold.archive.erasing import erase, finish, unfinished
-from retold.archive.record import Record
+from retold.archive.database import IndexDamagedError
+from retold.archive.erasing import finish, forget_sessions, unfinished
+from retold.archive.record import Store
 from retold.archive.sessions import family, kin
 from retold.archive.shards import SHARDS, remove_index, shard_path
-from retold.archive.texts import Shard
+from retold.archive.texts import IndexWriter
 from retold.ingest.lock import Lock
 from retold.ingest.revision import REVISION
 
@@ -17,16 +17,16 @@ def forget(folder: str, keys: Sequence[str]) -> tuple[int, bool]:
 
     The agents' own files are not touched.
     """
-    with Lock(folder, lambda: None), Record(folder, can_write=True) as record:
+    with Lock(folder, lambda: None), Store(folder, can_write=True) as record:
         is_clean = finish_forgetting(record)
         sessions = {session for key in keys for session in family(record, key)}
         if sessions:
-            erase(record, sessions, kin(record, sessions), REVISION)
+            forget_sessions(record, sessions, kin(record, sessions), REVISION)
             is_clean = finish_forgetting(record)
     return len(sessions), is_clean
 
 
-def finish_forgetting(record: Record) -> bool:
+def finish_forgetting(record: Store) -> bool:
     """Take the words of erased sessions out of the index and the archive's file; tell whether none is left.
 
     The archive notes them in the transaction that erases them: a process that ends before all is done leaves it to the
@@ -37,16 +37,16 @@ def finish_forgetting(record: Record) -> bool:
         return True
     try:
         is_index_clean = _erase_words(record, *noted)
-    except IndexDamaged:
+    except IndexDamagedError:
         remove_index(record.folder)  # the next sync or search makes it again
         is_index_clean = True
     return is_index_clean and finish(record)
 
 
-def _erase_words(record: Record, names: Sequence[int], related: Sequence[int]) -> bool:
+def _erase_words(record: Store, names: Sequence[int], related: Sequence[int]) -> bool:
     is_clean = True
     for number in range(SHARDS):
-        shard = Shard(shard_path(record.folder, number), record.id)
+        shard = IndexWriter(shard_path(record.folder, number), record.id)
         is_clean &= shard.erase(names, related)
         shard.close()
     return is_clean

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from retold.agents.protocol import Agent, Home, Source
+from retold.agents.protocol import Agent, AgentHome, Source
 from retold.archive.clues import clues_of
 from retold.archive.hiding import HiddenPaths, is_stored_hidden
-from retold.archive.record import Record, as_path, as_stored
+from retold.archive.record import Store, as_path, as_stored
 from retold.archive.sources import file_rows, unkept_files
 from retold.ingest.answers import HELD, UNSURE, file_answer, tail
 from retold.ingest.homes import Given, homes_of
 from retold.ingest.revision import REVISION
-from retold.ingest.witness import Answer, AskedEnvironment, Witness
+from retold.ingest.witness import Answer, RecordingDisk, RecordingEnv
 from retold.model.problem import Problem
 from retold.model.project import Clue
 
 
-class Row(msgspec.Struct, frozen=True):
+class FoundRow(msgspec.Struct, frozen=True):
     """A file in the archive's list."""
 
     id: int
@@ -41,14 +41,14 @@ class Row(msgspec.Struct, frozen=True):
         return self.modified_ns < self.read_ns - UNSURE
 
 
-class Found(msgspec.Struct, frozen=True):
+class Discovery(msgspec.Struct, frozen=True):
     """All files of one agent, those that are there and those that were."""
 
     agent: Agent
     sources: Mapping[str, Source]
     problems: Sequence[Problem]
     clues: Mapping[str, Sequence[Clue]]
-    rows: Mapping[str, Row]
+    rows: Mapping[str, FoundRow]
     changed: frozenset[str]
     is_kept_only: bool = False
     """Whether no home was looked at."""
@@ -76,7 +76,7 @@ class Found(msgspec.Struct, frozen=True):
                 found[source.cluster].append(source)
         return found
 
-    def again(self, record: Record) -> "Found":
+    def again(self, record: Store) -> "Discovery":
         """Return the same files as the archive has them by now."""
         rows = _rows(record, self.agent.NAME, self.sources)
         return replace(self, rows=rows, sources=_placed(self.sources, rows))
@@ -88,9 +88,9 @@ class Found(msgspec.Struct, frozen=True):
         return {cluster for cluster in changed | older if cluster is not None}
 
 
-def look(  # noqa: PLR0913 - all that a look depends on
-    record: Record, agent: Agent, env: AskedEnvironment, given: Given, witness: Witness, *, has_choice: bool
-) -> tuple[Found, list[Answer]]:
+def discover(  # noqa: PLR0913 - all that a look depends on
+    record: Store, agent: Agent, env: RecordingEnv, given: Given, witness: RecordingDisk, *, has_choice: bool
+) -> tuple[Discovery, list[Answer]]:
     """Look through the homes of an agent; return what is there, and how each file answered.
 
     Where it was chosen anew what is kept, files of which nothing is kept, or not all, count as never read.
@@ -118,21 +118,21 @@ def look(  # noqa: PLR0913 - all that a look depends on
         if is_changed:
             changed.add(path)
     clues = {str(home.path): list(_clues(record, agent, home)) for home in homes}
-    return Found(agent, _placed(sources, rows), problems, clues, rows, frozenset(changed)), answers
+    return Discovery(agent, _placed(sources, rows), problems, clues, rows, frozenset(changed)), answers
 
 
-def kept_only(record: Record, agent: Agent) -> Found:
+def kept_only(record: Store, agent: Agent) -> Discovery:
     """Return what the archive keeps of an agent, as if it had no home."""
     rows = _rows(record, agent.NAME, {})
-    return Found(agent, {}, (), {}, rows, frozenset(), is_kept_only=True)
+    return Discovery(agent, {}, (), {}, rows, frozenset(), is_kept_only=True)
 
 
-def _placed(sources: Mapping[str, Source], rows: Mapping[str, Row]) -> dict[str, Source]:
+def _placed(sources: Mapping[str, Source], rows: Mapping[str, FoundRow]) -> dict[str, Source]:
     """Return files with the clusters that they belong to: those of their names, unless more is known by now."""
     return {path: _in_cluster(source, rows.get(path)) for path, source in sources.items()}
 
 
-def _in_cluster(source: Source, row: Row | None) -> Source:
+def _in_cluster(source: Source, row: FoundRow | None) -> Source:
     # What an older reader knew of it is found out anew.
     is_known = row is not None and None not in (row.cluster, source.cluster) and row.revision in (0, REVISION)
     if row is None or not is_known or row.cluster == source.cluster:
@@ -140,7 +140,7 @@ def _in_cluster(source: Source, row: Row | None) -> Source:
     return replace(source, cluster=row.cluster)
 
 
-def _clues(record: Record, agent: Agent, home: Home) -> Iterator[Clue]:
+def _clues(record: Store, agent: Agent, home: AgentHome) -> Iterator[Clue]:
     """Yield what a home says about its projects, and what it has said and does not deny: it may be half deleted."""
     told = list(agent.clues(home))
     yield from told
@@ -149,7 +149,7 @@ def _clues(record: Record, agent: Agent, home: Home) -> Iterator[Clue]:
     yield from (clue for clue in kept if (clue.native_key, clue.evidence) not in known)
 
 
-def _compared(path: str, row: Row | None) -> tuple[str | None, bool]:
+def _compared(path: str, row: FoundRow | None) -> tuple[str | None, bool]:
     """Return how a file answers, and whether it is new or changed."""
     answer = file_answer(path)
     if (
@@ -166,12 +166,12 @@ def _compared(path: str, row: Row | None) -> tuple[str | None, bool]:
     return f"{answer} {ends}", ends != row.tail.hex()
 
 
-def _rows(record: Record, agent: str, sources: Mapping[str, Source]) -> dict[str, Row]:
+def _rows(record: Store, agent: str, sources: Mapping[str, Source]) -> dict[str, FoundRow]:
     """Return the archive's rows by path; of a hidden path only where the file is there, for nothing else tells it."""
-    rows: dict[str, Row] = {}
-    hidden_rows: dict[str, Row] = {}
+    rows: dict[str, FoundRow] = {}
+    hidden_rows: dict[str, FoundRow] = {}
     for number, path, home, *rest in file_rows(record, agent):
-        row = Row(number, as_path(path), as_path(home), *rest)
+        row = FoundRow(number, as_path(path), as_path(home), *rest)
         (hidden_rows if is_stored_hidden(path) else rows)[row.path] = row
     if hidden_rows:
         hidden = HiddenPaths(record)

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 import msgspec
 
 from retold.archive.originals import SMALL, Chunk, Originals, Packer, digest, seal
-from retold.archive.parcel import Fresh
-from retold.archive.rows import name_of
-from retold.ingest.snapshot import FileChangedError, Still
+from retold.archive.parcel import NewContent
+from retold.archive.rows import stable_uid
+from retold.ingest.snapshot import FileChangedError, FrozenFile
 
 _STEP = 1 << 20
 
 
-class Kept(msgspec.Struct, frozen=True):
+class StoredOriginal(msgspec.Struct, frozen=True):
     """An original that is kept of a file."""
 
     id: int
@@ -23,7 +23,7 @@ class Kept(msgspec.Struct, frozen=True):
     is_latest: int
 
 
-def begins_with(still: Still, latest: Kept | None, originals: Originals) -> bool:
+def begins_with(still: FrozenFile, latest: StoredOriginal | None, originals: Originals) -> bool:
     """Tell whether a file begins with the bytes of an original: chunk by chunk, after a look at samples."""
     if latest is None:
         return True
@@ -37,18 +37,18 @@ def begins_with(still: Still, latest: Kept | None, originals: Originals) -> bool
     return offset == latest.size
 
 
-def pack(agent: str, still: Still, *, is_version: bool = False) -> Fresh:
+def pack(agent: str, still: FrozenFile, *, is_version: bool = False) -> NewContent:
     """Return the whole content of a file as a new original.
 
     Where earlier versions of the file are kept, chunks are cut by their content, so that equal parts are stored once.
     """
     made = _packed(still, 0, 0, 0, is_version=is_version)
     digests = [chunk.digest.hex() for chunk in made.chunks]
-    name = name_of("original", agent, still.path, str(still.size), str(still.modified_ns), *digests)
+    name = stable_uid("original", agent, still.path, str(still.size), str(still.modified_ns), *digests)
     return msgspec.structs.replace(made, name=name)
 
 
-def pack_growth(still: Still, latest: Kept, originals: Originals) -> Fresh:
+def pack_growth(still: FrozenFile, latest: StoredOriginal, originals: Originals) -> NewContent:
     """Return the new end of a file; a small last chunk is packed again with it."""
     pieces = originals.pieces(latest.id)
     start = len(pieces)
@@ -57,7 +57,7 @@ def pack_growth(still: Still, latest: Kept, originals: Originals) -> Fresh:
     return _packed(still, latest.name, sum(size for _, size in pieces[:start]), start)
 
 
-def _packed(still: Still, name: int, offset: int, start: int, *, is_version: bool = False) -> Fresh:
+def _packed(still: FrozenFile, name: int, offset: int, start: int, *, is_version: bool = False) -> NewContent:
     packer = Packer()
     if still.data is None:
         for place in range(offset, still.size, _STEP):
@@ -69,10 +69,10 @@ def _packed(still: Still, name: int, offset: int, start: int, *, is_version: boo
     chunks = packer.ended()
     if not still.is_untouched():
         _compare(still, offset, chunks)
-    return Fresh(name, still.size, still.modified_ns, seal(still.size, still.part), chunks, start)
+    return NewContent(name, still.size, still.modified_ns, seal(still.size, still.part), chunks, start)
 
 
-def _compare(still: Still, offset: int, chunks: Iterable[Chunk]) -> None:
+def _compare(still: FrozenFile, offset: int, chunks: Iterable[Chunk]) -> None:
     """Compare chunks with a file that was written to meanwhile: appending is harmless, rewriting is not."""
     for chunk in chunks:
         if digest(still.part(offset, chunk.size)) != chunk.digest:

@@ -8,11 +8,11 @@ import msgspec
 from retold.analysis.gleaning import Gleaned, gleaned
 from retold.archive.conditions import Condition
 from retold.archive.listing import is_among
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest.slices import slices
 from retold.model.session import Session
 from retold.query.listing import listed_keys
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 MOST = 100
 """Sessions that are looked into, unless more are asked for."""
@@ -33,7 +33,7 @@ class Gleaning(msgspec.Struct, frozen=True):
         return (self, *self.subagents)
 
 
-def gleaning(record: Record, key: str) -> Gleaning | None:
+def gleaning(record: Store, key: str) -> Gleaning | None:
     """Return what a session comes to, without its subagents; None if there is none. Of a long one, little is held at a time."""
     parts = slices(record, key)
     first = next(parts, None)
@@ -47,7 +47,7 @@ def gleaning(record: Record, key: str) -> Gleaning | None:
     return Gleaning(session, found)
 
 
-def with_subagents(record: Record, found: Gleaning, reach: Sequence[Condition] = ()) -> Gleaning:
+def with_subagents(record: Store, found: Gleaning, reach: Sequence[Condition] = ()) -> Gleaning:
     """Return the same with what its subagents come to, if somebody may see them: they may work elsewhere."""
     return msgspec.structs.replace(
         found, subagents=tuple(_subagents(record, found.session, {found.session.key}, reach))
@@ -55,7 +55,7 @@ def with_subagents(record: Record, found: Gleaning, reach: Sequence[Condition] =
 
 
 def _subagents(
-    record: Record, session: Session, told: set[str], reach: Sequence[Condition]
+    record: Store, session: Session, told: set[str], reach: Sequence[Condition]
 ) -> Iterator[Gleaning]:
     for key in session.children:
         if key in told or not is_among(record, key, reach):
@@ -68,7 +68,7 @@ def _subagents(
 
 
 def gleanings(
-    record: Record, wanted: Wanted, most: int = MOST, reach: Sequence[Condition] = ()
+    record: Store, wanted: Filters, most: int = MOST, reach: Sequence[Condition] = ()
 ) -> Iterator[Gleaning]:
     """Yield what the meant sessions come to, the newest first, with their subagents as far as they are within reach."""
     for key in listed_keys(record, wanted)[:most]:

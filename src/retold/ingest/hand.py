@@ -4,21 +4,21 @@ from collections.abc import Mapping, Sequence
 
 from retold.archive.clues import keep_roots
 from retold.archive.hand import add_tag, keep_title, remove_tag, tags
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.sessions import ids_of_projects, known_by
-from retold.archive.settling import settle
+from retold.archive.settling import resolve_relations
 from retold.ingest.lock import PATIENCE, Lock
 
 
-def name_session(record: Record, key: str, title: str) -> None:
+def name_session(record: Store, key: str, title: str) -> None:
     """Give a session a title; an empty one brings back the agent's own."""
     number, name = _known(record, key)
     with record.connection:
         keep_title(record, name, title)
-        settle(record, [number])
+        resolve_relations(record, [number])
 
 
-def tag_session(record: Record, key: str, changes: Sequence[str]) -> None:
+def tag_session(record: Store, key: str, changes: Sequence[str]) -> None:
     """Add tags, and take those off that begin with a minus."""
     number, name = _known(record, key)
     with record.connection:
@@ -27,10 +27,10 @@ def tag_session(record: Record, key: str, changes: Sequence[str]) -> None:
                 remove_tag(record, name, change[1:])
             else:
                 add_tag(record, name, change.removeprefix("+"))
-        settle(record, [number])
+        resolve_relations(record, [number])
 
 
-def tags_of(record: Record, key: str) -> list[str]:
+def tags_of(record: Store, key: str) -> list[str]:
     """Return the tags of a session."""
     return tags(record, _known(record, key)[1])
 
@@ -40,12 +40,12 @@ def learn_roots(folder: str, roots: Mapping[str, str], patience: float = PATIENC
 
     Another process that writes to the archive is waited for, for so many seconds; then it raises Stopped.
     """
-    with Lock(folder, lambda: None, patience), Record(folder, can_write=True) as record, record.connection:
+    with Lock(folder, lambda: None, patience), Store(folder, can_write=True) as record, record.connection:
         keep_roots(record, roots)
-        settle(record, ids_of_projects(record, roots.keys()))
+        resolve_relations(record, ids_of_projects(record, roots.keys()))
 
 
-def _known(record: Record, key: str) -> tuple[int, int]:
+def _known(record: Store, key: str) -> tuple[int, int]:
     row = known_by(record, key)
     if row is None:
         raise LookupError(key)

@@ -7,7 +7,7 @@ from threading import Lock
 from retold.model.session import Session
 
 
-class Held:
+class SessionCache:
     """A few sessions, those that were asked for last; bounded by the bytes of the files that they were read from."""
 
     def __init__(self, most: int) -> None:

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from retold.archive.answers import Answer
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 WAY = "way"
 """Marks a hidden folder above a path that was looked at."""
 OF_PATHS = ("folder", "file", "held")
 
 
-def with_hidden_paths(record: Record, agent: str, answers: Iterable[Answer]) -> Iterator[Answer]:
+def with_hidden_paths(record: Store, agent: str, answers: Iterable[Answer]) -> Iterator[Answer]:
     """Yield the answers as they are to be kept: none names a path that only forgotten sessions lead to."""
     hidden = HiddenPaths(record)
     if not hidden:
@@ -57,7 +57,7 @@ def _hidden_way(path: str, hidden: HiddenPaths, shown: set[str]) -> Iterator[str
 
 
 def are_hidden_unchanged(
-    record: Record,
+    record: Store,
     starts: Iterable[str],
     kept: Mapping[str, Iterable[tuple[str, object]]],
     now: Callable[[str, str, object], object],

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.protocol import Agent, Home
+from retold.agents.protocol import Agent, AgentHome
 from retold.reading.disk import Disk
 
 Given = Sequence[tuple[str | None, Path]]
 
 
-def homes_of(agent: Agent, env: Mapping[str, str], given: Given, disk: Disk) -> Iterator[Home]:
+def homes_of(agent: Agent, env: Mapping[str, str], given: Given, disk: Disk) -> Iterator[AgentHome]:
     """Yield each home once, however it was named; those that were given bear their label."""
     seen: set[str] = set()
     own = [(None, home) for home in agent.homes(env, disk)]

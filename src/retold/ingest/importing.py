@@ -12,11 +12,11 @@ import msgspec
 
 from retold.agents.registry import AGENTS
 from retold.archive.clues import all_clues, roots
-from retold.archive.foreign import Foreign
+from retold.archive.foreign import OtherArchive
 from retold.archive.foreign_file import opened, sweep
 from retold.archive.hand import forgotten_names
 from retold.archive.originals import CHUNK
-from retold.archive.record import UNREAD, Record, exists
+from retold.archive.record import UNREAD, Store, exists
 from retold.archive.sessions import stamps
 from retold.archive.taking import add_clues, choose_latest, hand_of, put_hand, put_original, put_source
 from retold.ingest.foreign_disk import ForeignOpenFile, Version
@@ -89,7 +89,7 @@ def import_archive(asked: Import, tells: Tells) -> Imported:
         record = stack.enter_context(_own(asked, stack))
         # What an import before was stopped at is here, and yet to be read: only then can be told what is new.
         completed = 0 if asked.is_trial else _read(record, asked, tells)
-        one = _Import(record, Foreign(theirs.connection, theirs.path), asked)
+        one = _Import(record, OtherArchive(theirs.connection, theirs.path), asked)
         theirs.see_that_it_stayed()
         if not asked.is_trial:
             one.take()
@@ -98,7 +98,7 @@ def import_archive(asked: Import, tells: Tells) -> Imported:
         return one.told(completed, time.perf_counter() - began)
 
 
-def _read(record: Record, asked: Import, tells: Tells) -> int:
+def _read(record: Store, asked: Import, tells: Tells) -> int:
     """Read what was taken and is not read yet; return how many sessions are new by that."""
     if record.fact(UNREAD) is None:
         return 0
@@ -106,19 +106,19 @@ def _read(record: Record, asked: Import, tells: Tells) -> int:
     return brought_up(record, order, tells.progress, tells.damage).coverage.new_sessions
 
 
-def _own(asked: Import, stack: ExitStack) -> Record:
+def _own(asked: Import, stack: ExitStack) -> Store:
     """Return one's own archive; where nothing is to be written and there is none, an empty one that goes again."""
     if not asked.is_trial:
-        return Record(asked.folder, can_write=True)
+        return Store(asked.folder, can_write=True)
     if exists(asked.folder):
-        return Record(asked.folder)
-    return Record(stack.enter_context(TemporaryDirectory()), can_write=True)
+        return Store(asked.folder)
+    return Store(stack.enter_context(TemporaryDirectory()), can_write=True)
 
 
 class _Import:
     """One run: everything is looked at before anything is taken."""
 
-    def __init__(self, record: Record, foreign: Foreign, asked: Import) -> None:
+    def __init__(self, record: Store, foreign: OtherArchive, asked: Import) -> None:
         self._record, self._foreign, self._asked = record, foreign, asked
         offers, homes, strays = offers_of(foreign, asked.label, AGENTS)
         self._clues = _placed_clues(foreign, homes)
@@ -271,7 +271,7 @@ class _Import:
         )
 
 
-def _placed_clues(foreign: Foreign, homes: Mapping[str, set[str]]) -> dict[str, list[Clue]]:
+def _placed_clues(foreign: OtherArchive, homes: Mapping[str, set[str]]) -> dict[str, list[Clue]]:
     """Return what each home said about its projects, where the home gets its place here."""
     found: defaultdict[str, list[Clue]] = defaultdict(list)
     for home, clue in foreign.clues():

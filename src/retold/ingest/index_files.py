@@ -2,22 +2,24 @@
 
 from collections.abc import Mapping
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.shards import SHARDS, shard_path
-from retold.archive.texts import Shard
+from retold.archive.texts import IndexWriter
 
 
 class IndexFiles:
     """The files of the index, opened."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Store) -> None:
         """Take the archive."""
         self._folder, self._archive = record.folder, record.id
         self.open()
 
     def open(self) -> None:
         """Open them; again, when others have written them meanwhile."""
-        self.shards = [Shard(shard_path(self._folder, number), self._archive) for number in range(SHARDS)]
+        self.shards = [
+            IndexWriter(shard_path(self._folder, number), self._archive) for number in range(SHARDS)
+        ]
 
     def close(self) -> None:
         """Let go of them."""

@@ -5,9 +5,9 @@ import os
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from retold.archive.database import Damaged
+from retold.archive.database import DamagedError
 from retold.archive.originals import Originals
-from retold.archive.record import Record, as_path
+from retold.archive.record import Store, as_path
 from retold.archive.sources import latest_at, paths_below
 from retold.reading.disk import Disk, DiskEntry, OpenFile
 
@@ -45,7 +45,7 @@ class KeptFile:
         data = self._originals.data(self.original, self._place, wanted)
         if len(data) != wanted:
             why = f"{wanted - len(data):,} bytes are missing"
-            raise Damaged(f"an original is damaged ({why}): bring back a copy of archive.db")
+            raise DamagedError(f"an original is damaged ({why}): bring back a copy of archive.db")
         self._place += len(data)
         return data
 
@@ -61,10 +61,10 @@ class KeptFile:
         """Nothing has to be given back."""
 
 
-class KeptDisk:
+class ArchiveDisk:
     """What an agent's homes held."""
 
-    def __init__(self, record: Record, agent: str) -> None:
+    def __init__(self, record: Store, agent: str) -> None:
         self._record, self._agent = record, agent
 
     def open(self, path: str) -> OpenFile:
@@ -101,7 +101,7 @@ class KeptDisk:
         return False
 
 
-class Pinned:
+class PinnedDisk:
     """A Disk on which one file is what it was at another time."""
 
     def __init__(self, disk: Disk, path: str, file: KeptFile) -> None:

@@ -7,7 +7,7 @@ import msgspec
 from retold.agents.protocol import Agent, Reading
 from retold.archive.hiding import KeyedSet
 from retold.archive.originals import digest
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.sessions import clusters
 from retold.archive.sources import unkept_clusters
 from retold.ingest.derive import Scraps
@@ -16,7 +16,7 @@ from retold.model.session import Session
 from retold.projects.atlas import Atlas
 
 
-class Wanted:
+class KeepPolicy:
     """Which conversations are kept: all but those that were forgotten, or whose project is excluded."""
 
     def __init__(self, forgotten: KeyedSet, excluded: Sequence[str]) -> None:
@@ -36,7 +36,7 @@ class Wanted:
         )
 
 
-class Leaving(msgspec.Struct, frozen=True):
+class Exclusions(msgspec.Struct, frozen=True):
     """Conversations of which nothing is kept."""
 
     names: frozenset[int] = frozenset()
@@ -47,12 +47,12 @@ class Leaving(msgspec.Struct, frozen=True):
 class Leaver:
     """Tells which conversations of an agent are left out, by what is known once their own files were read."""
 
-    def __init__(self, record: Record, agent: Agent, wanted: Wanted, atlas: Atlas) -> None:
+    def __init__(self, record: Store, agent: Agent, wanted: KeepPolicy, atlas: Atlas) -> None:
         self._record, self._agent, self._wanted, self._atlas = record, agent, wanted, atlas
         self._kept = clusters(record, agent.NAME)
         self._unkept = unkept_clusters(record, agent.NAME)
 
-    def leaving(self, shared: Scraps, left: Collection[int]) -> Leaving:
+    def leaving(self, shared: Scraps, left: Collection[int]) -> Exclusions:
         """Return what is left out of all that files of many conversations say; `left` are names that are known to be.
 
         What the archive has of a conversation stays, and so does what is said of it.
@@ -66,7 +66,7 @@ class Leaver:
                 names.add(name)
                 native_ids = {reading.native_id for reading in said if reading.native_id}
                 ids |= {digest(native_id.encode("utf-8", "replace")) for native_id in native_ids}
-        return Leaving(frozenset(names), frozenset(ids))
+        return Exclusions(frozenset(names), frozenset(ids))
 
     def _placed(self, said: Sequence[Reading]) -> Session:
         session = self._agent.join(said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.processes import PRIVATE
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -38,7 +38,7 @@ class Lock:
                 is_told = True
             if time.monotonic() > ends:
                 self.__exit__(None, None, None)
-                raise Stopped(
+                raise RetoldError(
                     "another retold has been writing to the archive for ten minutes: try again later"
                 )
             time.sleep(_STEP)

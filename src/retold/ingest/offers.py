@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from retold.archive.foreign import Foreign
+from retold.archive.foreign import OtherArchive
 from retold.archive.originals import CHUNK
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.taking import own_originals, own_paths
 from retold.ingest.elsewhere import is_label, label_in, placed
 from retold.ingest.foreign_disk import ForeignOpenFile, Version
@@ -17,7 +17,7 @@ from retold.ingest.foreign_disk import ForeignOpenFile, Version
 T = TypeVar("T")
 
 
-class Offer(msgspec.Struct):
+class ImportOffer(msgspec.Struct):
     """A file of the other's, where it gets its place here."""
 
     path: str
@@ -33,12 +33,12 @@ class Offer(msgspec.Struct):
     """The other's sessions that were read from it."""
 
 
-Offers = dict[str, Offer]
+Offers = dict[str, ImportOffer]
 """By path."""
 
 
 def offers_of(
-    foreign: Foreign, label: str, agents: Iterable[str]
+    foreign: OtherArchive, label: str, agents: Iterable[str]
 ) -> tuple[dict[str, Offers], dict[str, set[str]], list[str]]:
     """Return what is offered by agent; the places that each home gets; and the files that get none."""
     kept, holders = _by_file(foreign.originals()), _by_file(foreign.holders())
@@ -53,7 +53,7 @@ def offers_of(
             continue
         homes[file.home].add(home)
         versions = [Version(original) for original in kept.get(file.id, ())]
-        _add(found[file.agent], Offer(
+        _add(found[file.agent], ImportOffer(
             path, home, folder, whose, file.cluster, file.is_beside, versions, set(holders.get(file.id, ()))
         ))  # fmt: skip
     return found, homes, strays
@@ -66,7 +66,7 @@ def _by_file(rows: Iterable[tuple[int, T]]) -> Mapping[int, list[T]]:
     return found
 
 
-def _add(offers: Offers, offer: Offer) -> None:
+def _add(offers: Offers, offer: ImportOffer) -> None:
     """Add a file; two of the other's may be one here, if it has imported what it also reads itself."""
     known = offers.setdefault(offer.path, offer)
     if known is not offer:
@@ -75,10 +75,10 @@ def _add(offers: Offers, offer: Offer) -> None:
     known.versions.sort(key=lambda one: (one.original.modified_ns, one.size, one.original.id), reverse=True)
 
 
-class Shelf:
+class OfferedFiles:
     """What this archive has of one agent's files, by where they lie in their homes."""
 
-    def __init__(self, record: Record, agent: str, foreign: Foreign) -> None:
+    def __init__(self, record: Store, agent: str, foreign: OtherArchive) -> None:
         self._record, self._foreign = record, foreign
         self._sources: defaultdict[str, list[int]] = defaultdict(list)
         self._at: dict[str, int] = {}
@@ -86,16 +86,16 @@ class Shelf:
             self._sources[_inner(path, home, folder)].append(number)
             self._at[path] = number
 
-    def lacks(self, offer: Offer, version: Version) -> bool:
+    def lacks(self, offer: ImportOffer, version: Version) -> bool:
         """Tell whether no file in the same place of a home holds this, or begins with it."""
         return self.holder(offer, version) is None
 
-    def lacking_at(self, offer: Offer) -> list[Version]:
+    def lacking_at(self, offer: ImportOffer) -> list[Version]:
         """Return what a file holds that is not known of it, whatever others hold."""
         own = [self._at[offer.path]] if offer.path in self._at else []
         return [version for version in offer.versions if self._holder(own, version) is None]
 
-    def holder(self, offer: Offer, version: Version) -> int | None:
+    def holder(self, offer: ImportOffer, version: Version) -> int | None:
         """Return the file of ours that holds this already, or more of it."""
         return self._holder(self._sources.get(_inner(offer.path, offer.home, offer.folder), ()), version)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from retold.ingest.coverage import Coverage
+from retold.ingest.coverage import CoverageCount
 from retold.ingest.homes import Given
 from retold.model.problem import Problem
 
@@ -24,9 +24,9 @@ class Order(msgspec.Struct, frozen=True):
     """Whether files are tried again that could not be read before."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class SyncOutcome(msgspec.Struct, frozen=True):
     """What a sync did."""
 
-    coverage: Coverage
+    coverage: CoverageCount
     problems: tuple[Problem, ...]
     """What stood in the way of reading folders and files."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.ingest.price_source import OWN
 from retold.model.rates import KINDS, Rates
 
@@ -61,7 +61,7 @@ def read_own_prices(folder: str) -> OwnPrices | None:
     try:
         told = tomllib.loads(text, parse_float=Decimal)
     except (tomllib.TOMLDecodeError, ArithmeticError) as error:
-        raise Stopped(f"{path}: {error}") from error
+        raise RetoldError(f"{path}: {error}") from error
     models = told.get("models", {})
     if not isinstance(models, dict) or not all(isinstance(model, dict) for model in models.values()):
         _refuse(path, 'needs tables such as [models."gemini-2.5-pro"]')
@@ -110,4 +110,4 @@ def _picos(dollars: Decimal | float, place: str) -> int:
 
 
 def _refuse(place: str, why: str) -> NoReturn:
-    raise Stopped(f"{place} {why}" if place.endswith(OWN) else f"{place}: {why}")
+    raise RetoldError(f"{place} {why}" if place.endswith(OWN) else f"{place}: {why}")

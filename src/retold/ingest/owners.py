@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from retold.agents.protocol import Agent, Reading
-from retold.archive.record import Record, as_path
+from retold.archive.record import Store, as_path
 from retold.archive.sessions import logged_sessions, recorded_with_id
 from retold.ingest.derive import Place, Scraps, conversation_name, places
 
@@ -20,7 +20,7 @@ class Owned(msgspec.Struct, frozen=True):
     """Names under which the archive lists the same prompts a second time, each with the name of the conversation."""
 
 
-def owned(record: Record, agent: Agent, shared: Scraps, known: Mapping[int, str | None]) -> Owned:
+def owned(record: Store, agent: Agent, shared: Scraps, known: Mapping[int, str | None]) -> Owned:
     """Return who owns what; `known` are the clusters of all sessions of the agent."""
     keys: defaultdict[str, list[str]] = defaultdict(list)
     for key, group in shared.keys.items():
@@ -43,7 +43,7 @@ def owned(record: Record, agent: Agent, shared: Scraps, known: Mapping[int, str 
 
 
 def _renamed(
-    record: Record, agent: Agent, current: Collection[int], owners: Mapping[Place, int]
+    record: Store, agent: Agent, current: Collection[int], owners: Mapping[Place, int]
 ) -> dict[int, int]:
     """Return the names that the log of a folder gave its conversations before, as under an earlier marker of the project."""
     return {
@@ -55,7 +55,7 @@ def _renamed(
     }
 
 
-def _owner_by_folder(record: Record, agent: Agent, readings: Sequence[Reading]) -> int | None:
+def _owner_by_folder(record: Store, agent: Agent, readings: Sequence[Reading]) -> int | None:
     """Return the session that has files in the same folder and the same id."""
     for folder, native_id in places(agent, readings):
         for name, path in recorded_with_id(record, agent.NAME, native_id):

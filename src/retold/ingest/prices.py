@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from genai_prices.types import ModelInfo, ModelPrice
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.model.rates import Figures
 
 _LONGEST_NAME = 200
@@ -54,10 +54,10 @@ class PriceList:
         return own or known_date(self._version) or library_date()
 
 
-class Prices:
+class PriceBook:
     """The prices of a sync: those that are kept in the archive, or looked up and kept."""
 
-    def __init__(self, record: Record, folder: str) -> None:
+    def __init__(self, record: Store, folder: str) -> None:
         self._record, self._folder = record, folder
         self.source = priced_by(folder)
         self.are_new = record.fact(PRICED_BY) != self.source
@@ -149,11 +149,14 @@ def _steps(prices: ModelPrice, key: str) -> list[list[int]] | None:
     if price is None:
         return None
     if not isinstance(price, TieredPrices):
-        return [[0, _picos(price)]]
-    return [[0, _picos(price.base)], *([tier.start, _picos(tier.price)] for tier in price.tiers)]
+        return [[0, _picos_per_token(price)]]
+    return [
+        [0, _picos_per_token(price.base)],
+        *([tier.start, _picos_per_token(tier.price)] for tier in price.tiers),
+    ]
 
 
-def _picos(dollars: Any) -> int:
+def _picos_per_token(dollars: Any) -> int:
     return int(dollars * _PICOS_PER_DOLLAR_A_MILLION)
 
 

@@ -7,20 +7,20 @@ import msgspec
 
 from retold.agents.protocol import Agent, Reading
 from retold.agents.registry import AGENTS
-from retold.archive.database import Damaged
-from retold.archive.documents import Document, documents
+from retold.archive.database import DamagedError
+from retold.archive.documents import SearchDocument, documents
 from retold.archive.hand import forgotten_names
-from retold.archive.parcel import Parcel
-from retold.archive.record import Record
-from retold.archive.regions import Finder
+from retold.archive.parcel import ClusterUpdate
+from retold.archive.record import Store
+from retold.archive.regions import TextLocator
 from retold.archive.rows import rows_of
 from retold.archive.sessions import with_lost_files
 from retold.archive.sources import sessions_from
-from retold.archive.texts import Indexed
+from retold.archive.texts import IndexEntry
 from retold.ingest import stretches
-from retold.ingest.case import Case, Job
+from retold.ingest.case import ClusterJob, ClusterReader
 from retold.ingest.derive import Scraps, conversation_name, conversations
-from retold.ingest.leaving import Leaver, Wanted
+from retold.ingest.leaving import KeepPolicy, Leaver
 from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import ATTEMPTS, FileChangedError
 from retold.model.project import Clue
@@ -39,11 +39,11 @@ class Reader:
 
     def __init__(
         self,
-        record: Record,
+        record: Store,
         agents: Mapping[str, Agent],
         atlas: Atlas,
         shared: Shared,
-        wanted: Wanted,
+        wanted: KeepPolicy,
     ) -> None:
         """Take what files of many conversations say, by agent, and who decides what is kept."""
         self._record, self._agents, self._atlas, self._shared = record, agents, atlas, shared
@@ -61,7 +61,7 @@ class Reader:
         """Tell whether a conversation is to be kept."""
         return self._wanted.accepts(name, session)
 
-    def parcel(self, job: Job) -> tuple[Parcel, list[Indexed]]:
+    def parcel(self, job: ClusterJob) -> tuple[ClusterUpdate, list[IndexEntry]]:
         """Return what is to be kept of a cluster, and what is to be put into the index."""
         for _ in range(ATTEMPTS):
             try:
@@ -69,11 +69,11 @@ class Reader:
             except FileChangedError as error:
                 change = error
         failures = {change.path: problem_json(change.problem).decode()}
-        return Parcel(job.agent, job.cluster, [], [], problems=[change.problem], failures=failures), []
+        return ClusterUpdate(job.agent, job.cluster, [], [], problems=[change.problem], failures=failures), []
 
-    def _read(self, job: Job) -> tuple[Parcel, list[Indexed]]:
+    def _read(self, job: ClusterJob) -> tuple[ClusterUpdate, list[IndexEntry]]:
         agent = self._agents[job.agent]
-        case = Case(self._record, agent, job)
+        case = ClusterReader(self._record, agent, job)
         try:
             return self._parcel(agent, case, job)
         except FileChangedError:
@@ -83,14 +83,16 @@ class Reader:
         # The error is gone by now, and with its traceback all that was read: the memory may be needed.
         return self._failed(case, job)
 
-    def put_off(self, job: Job, error: Exception) -> tuple[Parcel, list[Indexed]]:
+    def put_off(self, job: ClusterJob, error: Exception) -> tuple[ClusterUpdate, list[IndexEntry]]:
         """Return a cluster that is not read, because of an error: its files are kept, and its sessions stay."""
-        case = Case(self._record, self._agents[job.agent], job)
+        case = ClusterReader(self._record, self._agents[job.agent], job)
         case.fail(case.paths, error)
         case.open_all()
         return self._failed(case, job)
 
-    def _parcel(self, agent: Agent, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:
+    def _parcel(
+        self, agent: Agent, case: ClusterReader, job: ClusterJob
+    ) -> tuple[ClusterUpdate, list[IndexEntry]]:
         readings = case.readings()
         shared = self._shared.get(job.agent, Scraps())
         found = conversations(agent, readings, shared, fail=case.fail_to_join)
@@ -120,34 +122,36 @@ class Reader:
         is_long = not left and _size(readings) >= stretches.LONG
         indexed = [index_entry(*one, is_long=is_long) for one in wanted]
         files, roots = list(case.files()), dict(self._atlas.proven)
-        parcel = Parcel(job.agent, job.cluster, files, kept, roots=roots, left=left, forgotten=forgotten)
+        parcel = ClusterUpdate(
+            job.agent, job.cluster, files, kept, roots=roots, left=left, forgotten=forgotten
+        )
         return case.with_failures(parcel), [*indexed, *_placeholders({**spared, **lost})]
 
-    def _failed(self, case: Case, job: Job) -> tuple[Parcel, list[Indexed]]:
+    def _failed(self, case: ClusterReader, job: ClusterJob) -> tuple[ClusterUpdate, list[IndexEntry]]:
         """Return a cluster that could not be read: its files are kept, and its sessions stay as they are."""
         try:
             files = list(case.files())
         except FileChangedError:  # the next sync keeps it
             files = []
         lost = self._lost(case, job, set())
-        parcel = case.with_failures(Parcel(job.agent, job.cluster, files, []))
+        parcel = case.with_failures(ClusterUpdate(job.agent, job.cluster, files, []))
         return parcel, list(_placeholders({**sessions_from(self._record, job.agent, case.failures), **lost}))
 
-    def _lost(self, case: Case, job: Job, told: Collection[int]) -> dict[int, bytes]:
+    def _lost(self, case: ClusterReader, job: ClusterJob, told: Collection[int]) -> dict[int, bytes]:
         """Return the stamps of sessions of which nothing is told, because the archive no longer knows their files."""
         found = with_lost_files(self._record, job.agent, job.cluster)
         lost = {name: stamp for name, (stamp, _) in found.items() if name not in told}
         for name in lost:
             case.fail(
                 [found[name][1]],
-                Damaged("the archive no longer knows its files: bring back a copy of archive.db"),
+                DamagedError("the archive no longer knows its files: bring back a copy of archive.db"),
             )
         return lost
 
 
-def _placeholders(sessions: Mapping[int, bytes]) -> Iterable[Indexed]:
+def _placeholders(sessions: Mapping[int, bytes]) -> Iterable[IndexEntry]:
     """Yield entries for sessions whose texts cannot be read: the index needs not be made again because of them."""
-    return (Indexed(name, stamp, (), (), (), is_placeholder=True) for name, stamp in sessions.items())
+    return (IndexEntry(name, stamp, (), (), (), is_placeholder=True) for name, stamp in sessions.items())
 
 
 def _named_cluster(agent: Agent, session: Session) -> str | None:
@@ -159,14 +163,14 @@ def _named_cluster(agent: Agent, session: Session) -> str | None:
 
 def index_entry(
     session: Session, name: int, stamp: bytes, contents: Sequence[tuple[int, bytes]], *, is_long: bool = False
-) -> Indexed:
+) -> IndexEntry:
     """Return a session as the index takes it, with where its texts stand in the originals."""
-    finder = Finder([(place, data) for place, (_, data) in enumerate(contents)])
-    docs: list[tuple[Document, str]] = []
+    finder = TextLocator([(place, data) for place, (_, data) in enumerate(contents)])
+    docs: list[tuple[SearchDocument, str]] = []
     for spoken in documents(session):
         docs.extend(zip(spoken.docs, finder.regions(spoken), strict=True))
     timeline = stretches.timeline_of(session.timeline) if is_long else None
-    return Indexed(name, stamp, [number for number, _ in contents], docs, finder.pages(), timeline)
+    return IndexEntry(name, stamp, [number for number, _ in contents], docs, finder.pages(), timeline)
 
 
 def _paths(readings: Iterable[Reading]) -> list[str]:
@@ -187,8 +191,8 @@ def stamp_of(readings: Sequence[Reading]) -> bytes:
     ).digest()
 
 
-def make_reader(facts: AtlasFacts, shared: Shared, excluded: Sequence[str], record: Record) -> Reader:
+def make_reader(facts: AtlasFacts, shared: Shared, excluded: Sequence[str], record: Store) -> Reader:
     """Return a reader with what it has to know: made in each process for itself."""
     clues, known, here = facts
-    wanted = Wanted(forgotten_names(record), excluded)
+    wanted = KeepPolicy(forgotten_names(record), excluded)
     return Reader(record, AGENTS, Atlas(clues, known, here), shared, wanted)

@@ -8,18 +8,18 @@ from typing import TypeVar
 import msgspec
 
 from retold.analysis.decisions import Decision
-from retold.analysis.failures import Failure
+from retold.analysis.failures import CallFailure
 from retold.analysis.gleaning import Gleaned
 from retold.archive.conditions import Condition
 from retold.archive.index import kept_index
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.ingest.gleanings import gleaning
 from retold.projects.matching import is_meant
 from retold.query.fit import Fit
-from retold.query.holding import Holding, holding_of
+from retold.query.holding import ResultItem, holding_of
 from retold.query.language import plain_query
 from retold.query.recall import Recall
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 T = TypeVar("T")
 MOST = 50
@@ -30,7 +30,7 @@ _FEW = 3
 """Things of one conversation that are told."""
 
 
-class Question(msgspec.Struct, frozen=True):
+class PastQuestion(msgspec.Struct, frozen=True):
     """What somebody wants to know, and of which sessions."""
 
     text: str
@@ -39,40 +39,40 @@ class Question(msgspec.Struct, frozen=True):
     """Takes secrets out of the text around a place."""
 
 
-class Remembered(msgspec.Struct, frozen=True):
+class PastAnswer(msgspec.Struct, frozen=True):
     """A conversation, where in it the words stand, and what it comes to."""
 
-    holding: Holding
-    failures: tuple[Failure, ...] = ()
+    holding: ResultItem
+    failures: tuple[CallFailure, ...] = ()
     decisions: tuple[Decision, ...] = ()
 
 
-def fixes(record: Record, question: Question, first: int = 0) -> Iterator[Remembered]:
+def fixes(record: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
     """Yield conversations that may tell how something was mended, with what failed in them."""
     recall = _recall(record, question)
     fit = Fit(recall.words)
     for holding, found in _recalled(record, recall, first):
         best = _best(found.failures, lambda one: _of_failure(fit, one))
-        yield Remembered(holding, failures=best)
+        yield PastAnswer(holding, failures=best)
 
 
-def decided(record: Record, question: Question, first: int = 0) -> Iterator[Remembered]:
+def decided(record: Store, question: PastQuestion, first: int = 0) -> Iterator[PastAnswer]:
     """Yield conversations in which something was decided about it."""
     recall = _recall(record, question)
     fit = Fit(recall.words)
     for holding, found in _recalled(record, recall, first):
-        yield Remembered(holding, decisions=_best(found.decisions, lambda one: fit.of(one.text, one.context)))
+        yield PastAnswer(holding, decisions=_best(found.decisions, lambda one: fit.of(one.text, one.context)))
 
 
-def _recall(record: Record, question: Question) -> Recall:
+def _recall(record: Store, question: PastQuestion) -> Recall:
     """Return the search for a question: an error message may hold colons, quotes and dashes, and none of them means anything."""
-    wanted = Wanted()
+    wanted = Filters()
     wanted.sessions += question.conditions
     index = kept_index(record, is_meant)
     return Recall(record, plain_query(question.text), wanted, index, question.clean)
 
 
-def _recalled(record: Record, recall: Recall, first: int) -> Iterator[tuple[Holding, Gleaned]]:
+def _recalled(record: Store, recall: Recall, first: int) -> Iterator[tuple[ResultItem, Gleaned]]:
     """Yield what comes closest, with all that it comes to: that is read only as far as it is asked for."""
     if not recall.words:  # the newest would be told, as if they were an answer
         return
@@ -85,7 +85,7 @@ def _recalled(record: Record, recall: Recall, first: int) -> Iterator[tuple[Hold
         yield holding_of(conversation), Gleaned() if gleaned is None else gleaned.gleaned
 
 
-def _of_failure(fit: Fit, failure: Failure) -> float:
+def _of_failure(fit: Fit, failure: CallFailure) -> float:
     """Return how well a failure fits; where something mended it, what was said and done then counts as well."""
     fix = failure.fix
     told = fit.of(failure.target, failure.error, failure.tool)

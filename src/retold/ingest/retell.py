@@ -7,29 +7,29 @@ from typing import Any
 
 import msgspec
 
-from retold.agents.protocol import Agent, Home, Lost, Reading, Source
+from retold.agents.protocol import Agent, AgentHome, Lost, Reading, Source
 from retold.agents.registry import AGENTS
-from retold.archive.database import Damaged
-from retold.archive.record import Record, as_path, summary_of
+from retold.archive.database import DamagedError
+from retold.archive.record import Store, as_path, summary_of
 from retold.archive.sessions import known_by
 from retold.archive.sources import kept_in_cluster, read_from
-from retold.ingest.belonging import Belonging
+from retold.ingest.belonging import Ownership
 from retold.ingest.derive import Scraps, conversation_name, conversations, scraps
-from retold.ingest.kept import KeptDisk, KeptFile, Pinned
+from retold.ingest.kept import ArchiveDisk, KeptFile, PinnedDisk
 from retold.model.problem import Problem
 from retold.model.session import Session, View
 from retold.model.wire import decode_summary
 from retold.reading.disk import Disk
 
 
-def retold(record: Record, key: str, view: View = "full") -> Session | None:
+def load_session(record: Store, key: str, view: View = "full") -> Session | None:
     """Return a session by its key, all of it as it was at one moment; None if there is none."""
     with record.connection:
         found = [_retold(record, key, view)]
     return found[0]
 
 
-def lost(record: Record, key: str) -> Lost | None:
+def load_for_restore(record: Store, key: str) -> Lost | None:
     """Return all that there is of a session, to write it back; None if there is none."""
     row = known_by(record, key)
     if row is None:
@@ -38,25 +38,25 @@ def lost(record: Record, key: str) -> Lost | None:
     known = decode_summary(summary_of(packed))
     found = _read(AGENTS[agent], _sources(record, agent, cluster, number), name, "full", _own([known]))
     readings = () if found is None else found[0]
-    disk = KeptDisk(record, agent)
+    disk = ArchiveDisk(record, agent)
     rows = kept_in_cluster(record, agent, cluster) if cluster is not None else ()
     files = [_source(disk, *row) for row in rows]
     return Lost(known, readings, files)
 
 
-def _retold(record: Record, key: str, view: View) -> Session | None:
+def _retold(record: Store, key: str, view: View) -> Session | None:
     row = known_by(record, key)
     if row is None:
         return None
-    return _marked(record, row, unmarked(record, row, view))
+    return _marked(record, row, load_raw(record, row, view))
 
 
-def _marked(record: Record, row: Sequence[Any], session: Session) -> Session:
-    marked = Belonging(record, row[0]).marked(session.timeline)
+def _marked(record: Store, row: Sequence[Any], session: Session) -> Session:
+    marked = Ownership(record, row[0]).marked(session.timeline)
     return msgspec.structs.replace(session, timeline=tuple(marked))
 
 
-def unmarked(record: Record, row: Sequence[Any], view: View) -> Session:
+def load_raw(record: Store, row: Sequence[Any], view: View) -> Session:
     """Return a session by what it is known by; what of its timeline belongs to others is not told."""
     number, name, agent, cluster, packed = row
     known = decode_summary(summary_of(packed))
@@ -66,11 +66,13 @@ def unmarked(record: Record, row: Sequence[Any], view: View) -> Session:
         and known.counts.messages
         and next(read_from(record, agent, cluster, number), None) is None
     ):
-        raise Damaged(f"the archive lacks all that it kept of {known.key}: bring back a copy of archive.db")
+        raise DamagedError(
+            f"the archive lacks all that it kept of {known.key}: bring back a copy of archive.db"
+        )
     return known if found is None else _as_known(found[1], known)
 
 
-def together(record: Record, keys: Iterable[str]) -> Iterator[tuple[int, int, Session]]:
+def load_many(record: Store, keys: Iterable[str]) -> Iterator[tuple[int, int, Session]]:
     """Yield sessions in their full view, each with its id and its name; those that were read from the same files are read once.
 
     What is not there any more is left out.
@@ -82,7 +84,7 @@ def together(record: Record, keys: Iterable[str]) -> Iterator[tuple[int, int, Se
             if row is not None:
                 number, _, agent, cluster, _ = row
                 alike[agent, *read_from(record, agent, cluster, number)].append(row)
-    shelf = _Shelf(record)
+    shelf = _SessionCacheFolder(record)
     for (agent, *files), rows in alike.items():
         with record.connection:
             told = shelf.told(agent, files, rows)
@@ -90,10 +92,10 @@ def together(record: Record, keys: Iterable[str]) -> Iterator[tuple[int, int, Se
         yield from found
 
 
-class _Shelf:
+class _SessionCacheFolder:
     """Sessions as files tell them; what files of many conversations say is kept in mind from one to the next."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Store) -> None:
         self._record = record
         self._scraps: tuple[tuple[Any, ...], Scraps] = ((), Scraps())
 
@@ -161,7 +163,7 @@ def _readings(agent: Agent, sources: Iterable[Source], own: _Own) -> list[Readin
         try:
             told = agent.read(source)
         except Exception as error:
-            is_earlier = isinstance(error, Damaged) and isinstance(source.disk, Pinned)
+            is_earlier = isinstance(error, DamagedError) and isinstance(source.disk, PinnedDisk)
             if source.shown in own.paths and not (is_earlier and source.shown in own.damaged):
                 raise
             continue
@@ -199,16 +201,16 @@ def _told(  # noqa: PLR0913 - the files of a cluster, and the sessions that are 
             yield name, said, agent.join(said, view)
 
 
-def _sources(record: Record, agent: str, cluster: str | None, session: int) -> Iterator[Source]:
+def _sources(record: Store, agent: str, cluster: str | None, session: int) -> Iterator[Source]:
     """Yield the files of a cluster as they were last, and as they were before where that is kept as well."""
     return _as_sources(record, agent, read_from(record, agent, cluster, session))
 
 
-def _as_sources(record: Record, agent: str, files: Iterable[Sequence[Any]]) -> Iterator[Source]:
-    disk = KeptDisk(record, agent)
+def _as_sources(record: Store, agent: str, files: Iterable[Sequence[Any]]) -> Iterator[Source]:
+    disk = ArchiveDisk(record, agent)
     for path, home, folder, label, group, is_latest, *original in files:
         place = as_path(path)
-        seen = disk if is_latest else Pinned(disk, place, KeptFile(record.originals, *original))
+        seen = disk if is_latest else PinnedDisk(disk, place, KeptFile(record.originals, *original))
         yield _source(seen, path, home, folder, label, group)
 
 
@@ -220,7 +222,9 @@ def _source(  # noqa: PLR0913 - what is kept of a file
     label: str | None,
     group: str | None,
 ) -> Source:
-    return Source(Path(as_path(path)), Home(Path(as_path(home)), Path(as_path(folder)), label, disk), group)
+    return Source(
+        Path(as_path(path)), AgentHome(Path(as_path(home)), Path(as_path(folder)), label, disk), group
+    )
 
 
 def _as_known(session: Session, known: Session) -> Session:

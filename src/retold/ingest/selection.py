@@ -6,19 +6,19 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from retold.agents.protocol import Agent, Home, Reading, Source
-from retold.archive.database import Stopped
-from retold.archive.foreign import Foreign
+from retold.agents.protocol import Agent, AgentHome, Reading, Source
+from retold.archive.database import RetoldError
+from retold.archive.foreign import OtherArchive
 from retold.archive.hand import forgotten_ids, forgotten_names
 from retold.archive.hiding import KeyedSet
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.sessions import clusters
-from retold.archive.struck import struck
+from retold.archive.struck import remove_forgotten
 from retold.archive.taking import sessions_of
 from retold.ingest.derive import Place, Scraps, conversation_name, conversations, places, scraps
 from retold.ingest.foreign_disk import ForeignDisk, ForeignOpenFile, Version
-from retold.ingest.leaving import Leaver, Wanted
-from retold.ingest.offers import Offer, Offers, Shelf
+from retold.ingest.leaving import KeepPolicy, Leaver
+from retold.ingest.offers import ImportOffer, OfferedFiles, Offers
 from retold.ingest.owners import owned
 from retold.ingest.snapshot import LARGEST
 from retold.ingest.takings import Selection, Taking
@@ -41,7 +41,9 @@ class _Conversation(msgspec.Struct, frozen=True):
 class Selector:
     """Chooses among the files of one agent."""
 
-    def __init__(self, record: Record, foreign: Foreign, agent: Agent, offers: Offers, atlas: Atlas) -> None:
+    def __init__(
+        self, record: Store, foreign: OtherArchive, agent: Agent, offers: Offers, atlas: Atlas
+    ) -> None:
         self._record, self._foreign, self._agent, self._offers, self._atlas = (
             record,
             foreign,
@@ -51,7 +53,7 @@ class Selector:
         )
         self._forgotten = forgotten_names(record)
         self._disk = ForeignDisk(foreign, {path: offer.versions[0] for path, offer in offers.items()})
-        self._shelf = Shelf(record, agent.NAME, foreign)
+        self._shelf = OfferedFiles(record, agent.NAME, foreign)
         self._known = clusters(record, agent.NAME)
         self._found = self._sources()
         self._beside = {
@@ -68,7 +70,7 @@ class Selector:
 
     def select(self, excluded: Sequence[str]) -> Selection:
         """Look through everything that is offered."""
-        wanted, lacking = Wanted(self._forgotten, excluded), self._lacking()
+        wanted, lacking = KeepPolicy(self._forgotten, excluded), self._lacking()
         hints = {offer.hint for path, offer in self._beside.items() if path in lacking}
         waiting = [
             cluster
@@ -101,7 +103,7 @@ class Selector:
         homes = {(offer.home, offer.folder, offer.label) for offer in self._offers.values()}
         found: dict[str, Source] = {}
         for home, folder, label in sorted(homes):
-            for source in self._agent.find(Home(Path(home), Path(folder), label, self._disk)):
+            for source in self._agent.find(AgentHome(Path(home), Path(folder), label, self._disk)):
                 if isinstance(source, Source):
                     found.setdefault(str(source.path), source)
         return found
@@ -119,14 +121,14 @@ class Selector:
                 self._note_held(offer, holders[0])
         return found
 
-    def _note_held(self, offer: Offer, holder: int) -> None:
+    def _note_held(self, offer: ImportOffer, holder: int) -> None:
         """Take note of the sessions that were read here from a file which holds the same."""
         names = sessions_of(self._record, holder)
         self._held[offer.path] = names
         if len(offer.names) == len(names) == 1:
             self.selection.aliases[next(iter(offer.names))] = names[0]
 
-    def _choose(self, cluster: str, lacking: Container[str], wanted: Wanted) -> None:
+    def _choose(self, cluster: str, lacking: Container[str], wanted: KeepPolicy) -> None:
         """Read a cluster, and take the files of those conversations that are kept here.
 
         All of them, where one is new: what a file says may hang on those that lie around it.
@@ -144,7 +146,7 @@ class Selector:
         if taken:
             self._take_beside(cluster)
 
-    def _conversations(self, cluster: str, wanted: Wanted) -> list[_Conversation]:
+    def _conversations(self, cluster: str, wanted: KeepPolicy) -> list[_Conversation]:
         readings, versions = [], {}
         for source in self._clusters[cluster]:
             for version, reading in self._read(source):
@@ -181,14 +183,14 @@ class Selector:
         """Return what a file says; a problem where our own reader fails on it, and then it is not taken."""
         try:
             return self._agent.read(source)
-        except Stopped:
+        except RetoldError:
             raise
         except Exception as error:  # noqa: BLE001 - one bad file costs no other
             return _failure(source, error)
 
     def _fail(self, readings: Sequence[Reading], error: Exception) -> None:
         """Take note that the agent failed on what files say."""
-        if isinstance(error, Stopped):
+        if isinstance(error, RetoldError):
             raise error
         problems = (_failure(reading.source, error) for reading in readings)
         self.selection.problems.extend(dict.fromkeys(problems))
@@ -238,7 +240,7 @@ class Selector:
             taking = Taking(self._agent.NAME, self._offers[path], cluster, is_beside, versions)
             self.selection.takings.append(taking)
 
-    def _choose_loose(self, path: str, source: Source, wanted: Wanted, *, is_needed: bool) -> None:
+    def _choose_loose(self, path: str, source: Source, wanted: KeepPolicy, *, is_needed: bool) -> None:
         """Take a file of many conversations, without those that are forgotten, or of which nothing is to be kept."""
         offer = self._offers[path]
         left_out = forgotten_ids(self._record) | self._left_ids(path, source, wanted)
@@ -260,7 +262,7 @@ class Selector:
         self._add(path, None, versions)
         self._take_beside(None)
 
-    def _left_ids(self, path: str, source: Source, wanted: Wanted) -> frozenset[bytes]:
+    def _left_ids(self, path: str, source: Source, wanted: KeepPolicy) -> frozenset[bytes]:
         """Return the ids of the conversations in a file of which nothing is to be kept, as digests."""
         if not wanted.excluded:
             return frozenset()
@@ -276,7 +278,7 @@ class Selector:
         self.selection.left |= leaving.names
         return leaving.ids
 
-    def _tell_scraps(self, readings: Sequence[Reading], wanted: Wanted) -> None:
+    def _tell_scraps(self, readings: Sequence[Reading], wanted: KeepPolicy) -> None:
         """Take note of the conversations of which nothing else is kept, as a sync keeps what is said of them."""
         chosen = self.selection
         told = self._known.keys() | chosen.new | chosen.merged | chosen.unchanged
@@ -302,7 +304,7 @@ class Selector:
             told = f"larger than {LARGEST >> 20} MB, and something is forgotten here: left out"
             self.selection.problems.append(problem("unreadable-file", told, printable(path)))
             return None
-        data = struck(ForeignOpenFile(self._foreign, version).read(version.size), forgotten)
+        data = remove_forgotten(ForeignOpenFile(self._foreign, version).read(version.size), forgotten)
         return replace(version, data=data)
 
     def _tell_strays(self) -> None:

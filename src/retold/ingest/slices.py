@@ -9,26 +9,26 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from retold.archive.database import Damaged
-from retold.archive.record import Record, summary_of
+from retold.archive.database import DamagedError
+from retold.archive.record import Store, summary_of
 from retold.archive.sessions import known_by, stamp_of_session
 from retold.archive.sources import size_of_cluster
-from retold.archive.stretches import KeptTimeline, Stretch, kept_timeline
+from retold.archive.stretches import KeptTimeline, TimelineChunk, kept_timeline
 from retold.ingest import stretches
-from retold.ingest.belonging import Belonging
-from retold.ingest.held import Held
-from retold.ingest.retell import unmarked
-from retold.ingest.turns import OPENINGS, Opening, Turn, openings, told_turns
+from retold.ingest.belonging import Ownership
+from retold.ingest.held import SessionCache
+from retold.ingest.retell import load_raw
+from retold.ingest.turns import OPENINGS, OutlineEntry, SessionTurn, openings, outline
 from retold.model.entries import Entry
 from retold.model.packing import ENTRIES, Unreadable, unbundled
 from retold.model.session import Session, View
 from retold.model.wire import decode_summary
 
-__all__ = ["ROOM", "Slice", "Turn", "slices", "told_slice", "turns"]
+__all__ = ["ROOM", "SessionTurn", "TimelineSlice", "load_slice", "slices", "turns"]
 
 ROOM = 1 << 20
 """Bytes of entries in a slice: forty huge outputs are no page."""
-_HELD = Held(8 << 20)
+_HELD = SessionCache(8 << 20)
 """What is not kept in stretches: short sessions, and those that the agent would load now."""
 
 
@@ -36,7 +36,7 @@ _ALONE = Lock()
 """One long session is read whole at a time: while it is, it takes several times the size of its files."""
 
 
-class Slice(msgspec.Struct, frozen=True):
+class TimelineSlice(msgspec.Struct, frozen=True):
     """Some entries of a session that follow each other."""
 
     session: Session
@@ -49,9 +49,9 @@ class Slice(msgspec.Struct, frozen=True):
     """Bytes of the files that the session was read from."""
 
 
-def told_slice(  # noqa: PLR0913 - what a page can be asked for
-    record: Record, key: str, first: int, count: int, view: View = "full", room: int = ROOM
-) -> Slice | None:
+def load_slice(  # noqa: PLR0913 - what a page can be asked for
+    record: Store, key: str, first: int, count: int, view: View = "full", room: int = ROOM
+) -> TimelineSlice | None:
     """Return so many entries of a session, or fewer where they take too much room; None if there is no session.
 
     There is always one entry, however large, unless the session has ended before it.
@@ -64,25 +64,25 @@ def told_slice(  # noqa: PLR0913 - what a page can be asked for
 
 
 def slices(
-    record: Record, key: str, count: int = 200, first: int = 0, view: View = "full"
-) -> Iterator[Slice]:
+    record: Store, key: str, count: int = 200, first: int = 0, view: View = "full"
+) -> Iterator[TimelineSlice]:
     """Yield a session from a place on, one slice after the other: however long it is, little is in memory at a time.
 
     Each may hold fewer entries than were asked for, where they are large; of nothing, one slice tells that.
     """
-    part = told_slice(record, key, first, count, view)
+    part = load_slice(record, key, first, count, view)
     while part is not None:
         yield part
         end = part.first + len(part.session.timeline)
         is_last = end >= part.total or not part.session.timeline
-        part = None if is_last else told_slice(record, key, end, count, view)
+        part = None if is_last else load_slice(record, key, end, count, view)
 
 
-def turns(record: Record, key: str, view: View = "full") -> tuple[Turn, ...]:
+def turns(record: Store, key: str, view: View = "full") -> tuple[SessionTurn, ...]:
     """Return what people said in a session, each with what followed; nothing if there is no session."""
     with record.connection:
         row = known_by(record, key)
-        found = [() if row is None else told_turns(_openings(record, row, view), Belonging(record, row[0]))]
+        found = [() if row is None else outline(_openings(record, row, view), Ownership(record, row[0]))]
     return found[0]
 
 
@@ -105,30 +105,30 @@ class _Part(msgspec.Struct, frozen=True):
         return found
 
 
-def _told(record: Record, row: Sequence[Any], part: _Part, view: View) -> Slice:
+def _told(record: Store, row: Sequence[Any], part: _Part, view: View) -> TimelineSlice:
     found = _of_stretches(record, row, part) if view == "full" else None
     if found is None:
         with _turn(record, row):
             found = _of_whole(_whole(record, row, view), part)
-    marked = Belonging(record, row[0]).marked(found.session.timeline)
+    marked = Ownership(record, row[0]).marked(found.session.timeline)
     return replace(found, session=replace(found.session, timeline=tuple(marked)))
 
 
-def _whole(record: Record, row: Sequence[Any], view: View) -> Session:
+def _whole(record: Store, row: Sequence[Any], view: View) -> Session:
     number, name, *_, packed = row
     key = (record.path, name, view, stamp_of_session(record, number), packed)
-    return _HELD.session(key, lambda: unmarked(record, row, view))
+    return _HELD.session(key, lambda: load_raw(record, row, view))
 
 
-def _of_whole(session: Session, part: _Part) -> Slice:
+def _of_whole(session: Session, part: _Part) -> TimelineSlice:
     timeline = session.timeline
     first = min(part.first, len(timeline))
     taken = len(part.fitting(map(ENTRIES.packed, timeline[first:])))
     told = replace(session, timeline=timeline[first : first + taken])
-    return Slice(told, first, len(timeline), _size(session))
+    return TimelineSlice(told, first, len(timeline), _size(session))
 
 
-def _of_stretches(record: Record, row: Sequence[Any], part: _Part) -> Slice | None:
+def _of_stretches(record: Store, row: Sequence[Any], part: _Part) -> TimelineSlice | None:
     """Return a slice of what the index keeps of a long session; None where that is nothing, or damaged."""
     kept = _kept(record, row)
     if kept is None:
@@ -138,24 +138,24 @@ def _of_stretches(record: Record, row: Sequence[Any], part: _Part) -> Slice | No
     with kept:
         try:
             entries = _entries(kept, first, part) if first < total else ()
-        except (Damaged, Unreadable):
+        except (DamagedError, Unreadable):
             return None
-    return Slice(replace(session, timeline=entries), first, total, _size(session))
+    return TimelineSlice(replace(session, timeline=entries), first, total, _size(session))
 
 
-def _kept(record: Record, row: Sequence[Any]) -> KeptTimeline | None:
+def _kept(record: Store, row: Sequence[Any]) -> KeptTimeline | None:
     number, name, *_ = row
     if not _is_long(record, row):  # two more files need not be opened
         return None
     return kept_timeline(record.folder, name, stamp_of_session(record, number))
 
 
-def _is_long(record: Record, row: Sequence[Any]) -> bool:
+def _is_long(record: Store, row: Sequence[Any]) -> bool:
     _, _, agent, cluster, _ = row
     return size_of_cluster(record, agent, cluster) >= stretches.LONG
 
 
-def _turn(record: Record, row: Sequence[Any]) -> AbstractContextManager[object]:
+def _turn(record: Store, row: Sequence[Any]) -> AbstractContextManager[object]:
     """Return what a long session has to wait for before it is read whole."""
     return _ALONE if _is_long(record, row) else nullcontext()
 
@@ -166,7 +166,7 @@ def _entries(kept: KeptTimeline, first: int, part: _Part) -> tuple[Entry, ...]:
     return tuple(map(ENTRIES.unpacked, packed))
 
 
-def _packed(found: Iterable[Stretch], first: int, total: int) -> Iterator[bytes]:
+def _packed(found: Iterable[TimelineChunk], first: int, total: int) -> Iterator[bytes]:
     """Yield the entries from a place on, packed; raises Unreadable where one is missing."""
     place = first
     for stretch in found:
@@ -180,13 +180,13 @@ def _packed(found: Iterable[Stretch], first: int, total: int) -> Iterator[bytes]
         raise Unreadable("the end is missing")
 
 
-def _openings(record: Record, row: Sequence[Any], view: View) -> Sequence[Opening]:
+def _openings(record: Store, row: Sequence[Any], view: View) -> Sequence[OutlineEntry]:
     kept = _kept(record, row) if view == "full" else None
     if kept is not None:
         with kept:
             try:
                 return [OPENINGS.unpacked(data) for data in unbundled(kept.outline())]
-            except (Damaged, Unreadable):
+            except (DamagedError, Unreadable):
                 pass  # it is read anew
     with _turn(record, row):
         return list(openings(_whole(record, row, view).timeline))

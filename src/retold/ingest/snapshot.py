@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from weakref import finalize
 
 from retold.archive.hiding import NOBODY, KeyedSet
-from retold.archive.struck import struck
+from retold.archive.struck import remove_forgotten
 from retold.ingest.answers import TAIL, tail_digest
 from retold.model.problem import problem
 from retold.reading.disk import DISK, Disk, DiskEntry, OpenFile
@@ -77,7 +77,7 @@ class FileChangedError(Exception):
         self.path = path
 
 
-class Still:
+class FrozenFile:
     """What a file held when it was opened first."""
 
     def __init__(self, path: str, file: OpenFile) -> None:
@@ -124,7 +124,7 @@ class Still:
     def strike(self, forgotten: KeyedSet) -> None:
         """Leave out what is to be forgotten."""
         if forgotten and self.data is not None:
-            self.data = struck(self.data, forgotten)
+            self.data = remove_forgotten(self.data, forgotten)
             self.size = len(self.data)
 
 
@@ -133,7 +133,7 @@ class Snapshot:
 
     def __init__(self, kept: Disk, forgotten: KeyedSet = NOBODY, here: Disk = DISK) -> None:
         """Take where that is, ids that are struck out, and what stands for the disk of this machine."""
-        self.files: dict[str, Still] = {}
+        self.files: dict[str, FrozenFile] = {}
         """The files of this machine that were opened."""
         self._kept, self._forgotten, self._here = kept, forgotten, here
 
@@ -178,11 +178,11 @@ def _entries(disk: Disk, folder: str) -> Sequence[DiskEntry]:
         return ()
 
 
-def _stilled(path: str, here: Disk) -> Still:
+def _stilled(path: str, here: Disk) -> FrozenFile:
     """Read a file; again when it changed meanwhile, a few times at most."""
     for _ in range(ATTEMPTS):
         file = here.open(path)
-        still = Still(path, file)
+        still = FrozenFile(path, file)
         if still.size > LARGEST:
             still.hold_open(file)
             break
@@ -199,7 +199,7 @@ def _stilled(path: str, here: Disk) -> Still:
     return still
 
 
-def _see_that_it_only_grew(still: Still, here: Disk) -> None:
+def _see_that_it_only_grew(still: FrozenFile, here: Disk) -> None:
     """Compare what was read of a file with what it holds now; raises FileChangedError where it does not begin so."""
     file = here.open(still.path)
     try:

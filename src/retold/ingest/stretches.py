@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from retold.archive.stretches import Stretch, Timeline
+from retold.archive.stretches import Timeline, TimelineChunk
 from retold.ingest.turns import OPENINGS, openings
 from retold.model.entries import Entry
 from retold.model.packing import ENTRIES, bundled
@@ -19,7 +19,7 @@ def timeline_of(timeline: Sequence[Entry]) -> Timeline:
     return Timeline(len(timeline), outline, _stretches(timeline))
 
 
-def _stretches(timeline: Sequence[Entry]) -> Iterator[Stretch]:
+def _stretches(timeline: Sequence[Entry]) -> Iterator[TimelineChunk]:
     """Yield stretches, cut from the beginning on: where a session grows, all but the last stay as they are."""
     waiting: list[bytes] = []
     size = 0
@@ -27,5 +27,5 @@ def _stretches(timeline: Sequence[Entry]) -> Iterator[Stretch]:
         waiting.append(ENTRIES.packed(entry))
         size += len(waiting[-1])
         if len(waiting) == _MOST or size >= _ROOM or place == len(timeline):
-            yield Stretch(place - len(waiting), bundled(waiting))
+            yield TimelineChunk(place - len(waiting), bundled(waiting))
             waiting, size = [], 0

@@ -12,33 +12,33 @@ from retold.agents.protocol import Limit, Reading
 from retold.agents.registry import AGENTS
 from retold.archive.answers import keep_answers
 from retold.archive.clues import all_clues, keep_clues, roots
-from retold.archive.database import MACHINE, Stopped
+from retold.archive.database import MACHINE, RetoldError
 from retold.archive.limits import keep_limits
 from retold.archive.listing import conversation_ids
-from retold.archive.parcel import Parcel
+from retold.archive.parcel import ClusterUpdate
 from retold.archive.rates import reprice
-from retold.archive.record import UNREAD, Record
-from retold.archive.rows import Rows, rows_of
+from retold.archive.record import UNREAD, Store
+from retold.archive.rows import SessionRows, rows_of
 from retold.archive.sessions import clusters, ids, stamps
-from retold.archive.settling import settle
+from retold.archive.settling import resolve_relations
 from retold.archive.sources import FAILURES, count_failures, count_there
 from retold.archive.writer import Writer
 from retold.ingest.answers import FACT
-from retold.ingest.case import Job
-from retold.ingest.coverage import Coverage, keep_found
-from retold.ingest.crew import Crew, alone, crew_size, home_of, put_entries, time_budget
-from retold.ingest.found import Found, kept_only, look
+from retold.ingest.case import ClusterJob
+from retold.ingest.coverage import CoverageCount, keep_found
+from retold.ingest.crew import WorkerPool, crew_size, put_entries, run_inline, shard_for, time_budget
+from retold.ingest.found import Discovery, discover, kept_only
 from retold.ingest.hidden_answers import with_hidden_paths
 from retold.ingest.index_files import IndexFiles
-from retold.ingest.leaving import Leaving
-from retold.ingest.order import Order, Outcome
+from retold.ingest.leaving import Exclusions
+from retold.ingest.order import Order, SyncOutcome
 from retold.ingest.owners import owned
-from retold.ingest.prices import Prices
+from retold.ingest.prices import PriceBook
 from retold.ingest.reader import AtlasFacts, Reader, Shared, index_entry, make_reader, stamp_of
 from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import LARGEST
-from retold.ingest.witness import Answer, AskedEnvironment, Witness
-from retold.ingest.worklist import Work, digest_of, work_of
+from retold.ingest.witness import Answer, RecordingDisk, RecordingEnv
+from retold.ingest.worklist import SyncPlan, digest_of, work_of
 from retold.model.problem import Problem, problem
 from retold.model.project import Clue
 from retold.model.wire import problem_json
@@ -46,7 +46,7 @@ from retold.processes import can_start
 
 Tell = Callable[[int, int], None]
 """Hears how many bytes of how many were read."""
-TellStale = Callable[[Record, str, Collection[str]], None]
+TellStale = Callable[[Store, str, Collection[str]], None]
 """Hears of an agent's clusters that they will be written anew, while the archive still has them as they were."""
 _MANY = 4
 """Jobs that are fewer are not worth a second process."""
@@ -59,8 +59,8 @@ _MUCH = 64 << 20
 
 
 def sync(
-    record: Record, order: Order, tell: Tell, tell_stale: TellStale = lambda _record, _agent, _clusters: None
-) -> Outcome:
+    record: Store, order: Order, tell: Tell, tell_stale: TellStale = lambda _record, _agent, _clusters: None
+) -> SyncOutcome:
     """Bring the archive and its index up to date; the lock is the caller's."""
     one = _Sync(record, order, tell, tell_stale)
     try:
@@ -72,9 +72,9 @@ def sync(
 class _Sync:
     """One run."""
 
-    def __init__(self, record: Record, order: Order, tell: Tell, tell_stale: TellStale) -> None:
+    def __init__(self, record: Store, order: Order, tell: Tell, tell_stale: TellStale) -> None:
         self._record, self._order, self._tell, self._tell_stale = record, order, tell, tell_stale
-        self._prices = Prices(record, order.folder)
+        self._prices = PriceBook(record, order.folder)
         self._writer = Writer(record, REVISION, self._prices.cost)
         self._index = IndexFiles(record)
         self._answers: dict[str, list[Answer]] = {}
@@ -88,7 +88,7 @@ class _Sync:
         self._is_behind = not self._index.are_of(record.fact("generation"))
         """Whether the last sync did not get to its end, or the index is not what it left."""
 
-    def run(self) -> Outcome:
+    def run(self) -> SyncOutcome:
         """Look, read, write, and tell what was done."""
         found = self._look()
         missing = self._missing() if self._is_behind else set()
@@ -112,7 +112,7 @@ class _Sync:
         """Let go of the index, however it went."""
         self._index.close()
 
-    def _look(self) -> list[Found]:
+    def _look(self) -> list[Discovery]:
         """Look for files, and take down what was asked and answered."""
         found, excluded = [], repr(sorted(self._order.excluded))
         for name in self._order.agents or tuple(AGENTS):
@@ -122,17 +122,17 @@ class _Sync:
             try:
                 found.append(self._look_for(name, excluded))
             except Exception as error:
-                if isinstance(error, (Stopped, *MACHINE)):
+                if isinstance(error, (RetoldError, *MACHINE)):
                     raise
                 told = problem("reader-failed", f"{type(error).__name__}: {error}", name)
                 found.append(replace(kept_only(self._record, AGENTS[name]), problems=[told]))
         return found
 
-    def _look_for(self, name: str, excluded: str) -> Found:
+    def _look_for(self, name: str, excluded: str) -> Discovery:
         """Look for the files of an agent."""
-        env, witness = AskedEnvironment(self._order.env), Witness()
+        env, witness = RecordingEnv(self._order.env), RecordingDisk()
         has_choice = self._record.fact(f"excluded {name}") not in (None, excluded)
-        one, answers = look(
+        one, answers = discover(
             self._record, AGENTS[name], env, self._order.given, witness, has_choice=has_choice
         )
         # Looked for like the files, so that a change of the settings is one that a sync sees.
@@ -163,7 +163,7 @@ class _Sync:
         self._writer.commit()
         return generation
 
-    def _write(self, work: Sequence[Work]) -> None:
+    def _write(self, work: Sequence[SyncPlan]) -> None:
         """Read what there is to read, and write it as it comes."""
         shared: Shared = {one.found.agent.NAME: one.shared for one in work}
         make = partial(
@@ -177,27 +177,31 @@ class _Sync:
         self._read_lost(work, make)
         for one in work:
             reader = make(self._record)
-            leaving = self._leave(one, reader) if one.loose and self._order.excluded else Leaving()
+            leaving = self._leave(one, reader) if one.loose and self._order.excluded else Exclusions()
             self._put([self._lost(one, reader, leaving)])
             self._writer.begin()
             if one.loose:
                 self._writer.mark_read(one.found.agent.NAME, None)
             self._writer.mark_gone(one.found.gone)
 
-    def _leave(self, one: Work, reader: Reader) -> Leaving:
+    def _leave(self, one: SyncPlan, reader: Reader) -> Exclusions:
         """Write files of many conversations without those of which nothing is to be kept; return these."""
         leaving = reader.leaver(one.found.agent).leaving(one.shared, self._left)
         self._put(one.parcels(one.loose_without(self._record, leaving) if leaving.names else one.loose))
         return leaving
 
-    def _reunite(self, work: Sequence[Work], make: Callable[[Record], Reader]) -> None:
+    def _reunite(self, work: Sequence[SyncPlan], make: Callable[[Store], Reader]) -> None:
         """Read as one what turned out to be of one conversation; each time there are fewer clusters."""
         while waiting := self._writer.reunion.taken():
             again = [one.again(self._record, waiting.get(one.found.agent.NAME, ())) for one in work]
             self._read([job for one in again for job in one.jobs()], make)
 
     def _read(
-        self, jobs: Sequence[tuple[Job, int]], make: Callable[[Record], Reader], *, is_isolated: bool = False
+        self,
+        jobs: Sequence[tuple[ClusterJob, int]],
+        make: Callable[[Store], Reader],
+        *,
+        is_isolated: bool = False,
     ) -> None:
         """Read clusters, the largest first: by several processes where they are worth their start.
 
@@ -207,11 +211,11 @@ class _Sync:
         timed, size = [(job, time_budget(size)) for job, size in ordered], sum(size for _, size in jobs)
         count = crew_size(size) if len(jobs) >= _MANY else int(is_isolated or size > LARGEST)
         if not count or not can_start():
-            self._put(alone(timed, make(self._record), self._index.shards), size)
+            self._put(run_inline(timed, make(self._record), self._index.shards), size)
             return
         homes = self._homes([job for job, _ in timed]) if count > 1 else {}
         self._index.close()
-        crew = Crew(homes, self._order.folder, make, count)
+        crew = WorkerPool(homes, self._order.folder, make, count)
         self._put(crew.parcels(timed), size)
         self._index.open()
         self._deaths += crew.deaths
@@ -219,13 +223,13 @@ class _Sync:
         put_off = (reader.put_off(job, error) for job, error in crew.failed)
         self._put(put_entries(parcel, indexed, self._index.shards) for parcel, indexed in put_off)
 
-    def _read_lost(self, work: Sequence[Work], make: Callable[[Record], Reader]) -> None:
+    def _read_lost(self, work: Sequence[SyncPlan], make: Callable[[Store], Reader]) -> None:
         """Read the sessions again that workers had not committed to the index when they died."""
         rounds = 0
         while self._deaths:
             rounds += 1
             if rounds > _ROUNDS:
-                raise Stopped("processes that read sessions keep dying; run the command again")
+                raise RetoldError("processes that read sessions keep dying; run the command again")
             self._deaths, missing = 0, self._missing()
             for one in work:
                 known = clusters(self._record, one.found.agent.NAME)
@@ -233,7 +237,7 @@ class _Sync:
                 if lost:
                     self._read(list(one.again(self._record, lost).jobs()), make, is_isolated=True)
 
-    def _homes(self, jobs: Sequence[Job]) -> dict[Job, int]:
+    def _homes(self, jobs: Sequence[ClusterJob]) -> dict[ClusterJob, int]:
         """Return the file of the index in which a cluster's sessions are, where they are in one."""
         held = self._index.places()
         found: dict[tuple[str, str | None], int] = {}
@@ -243,7 +247,7 @@ class _Sync:
                     found[agent, cluster] = held[name]
         return {job: found[job.agent, job.cluster] for job in jobs if (job.agent, job.cluster) in found}
 
-    def _put(self, parcels: Iterable[Parcel], size: int = 0) -> None:
+    def _put(self, parcels: Iterable[ClusterUpdate], size: int = 0) -> None:
         since, done, waiting = time.perf_counter(), 0, 0
         self._writer.commit()
         for one in parcels:
@@ -259,7 +263,7 @@ class _Sync:
                 since, waiting = time.perf_counter(), 0
         self._writer.commit()
 
-    def _lost(self, work: Work, reader: Reader, leaving: Leaving) -> Parcel:
+    def _lost(self, work: SyncPlan, reader: Reader, leaving: Exclusions) -> ClusterUpdate:
         """Return the conversations of which only files of many tell, where they changed."""
         agent = work.found.agent
         known = clusters(self._record, agent.NAME)
@@ -269,7 +273,7 @@ class _Sync:
         digests = {name: digest_of(said) for name, said in named.items()}
         rows = list(self._lost_rows(lost, reader, work))
         failures = {path: one for case in work.loose for path, one in case.failures.items()}
-        return Parcel(
+        return ClusterUpdate(
             agent.NAME,
             None,
             [],
@@ -280,7 +284,9 @@ class _Sync:
             failures={path: problem_json(one).decode() for path, one in failures.items()},
         )
 
-    def _lost_rows(self, lost: Mapping[int, Sequence[Reading]], reader: Reader, work: Work) -> Iterator[Rows]:
+    def _lost_rows(
+        self, lost: Mapping[int, Sequence[Reading]], reader: Reader, work: SyncPlan
+    ) -> Iterator[SessionRows]:
         there = self._index.stamps()
         known = stamps(self._record) if lost else {}
         for name, said in lost.items():
@@ -296,10 +302,10 @@ class _Sync:
             except Exception as error:  # noqa: BLE001 - one bad conversation costs no other
                 work.fail(said, error)
                 continue
-            home_of(name, self._index.shards).put(entry)
+            shard_for(name, self._index.shards).put(entry)
             yield rows
 
-    def _atlas_facts(self, found: Sequence[Found]) -> AtlasFacts:
+    def _atlas_facts(self, found: Sequence[Discovery]) -> AtlasFacts:
         """Return what is known of where projects lie."""
         kept: defaultdict[str, list[Clue]] = defaultdict(list)
         for home, told in all_clues(self._record):
@@ -307,7 +313,7 @@ class _Sync:
         clues = {**kept, **{home: told for one in found for home, told in one.clues.items()}}
         return clues, roots(self._record), os.getcwd()
 
-    def _settle(self, found: Sequence[Found]) -> None:
+    def _settle(self, found: Sequence[Discovery]) -> None:
         """Tell sessions what they are to others, and keep what the homes say about projects."""
         self._writer.begin()
         for one in found:
@@ -325,7 +331,7 @@ class _Sync:
             self._prices.end()
         # A session that was read without a look at its agent's homes says "gone" until `settle` corrects it.
         fresh = frozenset[int]() if any(one.is_kept_only for one in found) else self._writer.fresh
-        settle(self._record, self._writer.touched, fresh)
+        resolve_relations(self._record, self._writer.touched, fresh)
         self._writer.commit()
 
     def _end(self, generation: int) -> None:
@@ -346,7 +352,7 @@ class _Sync:
         """Return how many conversations are new; only now it is known which subagents have a parent."""
         return len(self._writer.born.intersection(conversation_ids(self._record))) if self._writer.born else 0
 
-    def _outcome(self, found: Sequence[Found]) -> Outcome:
+    def _outcome(self, found: Sequence[Discovery]) -> SyncOutcome:
         self._writer.begin()
         self._record.set_fact(UNREAD, None)
         for one in () if self._order.is_kept_only else found:
@@ -367,4 +373,4 @@ class _Sync:
         self._writer.commit()
         problems = (told for one in found for told in (*one.problems, *self._problems[one.agent.NAME]))
         read = sum(len(one.changed) for one in found)
-        return Outcome(Coverage(0, read, 0, self._new_conversations(), 0, 0.0), tuple(problems))
+        return SyncOutcome(CoverageCount(0, read, 0, self._new_conversations(), 0, 0.0), tuple(problems))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from retold.ingest.foreign_disk import Version
-from retold.ingest.offers import Offer
+from retold.ingest.offers import ImportOffer
 from retold.model.problem import Problem
 
 
@@ -13,7 +13,7 @@ class Taking(msgspec.Struct, frozen=True):
     """A file, and what of it is to be taken."""
 
     agent: str
-    offer: Offer
+    offer: ImportOffer
     cluster: str | None
     is_beside: bool
     versions: Sequence[Version]

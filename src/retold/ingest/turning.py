@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.turns import has_copied_words, prompt_places
 
 
-def turn_places(record: Record, session: int, key: str) -> list[int]:
+def turn_places(record: Store, session: int, key: str) -> list[int]:
     """Return where each turn begins in the timeline; the first does at its start.
 
     The archive knows that without reading a session, but for one that begins with what was said in another.

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from retold.ingest.belonging import Belonging
+from retold.ingest.belonging import Ownership
 from retold.model.entries import Entry, Fate, Message, first_text
 from retold.model.packing import Packing
 from retold.model.parts import ToolCall
@@ -16,7 +16,7 @@ _LOOKED_AT = 4 * LINE
 """Characters of a prompt of which a line is made: more than a line, as there may be many spaces."""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class SessionTurn(msgspec.Struct, frozen=True):
     """A prompt of a person, and what followed."""
 
     place: int
@@ -34,19 +34,19 @@ class Turn(msgspec.Struct, frozen=True):
     """Those of them that failed."""
 
 
-class Opening(msgspec.Struct, frozen=True):
+class OutlineEntry(msgspec.Struct, frozen=True):
     """What may be a turn: whether it is one, only the archive can tell where nobody is known to have said it here."""
 
-    turn: Turn
+    turn: SessionTurn
     is_prompt: bool
     id: str | None
     request: str | None
 
 
-OPENINGS: Packing[Opening] = Packing(Opening)
+OPENINGS: Packing[OutlineEntry] = Packing(OutlineEntry)
 
 
-def openings(timeline: Iterable[Entry]) -> Iterator[Opening]:
+def openings(timeline: Iterable[Entry]) -> Iterator[OutlineEntry]:
     """Yield what may be a turn, each with what followed until the next."""
     last, messages = None, 0
     for place, entry in enumerate(timeline):
@@ -65,19 +65,19 @@ def openings(timeline: Iterable[Entry]) -> Iterator[Opening]:
         yield last
 
 
-def _opening(message: Message, place: int, number: int) -> Opening | None:
+def _opening(message: Message, place: int, number: int) -> OutlineEntry | None:
     words = message.prompt if message.prompt is not None else first_text(message)
     if message.role != "user" or words is None:
         return None
     line = " ".join(words[:_LOOKED_AT].split())[:LINE]
-    turn = Turn(place, number, line, message.fate, message.at, message.own, 0, 0)
+    turn = SessionTurn(place, number, line, message.fate, message.at, message.own, 0, 0)
     request = message.usage.request if message.usage else None
-    return Opening(turn, message.prompt is not None, message.id, request)
+    return OutlineEntry(turn, message.prompt is not None, message.id, request)
 
 
-def told_turns(found: Iterable[Opening], belonging: Belonging) -> tuple[Turn, ...]:
+def outline(found: Iterable[OutlineEntry], belonging: Ownership) -> tuple[SessionTurn, ...]:
     """Return the turns among what may be one, with what belongs to other sessions marked."""
-    turns: list[Turn] = []
+    turns: list[SessionTurn] = []
     for opening in found:
         turn = opening.turn
         is_own = turn.own and not belonging.is_others(opening.id, opening.request)
@@ -88,5 +88,5 @@ def told_turns(found: Iterable[Opening], belonging: Belonging) -> tuple[Turn, ..
     return tuple(turns)
 
 
-def _grown(turn: Turn, calls: int, errors: int) -> Turn:
+def _grown(turn: SessionTurn, calls: int, errors: int) -> SessionTurn:
     return replace(turn, calls=turn.calls + calls, errors=turn.errors + errors)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from retold.agents import NAMES
-from retold.archive.database import IndexDamaged
-from retold.archive.record import FORGETTING, UNREAD, Record
+from retold.archive.database import IndexDamagedError
+from retold.archive.record import FORGETTING, UNREAD, Store
 from retold.archive.shards import is_in_step, missing_files, remove_index
 from retold.ingest.answers import is_unchanged
 from retold.ingest.coverage import told_coverage
@@ -18,10 +18,10 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from retold.ingest.coverage import Coverage
-    from retold.ingest.order import Order, Outcome
+    from retold.ingest.coverage import CoverageCount
+    from retold.ingest.order import Order, SyncOutcome
 
-    TellStale = Callable[[Record, str, Collection[str]], None]
+    TellStale = Callable[[Store, str, Collection[str]], None]
 
 
 class Task:
@@ -54,13 +54,13 @@ def update(
     tell_progress: Callable[[int, int], None],
     tell_damage: Callable[[str], None] = lambda _: None,
     tell_stale: TellStale = lambda _record, _agent, _clusters: None,
-) -> tuple[Coverage, Sequence[object]]:
+) -> tuple[CoverageCount, Sequence[object]]:
     """Bring the archive up to date; return how much was read, and the problems that stood in the way.
 
     A damaged index is told and made anew. Before sessions are written, their clusters are told, with their agent.
     """
     began = time.perf_counter()
-    with Lock(task.folder, tell_wait), Record(task.folder, can_write=True) as record:
+    with Lock(task.folder, tell_wait), Store(task.folder, can_write=True) as record:
         if record.fact(FORGETTING) is not None:
             from retold.ingest.forgetting import finish_forgetting
 
@@ -89,12 +89,12 @@ def update(
 
 
 def brought_up(
-    record: Record,
+    record: Store,
     order: Order,
     tell_progress: Callable[[int, int], None],
     tell_damage: Callable[[str], None],
     tell_stale: TellStale = lambda _record, _agent, _clusters: None,
-) -> Outcome:
+) -> SyncOutcome:
     """Run a sync; a damaged index is told and made anew."""
     from msgspec.structs import replace
 
@@ -103,7 +103,7 @@ def brought_up(
     outcome, damage = None, ""
     try:
         outcome = sync(record, order, tell_progress, tell_stale)
-    except IndexDamaged as error:
+    except IndexDamagedError as error:
         damage = str(error)
     # Not before the error has gone, and with it every connection to the old files: one that is closed later would
     # remove what stands beside the new ones.
@@ -114,13 +114,13 @@ def brought_up(
     return outcome
 
 
-def _is_behind(record: Record, folder: str) -> bool:
+def _is_behind(record: Store, folder: str) -> bool:
     """Tell whether the index lacks something; it may be of any agent."""
     generation = record.fact("generation")
     return generation is not None and not is_in_step(folder, record.id, generation)
 
 
-def _stale(record: Record, task: Task, agents: Sequence[str]) -> tuple[str, ...]:
+def _stale(record: Store, task: Task, agents: Sequence[str]) -> tuple[str, ...]:
     """Return the agents of which something may be new."""
     facts = {"revision": REVISION, "prices": priced_by(task.folder)}
     stale = tuple(

@@ -15,7 +15,7 @@ class TooSlow(Exception):  # noqa: N818 - it says what happened
         return super().__str__() or "it took longer than it may"
 
 
-class Watch:
+class TimeLimit:
     """A thread that raises TooSlow in the thread that made it, where work takes too long.
 
     Work inside one call to C is not interrupted before the call returns.

@@ -11,7 +11,7 @@ Answer = tuple[str, str | bytes, object]
 """Of which kind, what about, and what was answered."""
 
 
-class Witness:
+class RecordingDisk:
     """The disk of this machine, watched."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Witness:
         yield from ((FILE, as_stored(path), answer) for path, answer in self._files.items())
 
 
-class AskedEnvironment(Mapping[str, str]):
+class RecordingEnv(Mapping[str, str]):
     """The environment, watched."""
 
     def __init__(self, env: Mapping[str, str]) -> None:

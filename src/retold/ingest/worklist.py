@@ -12,29 +12,29 @@ from retold.agents.protocol import Agent, Reading
 from retold.archive.clues import clues_of
 from retold.archive.hand import forgotten_ids
 from retold.archive.hiding import HiddenPaths, KeyedSet
-from retold.archive.parcel import Held, Parcel
-from retold.archive.record import Record
+from retold.archive.parcel import ClusterUpdate, FileState
+from retold.archive.record import Store
 from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
 from retold.archive.sources import failed_clusters, unlisted_clusters
-from retold.ingest.case import Case, Job
+from retold.ingest.case import ClusterJob, ClusterReader
 from retold.ingest.crew import time_budget
 from retold.ingest.derive import Scraps, scraps
-from retold.ingest.found import Found
-from retold.ingest.leaving import Leaving
+from retold.ingest.found import Discovery
+from retold.ingest.leaving import Exclusions
 from retold.ingest.owners import owned
 from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import FileChangedError
-from retold.ingest.watch import Watch
+from retold.ingest.watch import TimeLimit
 from retold.model.depth import whole_value
 from retold.reading.disk import DISK
 
 
-class Work(msgspec.Struct, frozen=True):
+class SyncPlan(msgspec.Struct, frozen=True):
     """What there is to do for one agent."""
 
-    found: Found
+    found: Discovery
     clusters: Collection[str]
-    loose: Sequence[Case]
+    loose: Sequence[ClusterReader]
     """Files of many conversations, opened, if one of them is needed."""
     shared: Scraps
     """What they say of each conversation."""
@@ -44,28 +44,28 @@ class Work(msgspec.Struct, frozen=True):
         """Whether there is something to write."""
         return bool(self.clusters or self.loose or self.found.gone)
 
-    def again(self, record: Record, clusters: Collection[str]) -> "Work":
+    def again(self, record: Store, clusters: Collection[str]) -> "SyncPlan":
         """Return some clusters to be read with all files that belong to them by now."""
         return replace(self, found=self.found.again(record), clusters=clusters)
 
-    def parcels(self, cases: Iterable[Case], *, is_bare: bool = False) -> Iterator[Parcel]:
+    def parcels(self, cases: Iterable[ClusterReader], *, is_bare: bool = False) -> Iterator[ClusterUpdate]:
         """Yield files of many conversations as they are written; without what they hold, as long as they are bare."""
         for case in cases:
             try:
                 files = [_bare(held) if is_bare else held for held in case.files()]
             except FileChangedError as change:  # the next sync keeps it
-                yield Parcel(self.found.agent.NAME, None, [], [], problems=[change.problem])
+                yield ClusterUpdate(self.found.agent.NAME, None, [], [], problems=[change.problem])
                 continue
-            yield case.with_failures(Parcel(self.found.agent.NAME, None, files, []))
+            yield case.with_failures(ClusterUpdate(self.found.agent.NAME, None, files, []))
 
     def fail(self, readings: Sequence[Reading], error: Exception) -> None:
         """Take note that the agent failed on what files of many conversations say of one."""
         _fail(self.loose, readings, error)
 
-    def loose_without(self, record: Record, leaving: Leaving) -> Iterator[Case]:
+    def loose_without(self, record: Store, leaving: Exclusions) -> Iterator[ClusterReader]:
         """Yield the files of many conversations, opened again, without what is left out; of some nothing is left."""
         agent = self.found.agent
-        with Watch() as watch:
+        with TimeLimit() as watch:
             for path in self.found.loose:
                 case = _case(record, self.found, path, forgotten_ids(record) | leaving.ids)
                 shared = scraps(agent, _readings(watch, case, self.found), case.fail_to_join)
@@ -74,7 +74,7 @@ class Work(msgspec.Struct, frozen=True):
                     case.leave_all()
                 yield case
 
-    def jobs(self) -> Iterable[tuple[Job, int]]:
+    def jobs(self) -> Iterable[tuple[ClusterJob, int]]:
         """Yield a job for each cluster, with the size of its files."""
         there = self.found.clusters()
         known: Counter[str | None] = Counter()
@@ -84,7 +84,7 @@ class Work(msgspec.Struct, frozen=True):
         for cluster in self.clusters:
             # What watched the search for them need not go to another process.
             sources = tuple(source.on(DISK) for source in there.get(cluster, ()))
-            job = Job(
+            job = ClusterJob(
                 self.found.agent.NAME,
                 cluster,
                 sources,
@@ -95,8 +95,8 @@ class Work(msgspec.Struct, frozen=True):
 
 
 def work_of(
-    record: Record, found: Found, missing: Collection[int], *, is_behind: bool, is_reindex: bool = False
-) -> Work:
+    record: Store, found: Discovery, missing: Collection[int], *, is_behind: bool, is_reindex: bool = False
+) -> SyncPlan:
     """Return what there is to do for an agent; `missing` are sessions that the index lacks.
 
     With `is_reindex`, that includes the files that could not be read before, and those whose sessions are missing.
@@ -124,16 +124,16 @@ def work_of(
         [replace(reading, source=reading.source.on(DISK)) for reading in readings],
         lambda told, error: _fail(loose, told, error),
     )
-    return Work(found, stale | _concerned(record, agent, shared, known), loose, shared)
+    return SyncPlan(found, stale | _concerned(record, agent, shared, known), loose, shared)
 
 
-def _is_stale(found: Found) -> bool:
+def _is_stale(found: Discovery) -> bool:
     """Tell whether a file of many conversations changed, or was read by an older reader."""
     rows = (found.rows[path] for path in found.loose if path in found.rows)
     return any(path in found.changed for path in found.loose) or any(row.revision < REVISION for row in rows)
 
 
-def _told_otherwise(record: Record, found: Found) -> set[str]:
+def _told_otherwise(record: Store, found: Discovery) -> set[str]:
     """Return the clusters whose projects may be known by now: a home says other things about its projects."""
     concerned: set[str] = set()
     hidden = HiddenPaths(record)
@@ -148,39 +148,39 @@ def _told_otherwise(record: Record, found: Found) -> set[str]:
     return concerned
 
 
-def _bare(held: Held) -> Held:
+def _bare(held: FileState) -> FileState:
     """Return a file without what it holds, and as one that nobody knows again: until that is written, it counts as changed."""
     return replace(held, fresh=None, dropped=(), tail=b"")
 
 
-def _said(loose: Sequence[Case], found: Found) -> Iterator[Reading]:
+def _said(loose: Sequence[ClusterReader], found: Discovery) -> Iterator[Reading]:
     """Yield what files of many conversations say; one that takes too long is put off."""
     if not loose:
         return
-    with Watch() as watch:
+    with TimeLimit() as watch:
         for case in loose:
             yield from _readings(watch, case, found)
 
 
-def _readings(watch: Watch, case: Case, found: Found) -> list[Reading]:
+def _readings(watch: TimeLimit, case: ClusterReader, found: Discovery) -> list[Reading]:
     """Return what a file of many conversations says, within the time that its size allows."""
     with watch.limit(time_budget(sum(_size(found.sources[path].path) for path in case.live))):
         return case.readings()
 
 
-def _fail(loose: Iterable[Case], readings: Sequence[Reading], error: Exception) -> None:
+def _fail(loose: Iterable[ClusterReader], readings: Sequence[Reading], error: Exception) -> None:
     for case in loose:
         case.fail_to_join(readings, error)
 
 
-def _case(record: Record, found: Found, path: str, forgotten: KeyedSet) -> Case:
+def _case(record: Store, found: Discovery, path: str, forgotten: KeyedSet) -> ClusterReader:
     source = found.sources.get(path)
     there = (source,) if source else ()
-    job = Job(found.agent.NAME, None, there, path, is_kept_only=found.is_kept_only)
-    return Case(record, found.agent, job, forgotten)
+    job = ClusterJob(found.agent.NAME, None, there, path, is_kept_only=found.is_kept_only)
+    return ClusterReader(record, found.agent, job, forgotten)
 
 
-def _concerned(record: Record, agent: Agent, shared: Scraps, known: Mapping[int, str | None]) -> set[str]:
+def _concerned(record: Store, agent: Agent, shared: Scraps, known: Mapping[int, str | None]) -> set[str]:
     """Return the clusters of which files of many conversations say something else than before."""
     digests = scrap_digests(record) if shared.groups else {}
     concerned: set[str] = set()

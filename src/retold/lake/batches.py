@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from retold.lake.arrow import batch_of, schema_of
 from retold.lake.guard import failed
-from retold.lake.job import Job
+from retold.lake.job import TableJob
 from retold.lake.reading import prices, told
 from retold.lake.rows import Row, rows_of
-from retold.lake.told import Refused, Told
+from retold.lake.told import RowSource, UnreadFile
 from retold.model.project import Clue
 from retold.model.tables import TABLES
 from retold.projects.atlas import Atlas
@@ -23,7 +23,7 @@ _OWNERS = frozenset(("agent", "home", "session"))
 _LOG = logging.getLogger(__name__)
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class TableRequest(msgspec.Struct, frozen=True):
     """What is asked of jobs: some columns of a table, in the order of the schema."""
 
     table: str
@@ -46,7 +46,10 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 def batches(
-    wanted: Wanted, jobs: Iterable[Job], clues: Mapping[str, Sequence[Clue]], refused: Iterable[Refused] = ()
+    wanted: TableRequest,
+    jobs: Iterable[TableJob],
+    clues: Mapping[str, Sequence[Clue]],
+    refused: Iterable[UnreadFile] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of jobs, and of what stood in the way of looking, in batches that are neither large nor many."""
     cut, length = wanted.cut(), wanted.lengths()
@@ -65,7 +68,7 @@ def batches(
 
 
 def _rows(
-    table: str, jobs: Iterable[Job], clues: Mapping[str, Sequence[Clue]], refused: Iterable[Refused]
+    table: str, jobs: Iterable[TableJob], clues: Mapping[str, Sequence[Clue]], refused: Iterable[UnreadFile]
 ) -> Iterator[Row]:
     for one in refused:
         yield from rows_of(table, one)
@@ -78,7 +81,7 @@ def _rows(
         atlas.proven.clear()
 
 
-def _rows_of_job(table: str, job: Job, atlas: Atlas) -> Iterator[Row]:
+def _rows_of_job(table: str, job: TableJob, atlas: Atlas) -> Iterator[Row]:
     try:
         for one in told(job, atlas, prices().cost):
             yield from _rows_of_one(table, one, job)
@@ -87,7 +90,7 @@ def _rows_of_job(table: str, job: Job, atlas: Atlas) -> Iterator[Row]:
         yield from rows_of(table, _failed(job, error))
 
 
-def _rows_of_one(table: str, one: Told | Refused, job: Job) -> Iterator[Row]:
+def _rows_of_one(table: str, one: RowSource | UnreadFile, job: TableJob) -> Iterator[Row]:
     try:
         rows = list(rows_of(table, one))
     except Exception as error:  # noqa: BLE001 - the same, for one conversation
@@ -100,13 +103,13 @@ def _rows_of_one(table: str, one: Told | Refused, job: Job) -> Iterator[Row]:
             yield from rows_of(table, _failed(job, error))
 
 
-def _try_all(one: Told | Refused) -> None:
+def _try_all(one: RowSource | UnreadFile) -> None:
     """Make all tables of a session, so that the table of problems tells as well where one of the others lacks a row."""
     for table in TABLES:
         batch_of(schema_of(table), list(rows_of(table, one)))
 
 
-def _failed(job: Job, error: Exception) -> Refused:
+def _failed(job: TableJob, error: Exception) -> UnreadFile:
     first = job.sources[0] if job.sources else None
     home, path = (None, "") if first is None else (first.label, first.shown)
     return failed(job.agent, home, path, error)

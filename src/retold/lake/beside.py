@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from retold.agents.registry import AGENTS
-from retold.lake.held import Held
-from retold.lake.job import Job, bundled
+from retold.lake.held import ListedFile
+from retold.lake.job import TableJob, bundled
 
 _PREFIX = "session-"
 """What stands before an id in the name of a folder."""
@@ -16,11 +16,11 @@ _PREFIX = "session-"
 class Shipment(msgspec.Struct, frozen=True):
     """Jobs that are read together, and the files that have to be there for it."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[TableJob]
     paths: Sequence[str]
 
 
-def shipments(jobs: Iterable[Job], files: Mapping[str, Held], most: int) -> list[Shipment]:
+def shipments(jobs: Iterable[TableJob], files: Mapping[str, ListedFile], most: int) -> list[Shipment]:
     """Return jobs in bundles of bytes, those of a home together, as files of one thread may name those of another."""
     held = list(jobs)
     beside = _beside(held, files)
@@ -35,18 +35,18 @@ def shipments(jobs: Iterable[Job], files: Mapping[str, Held], most: int) -> list
     return [Shipment(bundle, [path for job in bundle for path in paths[id(job)]]) for bundle in bundles]
 
 
-def _own(job: Job) -> list[str]:
+def _own(job: TableJob) -> list[str]:
     return [str(source.path) for source in job.sources]
 
 
-def _order(job: Job) -> tuple[str, str, str]:
+def _order(job: TableJob) -> tuple[str, str, str]:
     if not job.sources or job.sources[0].home is None:
         return job.agent, "", ""
     first = job.sources[0]
     return job.agent, str(job.sources[0].home), str(first.path)
 
 
-def _beside(jobs: Sequence[Job], files: Mapping[str, Held]) -> dict[int, list[str]]:
+def _beside(jobs: Sequence[TableJob], files: Mapping[str, ListedFile]) -> dict[int, list[str]]:
     """Return the files that are no job's own, by the place of the job whose id a folder above them is named by."""
     own = {path for job in jobs for path in _own(job)}
     clusters: dict[tuple[str, str], int] = {}

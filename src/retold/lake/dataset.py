@@ -5,18 +5,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from retold.archive.database import Stopped
-from retold.archive.record import Record
+from retold.archive.database import RetoldError
+from retold.archive.record import Store
 from retold.ingest.revision import REVISION
 from retold.ingest.shares import shared_out
 from retold.lake.folder import Folder
-from retold.lake.items import REFUSED, Choice, Item, items
+from retold.lake.items import REFUSED, DatasetItem, DatasetOptions, items
 from retold.lake.layout import PartPlan, part_plans
 from retold.lake.manifest import Manifest
 from retold.lake.parts import write_part
 from retold.lake.seal import kept_seal
 from retold.lake.telling import as_told, kept
-from retold.lake.told import Refused, Told
+from retold.lake.told import RowSource, UnreadFile
 from retold.model.tables import VERSION
 from retold.redaction import Redactor
 from retold.redaction.report import Removal
@@ -27,7 +27,7 @@ _ROUNDS = 3
 """How often all is written, where each time a sync brings a secret meanwhile."""
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class DatasetOutcome(msgspec.Struct, frozen=True):
     """What became of a dataset."""
 
     written: int
@@ -49,13 +49,13 @@ class _Written(msgspec.Struct, frozen=True):
 class Dataset:
     """What a dataset is to hold of an archive, and how it is told."""
 
-    def __init__(self, record: Record, choice: Choice, redactor: Redactor | None, maker: str) -> None:
+    def __init__(self, record: Store, choice: DatasetOptions, redactor: Redactor | None, maker: str) -> None:
         """Take what is chosen, who takes out secrets, and the version of whoever writes it: another may know more."""
         self._record, self._choice, self._maker = record, choice, maker
         self._blank = self._redactor = redactor
         self._seal = kept_seal(record.folder)
 
-    def write(self, folder: Folder, show: Show, *, is_anew: bool = False) -> Outcome:
+    def write(self, folder: Folder, show: Show, *, is_anew: bool = False) -> DatasetOutcome:
         """Bring a folder up to date, or write everything anew; raises Stopped where syncs bring secrets all the while."""
         folder.sweep(None)
         names = self._names(folder.manifest)
@@ -65,10 +65,12 @@ class Dataset:
             if not self._has_learned(show):
                 folder.keep(replace(manifest, is_redacted=self._redactor is not None, is_complete=True))
                 there = self._names(manifest)
-                return Outcome(written, len(there) - written, len(names - there), removals)
+                return DatasetOutcome(written, len(there) - written, len(names - there), removals)
             # What is known to be a secret only now may stand in any file.
             folder.keep(replace(manifest, is_redacted=False))
-        raise Stopped(f"{folder.path}: not complete, as syncs brought secrets all the while; try again later")
+        raise RetoldError(
+            f"{folder.path}: not complete, as syncs brought secrets all the while; try again later"
+        )
 
     def _look(self, show: Show) -> None:
         """See what is to be told, and learn all secrets of it: of what is gone since the last look, none are known."""
@@ -127,7 +129,7 @@ class Dataset:
             return
         for place, found in enumerate(kept(self._record, self._items)):
             show(place, len(self._items))
-            self._redactor.learn(found if isinstance(found, Refused) else found[-1])
+            self._redactor.learn(found if isinstance(found, UnreadFile) else found[-1])
 
     def _written(
         self, folder: Folder, plans: Sequence[PartPlan], waiting: Sequence[int]
@@ -136,7 +138,7 @@ class Dataset:
 
         def work(places: Sequence[int]) -> Iterator[_Written]:
             # Its own: no connection can be taken into another process.
-            with Record(self._record.folder) as record:
+            with Store(self._record.folder) as record:
                 record.stand_still()
                 for place in places:
                     plan, removals = plans[place], list[Removal]()
@@ -145,7 +147,9 @@ class Dataset:
 
         return shared_out(work, waiting, lambda place: plans[place].size, _Written)
 
-    def _told(self, record: Record, plan: PartPlan, removals: list[Removal]) -> Iterator[Told | Refused]:
+    def _told(
+        self, record: Store, plan: PartPlan, removals: list[Removal]
+    ) -> Iterator[RowSource | UnreadFile]:
         """Yield what goes into a part; what was taken out of it is added to the removals."""
         for found in kept(record, plan.items):
             # Each has a redactor of its own: its rows depend on what all sessions give away, and on nothing else.
@@ -154,5 +158,5 @@ class Dataset:
             removals += () if redactor is None else redactor.report()
 
 
-def _sessions(held: Sequence[Item]) -> int:
+def _sessions(held: Sequence[DatasetItem]) -> int:
     return sum(item.key is not None for item in held)

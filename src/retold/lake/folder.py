@@ -10,7 +10,7 @@ from io import BufferedWriter
 from types import TracebackType
 from typing import Self
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.ingest.lock import is_taken
 from retold.lake import manifest
 from retold.lake.manifest import Manifest, NotOurs, Part
@@ -41,7 +41,9 @@ class Folder:
         self._lock = os.open(os.path.join(self.path, LOCK), flags, 0o600)
         if not is_taken(self._lock):
             os.close(self._lock)
-            raise Stopped(f"{self.path}: another retold is writing this dataset; try again when it is done")
+            raise RetoldError(
+                f"{self.path}: another retold is writing this dataset; try again when it is done"
+            )
         try:
             self.manifest = self._manifest(self.path)  # the one before may have written another meanwhile
         except BaseException:  # Ctrl-C too

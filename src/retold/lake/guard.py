@@ -4,8 +4,8 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar, cast
 
-from retold.agents.protocol import Agent, Home, Source
-from retold.lake.told import Refused
+from retold.agents.protocol import Agent, AgentHome, Source
+from retold.lake.told import UnreadFile
 from retold.model.problem import Problem, problem
 from retold.model.project import Clue
 from retold.reading.files import printable
@@ -14,14 +14,14 @@ _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-def failed(agent: str, home: str | None, path: str, error: Exception) -> Refused:
+def failed(agent: str, home: str | None, path: str, error: Exception) -> UnreadFile:
     """Return what a bug is told as; it is logged with where in the code it happened."""
     message = f"{type(error).__name__}: {error}"
     _LOG.error("%s: %s", path, message, exc_info=error)
-    return Refused(agent, home, problem("reader-failed", message, path))
+    return UnreadFile(agent, home, problem("reader-failed", message, path))
 
 
-def guarded(agent: Agent, refused: list[Refused]) -> Agent:
+def guarded(agent: Agent, refused: list[UnreadFile]) -> Agent:
     """Return an agent that looks through homes; one in which that fails is added to what was refused."""
     # Who looks through homes asks for no more than these three.
     return cast("Agent", _Guarded(agent, refused))
@@ -30,17 +30,17 @@ def guarded(agent: Agent, refused: list[Refused]) -> Agent:
 class _Guarded:
     """An agent as far as it looks through homes."""
 
-    def __init__(self, agent: Agent, refused: list[Refused]) -> None:
+    def __init__(self, agent: Agent, refused: list[UnreadFile]) -> None:
         self.NAME = agent.NAME
         self._agent, self._refused = agent, refused
 
-    def clues(self, home: Home) -> Iterator[Clue]:
+    def clues(self, home: AgentHome) -> Iterator[Clue]:
         return self._held(home, lambda: self._agent.clues(home))
 
-    def find(self, home: Home) -> Iterator[Source | Problem]:
+    def find(self, home: AgentHome) -> Iterator[Source | Problem]:
         return self._held(home, lambda: self._agent.find(home))
 
-    def _held(self, home: Home, found: Callable[[], Iterable[T]]) -> Iterator[T]:
+    def _held(self, home: AgentHome, found: Callable[[], Iterable[T]]) -> Iterator[T]:
         """Yield what is found in a home, up to where that fails."""
         try:
             yield from found()

@@ -12,7 +12,7 @@ from retold.lake.remote import RemoteEntry
 from retold.reading.disk import OpenFile
 
 
-class Held(msgspec.Struct, frozen=True):
+class ListedFile(msgspec.Struct, frozen=True):
     """A file: its size, when it was written, and its content where that is at hand."""
 
     size: int
@@ -20,13 +20,13 @@ class Held(msgspec.Struct, frozen=True):
     data: bytes | None = None
 
 
-class HeldDisk:
+class ListedDisk:
     """Files by their paths, and the folders that follow from them; it remembers which contents it could not give.
 
     Nothing of it is sent elsewhere: who reads there is given the files that they need.
     """
 
-    def __init__(self, files: Mapping[str, Held]) -> None:
+    def __init__(self, files: Mapping[str, ListedFile]) -> None:
         """Take all files that there are."""
         self._files = dict(files)
         self._folders: dict[str, dict[str, RemoteEntry]] = {}
@@ -35,8 +35,8 @@ class HeldDisk:
         for path, file in self._files.items():
             self._place(path, file)
 
-    def __reduce__(self) -> tuple[type["HeldDisk"], tuple[dict[str, Held]]]:
-        return HeldDisk, ({},)
+    def __reduce__(self) -> tuple[type["ListedDisk"], tuple[dict[str, ListedFile]]]:
+        return ListedDisk, ({},)
 
     def open(self, path: str) -> OpenFile:
         """Open a file whose content is here."""
@@ -71,7 +71,7 @@ class HeldDisk:
         held = self._files.get(str(source.path))
         return 0 if held is None else held.size
 
-    def _place(self, path: str, file: Held) -> None:
+    def _place(self, path: str, file: ListedFile) -> None:
         entry = RemoteEntry(path.rpartition("/")[2], path, False, file.size, file.modified_ns)  # noqa: FBT003 - no folder
         while entry.path:
             above = entry.path.rpartition("/")[0]

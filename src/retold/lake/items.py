@@ -5,8 +5,8 @@ from datetime import datetime
 
 import msgspec
 
-from retold.archive.grounds import Ground, grounds, refusals
-from retold.archive.record import Record
+from retold.archive.grounds import RowDependencies, grounds, refusals
+from retold.archive.record import Store
 from retold.lake.seal import Seal
 from retold.lake.told import month_of
 from retold.model.tables import UNKNOWN
@@ -15,7 +15,7 @@ REFUSED = "refused"
 """How the files of an agent that hold no session are named, as names of sessions never are."""
 
 
-class Item(msgspec.Struct, frozen=True):
+class DatasetItem(msgspec.Struct, frozen=True):
     """Something that makes rows."""
 
     name: str
@@ -29,7 +29,7 @@ class Item(msgspec.Struct, frozen=True):
     """Of the session; none for all files of an agent that hold none."""
 
 
-class Choice(msgspec.Struct, frozen=True):
+class DatasetOptions(msgspec.Struct, frozen=True):
     """What a dataset is to hold."""
 
     keys: frozenset[str]
@@ -38,7 +38,7 @@ class Choice(msgspec.Struct, frozen=True):
     """Agents whose files that hold no conversation are told of as well."""
 
 
-def items(record: Record, choice: Choice, seal: Seal) -> list[Item]:
+def items(record: Store, choice: DatasetOptions, seal: Seal) -> list[DatasetItem]:
     """Return all that is chosen, the earliest sessions first."""
     found = grounds(record)
     chosen = _with_subagents(found, choice.keys)
@@ -48,22 +48,22 @@ def items(record: Record, choice: Choice, seal: Seal) -> list[Item]:
     ]
 
 
-def _item(ground: Ground, seal: Seal) -> Item:
+def _item(ground: RowDependencies, seal: Seal) -> DatasetItem:
     began = None if ground.started_at is None else datetime.fromisoformat(ground.started_at)
     name, mark = seal.of("session", ground.name), seal.of(*ground.told)
-    return Item(name, mark, ground.agent, month_of(began), ground.size, ground.key)
+    return DatasetItem(name, mark, ground.agent, month_of(began), ground.size, ground.key)
 
 
-def _refused(record: Record, agents: Collection[str], seal: Seal) -> Iterator[Item]:
+def _refused(record: Store, agents: Collection[str], seal: Seal) -> Iterator[DatasetItem]:
     told: dict[str, list[object]] = {}
     for agent, *rest in refusals(record):
         if agent in agents:
             told.setdefault(agent, []).extend(rest)
     for agent, rows in told.items():
-        yield Item(REFUSED, seal.of(*rows), agent, UNKNOWN, 0, None)
+        yield DatasetItem(REFUSED, seal.of(*rows), agent, UNKNOWN, 0, None)
 
 
-def _with_subagents(found: Iterable[Ground], keys: Collection[str]) -> set[str]:
+def _with_subagents(found: Iterable[RowDependencies], keys: Collection[str]) -> set[str]:
     """Return keys with those of all subagents below them."""
     below: dict[str, list[str]] = {}
     for one in found:

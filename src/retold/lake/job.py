@@ -7,20 +7,20 @@ from pathlib import Path
 import msgspec
 
 from retold.agents import NAMES
-from retold.agents.protocol import Agent, Home, Reading, Source
+from retold.agents.protocol import Agent, AgentHome, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.ingest.clusters import Clusters, size_here
 from retold.ingest.derive import Groups, scraps
 from retold.lake.guard import failed, guarded
 from retold.lake.remote import shown_path
-from retold.lake.told import Refused
+from retold.lake.told import UnreadFile
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.reading.disk import DISK, Disk
 from retold.reading.files import printable
 
 
-class Job(msgspec.Struct, frozen=True):
+class TableJob(msgspec.Struct, frozen=True):
     """The files of one cluster, in whichever homes they lie."""
 
     agent: str
@@ -31,14 +31,14 @@ class Job(msgspec.Struct, frozen=True):
     """Bytes of its files."""
 
 
-class Plan(msgspec.Struct, frozen=True):
+class TablePlan(msgspec.Struct, frozen=True):
     """All that there is to read in some homes."""
 
-    jobs: Sequence[Job]
+    jobs: Sequence[TableJob]
     """The largest first."""
     clues: Mapping[str, Sequence[Clue]]
     """What the homes say about where projects lie, by home."""
-    refused: Sequence[Refused]
+    refused: Sequence[UnreadFile]
     """What stood in the way of looking."""
 
 
@@ -47,22 +47,22 @@ def planned(
     agents: Sequence[str] = NAMES,
     disk: Disk = DISK,
     size_of: Callable[[Source], int] = size_here,
-) -> Plan:
+) -> TablePlan:
     """Look through folders, each with the label of the home that it is or holds, and return what there is to read."""
     held, given = Clusters(size_of), list(folders)
-    jobs: list[Job] = []
-    refused: list[Refused] = []
+    jobs: list[TableJob] = []
+    refused: list[UnreadFile] = []
     for agent in map(AGENTS.__getitem__, agents):
         clusters = list(held.found(guarded(agent, refused), homes_in(agent, given, disk, refused)))
         said = _said(agent, held.loose[agent.NAME], refused)
-        jobs += [Job(agent.NAME, one.sources, said.pop(one.name, {}), one.size) for one in clusters]
+        jobs += [TableJob(agent.NAME, one.sources, said.pop(one.name, {}), one.size) for one in clusters]
         # Of these nothing is left but what files of many conversations say.
-        jobs += [Job(agent.NAME, (), left, 0) for left in said.values()]
-    refused += [Refused(name, None, problem) for name, problem in held.problems]
-    return Plan(sorted(jobs, key=_order), held.clues, refused)
+        jobs += [TableJob(agent.NAME, (), left, 0) for left in said.values()]
+    refused += [UnreadFile(name, None, problem) for name, problem in held.problems]
+    return TablePlan(sorted(jobs, key=_order), held.clues, refused)
 
 
-def see_that_there_are_homes(plan: Plan, patterns: Iterable[str]) -> None:
+def see_that_there_are_homes(plan: TablePlan, patterns: Iterable[str]) -> None:
     """Raise ValueError where no folder is a home: it would look like one in which nothing was said."""
     if not plan.clues and not plan.refused:
         shown = ", ".join(map(shown_path, patterns))
@@ -72,8 +72,8 @@ def see_that_there_are_homes(plan: Plan, patterns: Iterable[str]) -> None:
 
 
 def homes_in(
-    agent: Agent, folders: Iterable[tuple[str | None, Path]], disk: Disk, refused: list[Refused]
-) -> Iterator[Home]:
+    agent: Agent, folders: Iterable[tuple[str | None, Path]], disk: Disk, refused: list[UnreadFile]
+) -> Iterator[AgentHome]:
     """Yield the homes of an agent in folders, each once; where looking fails is added to what was refused."""
     seen: set[Path] = set()
     for label, folder in folders:
@@ -88,13 +88,13 @@ def homes_in(
 
 
 def _said(
-    agent: Agent, loose: Iterable[Source], refused: list[Refused]
+    agent: Agent, loose: Iterable[Source], refused: list[UnreadFile]
 ) -> dict[str, dict[str, Sequence[Reading]]]:
     """Return what files of many conversations say, by cluster and conversation."""
     readings: list[Reading] = []
     for source in loose:
         found = _read(agent, source)
-        if isinstance(found, Refused):
+        if isinstance(found, UnreadFile):
             refused.append(found)
         else:
             readings += found
@@ -112,21 +112,21 @@ def _clustered(agent: Agent, readings: Sequence[Reading]) -> dict[str, dict[str,
     return clusters
 
 
-def _read(agent: Agent, source: Source) -> Sequence[Reading] | Refused:
+def _read(agent: Agent, source: Source) -> Sequence[Reading] | UnreadFile:
     try:
         found = agent.read(source)
     except Exception as error:  # noqa: BLE001 - a bug of ours in one file must not cost the others
         return failed(agent.NAME, source.label, source.shown, error)
-    return Refused(agent.NAME, source.label, found) if isinstance(found, Problem) else found
+    return UnreadFile(agent.NAME, source.label, found) if isinstance(found, Problem) else found
 
 
-def _order(job: Job) -> tuple[int, str, str]:
+def _order(job: TableJob) -> tuple[int, str, str]:
     return -job.size, job.agent, str(job.sources[0].path) if job.sources else min(job.said)
 
 
-def bundled(jobs: Iterable[Job], most: int) -> list[list[Job]]:
+def bundled(jobs: Iterable[TableJob], most: int) -> list[list[TableJob]]:
     """Return jobs in bundles of at most so many bytes; what is larger is one by itself."""
-    bundles: list[list[Job]] = []
+    bundles: list[list[TableJob]] = []
     filled = 0
     for job in jobs:
         if not bundles or filled + job.size > most:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from retold.lake.items import Item
+from retold.lake.items import DatasetItem
 from retold.lake.manifest import Part
 
 ROOM = 64 << 20
@@ -16,7 +16,7 @@ class PartPlan(msgspec.Struct, frozen=True):
     """A part as it is to be."""
 
     before: Part
-    items: tuple[Item, ...]
+    items: tuple[DatasetItem, ...]
 
     @property
     def is_changed(self) -> bool:
@@ -38,14 +38,14 @@ class PartPlan(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self.before, marks=marks, files=files)
 
 
-class _Shelf:
+class _MonthFolder:
     """The parts of one agent and month."""
 
     def __init__(self) -> None:
-        self.parts: dict[int, list[Item]] = {}
+        self.parts: dict[int, list[DatasetItem]] = {}
         self._sizes: Counter[int] = Counter()
 
-    def put(self, item: Item, number: int | None) -> None:
+    def put(self, item: DatasetItem, number: int | None) -> None:
         """Put something into a part; where it is in none, into the last that has room."""
         if number is None:
             number = max(self.parts, default=0)
@@ -55,19 +55,19 @@ class _Shelf:
         self.parts.setdefault(number, []).append(item)
 
 
-def part_plans(parts: Sequence[Part], items: Iterable[Item]) -> list[PartPlan]:
+def part_plans(parts: Sequence[Part], items: Iterable[DatasetItem]) -> list[PartPlan]:
     """Return all parts as they are to be; one that nothing goes into is not among them."""
     homes = {(name, part.agent, part.month): part.number for part in parts for name in part.marks}
-    shelves: dict[tuple[str, str], _Shelf] = {}
-    newcomers: list[Item] = []
+    shelves: dict[tuple[str, str], _MonthFolder] = {}
+    newcomers: list[DatasetItem] = []
     for item in items:
         number = homes.get((item.name, item.agent, item.month))
         if number is None:
             newcomers.append(item)
         else:
-            shelves.setdefault((item.agent, item.month), _Shelf()).put(item, number)
+            shelves.setdefault((item.agent, item.month), _MonthFolder()).put(item, number)
     for item in newcomers:
-        shelves.setdefault((item.agent, item.month), _Shelf()).put(item, None)
+        shelves.setdefault((item.agent, item.month), _MonthFolder()).put(item, None)
     known = {part.place: part for part in parts}
     return [
         PartPlan(known.get((*place, number), Part(*place, number)), tuple(held))

@@ -12,7 +12,7 @@ from retold.lake.arrow import batch_of, schema_of
 from retold.lake.folder import Folder, reach_disk
 from retold.lake.manifest import Part
 from retold.lake.rows import Row, rows_of
-from retold.lake.told import Refused, Told
+from retold.lake.told import RowSource, UnreadFile
 from retold.model.tables import FILES, STRING, STRINGS, TABLES
 
 IN_PATHS = 2
@@ -28,9 +28,9 @@ UNIQUE = frozenset(("id", "call", "request", "message", "native_id", "parent", "
 """Texts that hardly ever occur twice, besides what was said: a dictionary of them would only take room."""
 
 
-def write_part(folder: Folder, part: Part, told: Iterable[Told | Refused]) -> dict[str, int]:
+def write_part(folder: Folder, part: Part, told: Iterable[RowSource | UnreadFile]) -> dict[str, int]:
     """Write the files of a part, each whole before any takes its place; return their sizes, by table."""
-    drafts = {table: Draft(folder, table, part) for table in TABLES}
+    drafts = {table: PartDraft(folder, table, part) for table in TABLES}
     try:
         for one in told:
             for draft in drafts.values():
@@ -45,7 +45,7 @@ def write_part(folder: Folder, part: Part, told: Iterable[Told | Refused]) -> di
     return sizes
 
 
-class Draft:
+class PartDraft:
     """A table's file of a part, as far as it is written."""
 
     def __init__(self, folder: Folder, table: str, part: Part) -> None:
@@ -57,7 +57,7 @@ class Draft:
         self._file: BufferedWriter | None = None
         self._writer: ParquetWriter | None = None
 
-    def add(self, told: Told | Refused) -> None:
+    def add(self, told: RowSource | UnreadFile) -> None:
         """Add the rows of a session."""
         rows = rows_of(self._table, told, IN_PATHS)
         size = _size(told)
@@ -114,9 +114,9 @@ class Draft:
             self._folder.discard(self._path)  # closed before: else Windows would keep it
 
 
-def _size(told: Told | Refused) -> int:
+def _size(told: RowSource | UnreadFile) -> int:
     """Return the bytes of the files that something was read from."""
-    return 0 if isinstance(told, Refused) else sum(source.bytes for source in told.session.sources)
+    return 0 if isinstance(told, UnreadFile) else sum(source.bytes for source in told.session.sources)
 
 
 def _options(table: str) -> dict[str, Any]:

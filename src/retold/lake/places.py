@@ -14,7 +14,7 @@ from retold.ingest.clusters import size_here
 from retold.lake.remote import RemoteDisk, is_address, shown_path
 from retold.model.problem import Problem
 from retold.reading.disk import DISK, Disk
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 
 _MAGIC = frozenset("*?[")
 _ENCODED = re.compile("%(?:2A|3F|5B)", re.IGNORECASE)
@@ -99,7 +99,7 @@ def _matches(pattern: str, disk: Disk) -> Iterator[Path]:
 
 
 def _inside(folder: Path, part: str, disk: Disk) -> Iterator[Path]:
-    for entry in entries(folder, disk):
+    for entry in list_folder(folder, disk):
         if isinstance(entry, Problem):
             raise ValueError(f"{entry.path}: {entry.message}")  # noqa: TRY004 - what may not be looked at is no wrong type
         is_meant = fnmatchcase(entry.name, part) and entry.name.startswith(".") == part.startswith(".")

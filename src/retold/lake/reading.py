@@ -11,8 +11,8 @@ from retold.agents.registry import AGENTS
 from retold.archive.rows import held_requests, held_totals
 from retold.ingest.derive import conversation_name, conversations, scraps
 from retold.ingest.prices import PriceList
-from retold.lake.job import Job
-from retold.lake.told import Refused, Told
+from retold.lake.job import TableJob
+from retold.lake.told import RowSource, UnreadFile
 from retold.model.problem import Problem
 from retold.model.report import dollars
 from retold.model.session import Session
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 @cache
-def prices() -> "Prices":
+def prices() -> "TablePrices":
     """Return the prices that everyone has; looked up once in a process."""
-    return Prices()
+    return TablePrices()
 
 
-class Prices:
+class TablePrices:
     """What requests cost, by the price library."""
 
     def __init__(self) -> None:
@@ -41,14 +41,14 @@ class Prices:
         return None if rates is None else rates.cost(at, figures)
 
 
-def told(job: Job, atlas: Atlas, price: "Price") -> Iterator[Told | Refused]:
+def told(job: TableJob, atlas: Atlas, price: "Price") -> Iterator[RowSource | UnreadFile]:
     """Yield the sessions of a job, and the files that hold none."""
     agent = AGENTS[job.agent]
     readings: list[Reading] = []
     for source in job.sources:
         found = agent.read(source)
         if isinstance(found, Problem):
-            yield Refused(agent.NAME, source.label, found)
+            yield UnreadFile(agent.NAME, source.label, found)
         else:
             readings += found
     for group, session in _sessions(agent, readings, job):
@@ -56,7 +56,7 @@ def told(job: Job, atlas: Atlas, price: "Price") -> Iterator[Told | Refused]:
         yield _priced(placed, conversation_name(agent, group), price)
 
 
-def _sessions(agent: Agent, readings: list[Reading], job: Job) -> Iterator[tuple[str, Session]]:
+def _sessions(agent: Agent, readings: list[Reading], job: TableJob) -> Iterator[tuple[str, Session]]:
     """Yield the conversations of a cluster by their groups, those last of which only other files tell."""
     said = scraps(agent, (reading for told in job.said.values() for reading in told))
     used: set[int] = set()
@@ -68,7 +68,7 @@ def _sessions(agent: Agent, readings: list[Reading], job: Job) -> Iterator[tuple
             yield group, agent.join(left)
 
 
-def _priced(session: Session, name: int, price: "Price") -> Told:
+def _priced(session: Session, name: int, price: "Price") -> RowSource:
     requests = list(held_requests(session))
     picos: Mapping[str, int | None] = {
         request.name: price(request.model, request.at, request.figures) for _, request in requests
@@ -76,4 +76,4 @@ def _priced(session: Session, name: int, price: "Price") -> Told:
     known = [one for one in picos.values() if one is not None]
     cost = dollars(sum(known)) if known else None
     whole = msgspec.structs.replace(session, cost_usd=cost, usage=held_totals(session))
-    return Told(whole, name, picos, requests)
+    return RowSource(whole, name, picos, requests)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from retold.agents.registry import AGENTS
 from retold.ingest.derive import conversation_name
 from retold.ingest.families import heads
-from retold.lake.job import Job, Plan
+from retold.lake.job import TableJob, TablePlan
 from retold.lake.told import shown_name
 
 
@@ -33,20 +33,20 @@ def decoded(text: str) -> tuple[Spread, ...]:
         raise ValueError(f"together is not what `spread` returns: {error}") from None
 
 
-def reunited(plan: Plan, several: Sequence[Spread]) -> Plan:
+def reunited(plan: TablePlan, several: Sequence[Spread]) -> TablePlan:
     """Return a plan in which each of some conversations is read by one job; the largest is still the first."""
     if not several:
         return plan
     places = _places(plan.jobs)
     told = ([place for sign in _signs(one) for place in places.get(sign, ())] for one in several)
-    held: dict[int, list[Job]] = {}
+    held: dict[int, list[TableJob]] = {}
     for head, job in zip(heads(len(plan.jobs), filter(None, told)), plan.jobs, strict=True):
         held.setdefault(head, []).append(job)
     jobs = [jobs[0] if len(jobs) == 1 else _joined(jobs) for jobs in held.values()]
     return replace(plan, jobs=sorted(jobs, key=lambda job: -job.size))
 
 
-def _places(jobs: Sequence[Job]) -> dict[tuple[str, str], list[int]]:
+def _places(jobs: Sequence[TableJob]) -> dict[tuple[str, str], list[int]]:
     """Return where the jobs are that hold a file, or something said of a conversation."""
     found: dict[tuple[str, str], list[int]] = {}
     for place, job in enumerate(jobs):
@@ -55,7 +55,7 @@ def _places(jobs: Sequence[Job]) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-def _known(job: Job) -> Iterator[str]:
+def _known(job: TableJob) -> Iterator[str]:
     yield from (source.shown for source in job.sources)
     yield from (shown_name(conversation_name(AGENTS[job.agent], group)) for group in job.said)
 
@@ -64,7 +64,7 @@ def _signs(one: Spread) -> Iterator[tuple[str, str]]:
     yield from ((one.agent, sign) for sign in (one.conversation, *one.paths))
 
 
-def _joined(jobs: Sequence[Job]) -> Job:
+def _joined(jobs: Sequence[TableJob]) -> TableJob:
     sources = tuple(source for job in jobs for source in job.sources)
     said = {group: readings for job in jobs for group, readings in job.said.items()}
-    return Job(jobs[0].agent, sources, said, sum(job.size for job in jobs))
+    return TableJob(jobs[0].agent, sources, said, sum(job.size for job in jobs))

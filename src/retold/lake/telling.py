@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterable, Iterator
 import msgspec
 
 from retold.archive.grounds import own_requests, refusals
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.rows import requests_in
-from retold.ingest.retell import together
-from retold.lake.items import Item
-from retold.lake.told import Refused, Told
+from retold.ingest.retell import load_many
+from retold.lake.items import DatasetItem
+from retold.lake.told import RowSource, UnreadFile
 from retold.model.entries import Message
 from retold.model.problem import Problem
 from retold.model.session import Session
@@ -19,19 +19,19 @@ Kept = tuple[int, int, Session]
 """A session with its id and its name in the archive."""
 
 
-def kept(record: Record, items: Iterable[Item]) -> Iterator[Kept | Refused]:
+def kept(record: Store, items: Iterable[DatasetItem]) -> Iterator[Kept | UnreadFile]:
     """Yield what items are: sessions, and files that hold none."""
     given = list(items)
-    yield from together(record, [item.key for item in given if item.key is not None])
+    yield from load_many(record, [item.key for item in given if item.key is not None])
     agents = {item.agent for item in given if item.key is None}
     for agent, label, refusal in list(refusals(record)) if agents else ():
         if agent in agents:
-            yield Refused(agent, label, msgspec.json.decode(refusal, type=Problem))
+            yield UnreadFile(agent, label, msgspec.json.decode(refusal, type=Problem))
 
 
-def as_told(record: Record, found: Kept | Refused, redactor: Redactor | None) -> Told | Refused:
+def as_told(record: Store, found: Kept | UnreadFile, redactor: Redactor | None) -> RowSource | UnreadFile:
     """Return what rows are made of; nothing that this redactor knows or finds is in it."""
-    if isinstance(found, Refused):
+    if isinstance(found, UnreadFile):
         return found if redactor is None else redactor.redacted_value(found)
     number, name, session = found
     # It is learned from once more: a sync may have brought something since all sessions were learned from.
@@ -39,7 +39,7 @@ def as_told(record: Record, found: Kept | Refused, redactor: Redactor | None) ->
     # Who owns a request, the ledger says: a message may be a copy, and yet what it took be told nowhere else.
     known = own_requests(record, number)
     requests = list(requests_in(_at(quiet, known)))
-    return Told(quiet, name, {request.name: known[seq] for seq, request in requests}, requests)
+    return RowSource(quiet, name, {request.name: known[seq] for seq, request in requests}, requests)
 
 
 def _at(session: Session, places: Collection[int]) -> Iterator[tuple[int, Message]]:

@@ -11,7 +11,7 @@ from retold.model.session import Session
 from retold.model.tables import UNKNOWN
 
 
-class Told(msgspec.Struct, frozen=True):
+class RowSource(msgspec.Struct, frozen=True):
     """A session in its full view, with its name and what its requests cost."""
 
     session: Session
@@ -23,7 +23,7 @@ class Told(msgspec.Struct, frozen=True):
     """Its requests with their places in the timeline, where they were looked for already."""
 
 
-class Refused(msgspec.Struct, frozen=True):
+class UnreadFile(msgspec.Struct, frozen=True):
     """A file of which no session was read, and why."""
 
     agent: str

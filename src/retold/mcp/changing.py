@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from retold.archive.conditions import Condition, of_key
-from retold.export.edits import Edit, changed_by, edits_of
+from retold.export.edits import FileEdit, changed_by, edits_of
 from retold.export.quoting import Quoting
 from retold.export.transcript import fate_of, plural
 from retold.ingest.slices import slices
 from retold.ingest.turning import turn_places
 from retold.mcp.citing import cleanly_cited, moment
 from retold.mcp.passage import Passage
-from retold.mcp.tool import Asking
+from retold.mcp.tool import ToolContext
 from retold.model.entries import Message
 from retold.model.parts import ToolCall
 from retold.query.changed import Changed, changers, files_meant
-from retold.query.glances import Glance, glances
-from retold.query.question import Question, span
-from retold.query.wanted import Wanted
+from retold.query.glances import SessionSummary, glances
+from retold.query.question import ReportQuery, span
+from retold.query.wanted import Filters
 
 _MOST_FILES = 50
 """Files that are told of where several are meant."""
@@ -30,7 +30,7 @@ _AT_ONCE = 10
 """Sessions that are asked for at a time."""
 
 
-def changes(asking: Asking, path: str, sessions: Sequence[Condition]) -> Iterator[Passage]:
+def changes(asking: ToolContext, path: str, sessions: Sequence[Condition]) -> Iterator[Passage]:
     """Yield the conversations that changed a file, or, where several are meant, which."""
     question = _question(asking, sessions)
     files = files_meant(question, path, _MOST_FILES)
@@ -40,10 +40,10 @@ def changes(asking: Asking, path: str, sessions: Sequence[Condition]) -> Iterato
         yield from _sessions(asking, question, files[0])
 
 
-def _question(asking: Asking, sessions: Sequence[Condition]) -> Question:
-    wanted = Wanted()
+def _question(asking: ToolContext, sessions: Sequence[Condition]) -> ReportQuery:
+    wanted = Filters()
     wanted.sessions += sessions
-    return Question(asking.record, wanted, span(None, None, is_utc=True))
+    return ReportQuery(asking.record, wanted, span(None, None, is_utc=True))
 
 
 def _files(files: list[Changed]) -> Iterator[Passage]:
@@ -68,7 +68,7 @@ def _ends(paths: Sequence[str]) -> list[str]:
     ]
 
 
-def _sessions(asking: Asking, question: Question, file: Changed) -> Iterator[Passage]:
+def _sessions(asking: ToolContext, question: ReportQuery, file: Changed) -> Iterator[Passage]:
     """Yield the sessions that changed a file, the newest first."""
     place = asking.first
     while found := changers(question, file.path, _AT_ONCE, place):
@@ -80,7 +80,7 @@ def _sessions(asking: Asking, question: Question, file: Changed) -> Iterator[Pas
         place += len(found)
 
 
-def _edits(asking: Asking, card: Glance, quoting: Quoting, path: str) -> str:
+def _edits(asking: ToolContext, card: SessionSummary, quoting: Quoting, path: str) -> str:
     """Return what a session changed in a file, call by call."""
     found = edits_of(slices(asking.record, card.key), path)
     begins = turn_places(asking.record, card.session, card.key)
@@ -90,7 +90,7 @@ def _edits(asking: Asking, card: Glance, quoting: Quoting, path: str) -> str:
     return "\n\n".join([*told, *more])
 
 
-def _edit(begins: Sequence[int], quoting: Quoting, edit: Edit) -> str:
+def _edit(begins: Sequence[int], quoting: Quoting, edit: FileEdit) -> str:
     message = quoting.entry(edit.message)
     part = message.parts[edit.place] if isinstance(message, Message) else None
     call = part if isinstance(part, ToolCall) else edit.call

@@ -10,18 +10,18 @@ from msgspec.structs import replace
 from retold.export import zone
 from retold.export.titles import uncut
 from retold.projects.matching import last_name
-from retold.query.glances import Glance
+from retold.query.glances import SessionSummary
 
 _TITLE = 90
 
 
-def cited(card: Glance) -> str:
+def cited(card: SessionSummary) -> str:
     """Return a conversation in a line: its key, when it ended, its project, its title."""
     facts = [card.key, moment(card.ended_at), last_name(card.root) if card.root else None, title(card.title)]
     return " · ".join(fact for fact in facts if fact)
 
 
-def cleanly_cited(card: Glance, clean: Callable[[str], str]) -> str:
+def cleanly_cited(card: SessionSummary, clean: Callable[[str], str]) -> str:
     """Return the same without secrets, taken out by somebody who knows more of them than the title gives away."""
     return cited(card if card.title is None else replace(card, title=clean(uncut(card.title) or "")))
 

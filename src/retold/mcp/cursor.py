@@ -9,7 +9,7 @@ import msgspec
 _FORM = re.compile(r"([0-9]{1,9})\.([0-9]{1,12})", re.ASCII)
 
 
-class Refused(Exception):  # noqa: N818 - it says what happened
+class BadCursor(Exception):  # noqa: N818 - it says what happened
     """What was asked cannot be answered; the message tells the agent what to ask instead."""
 
 
@@ -29,7 +29,7 @@ def cursor_of(text: str) -> Cursor:
         return Cursor()
     found = _FORM.fullmatch(text)
     if found is None:
-        raise Refused(
+        raise BadCursor(
             f"{text[:40]!r} is no cursor: give back the one that the last answer ended with, or none"
         )
     return Cursor(int(found[1]), int(found[2]))

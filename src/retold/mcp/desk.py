@@ -11,17 +11,17 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.archive.index import kept_index
-from retold.archive.record import NAME, Record
-from retold.mcp.cursor import Refused, cursor_of
+from retold.archive.record import NAME, Store
+from retold.mcp.cursor import BadCursor, cursor_of
 from retold.mcp.reply import Reply, replied
-from retold.mcp.tool import Arguments, Asking, Tool
+from retold.mcp.tool import Arguments, Tool, ToolContext
 from retold.projects.matching import is_meant
 from retold.query.places import places
-from retold.query.reach import EVERYTHING, Reach, project_reach
-from retold.query.readers import Readers
-from retold.query.scanned import Job, Scanned
+from retold.query.reach import EVERYTHING, AccessScope, project_reach
+from retold.query.readers import ArchivePool
+from retold.query.scanned import ScanJob, Scanned
 from retold.query.scans import Scans
 from retold.redaction import Redactor
 
@@ -37,7 +37,7 @@ STOPPED = "The scan was ended before it had seen everything: a simpler pattern, 
 NARROW = "Only this project was looked at; the person at this machine opens the others with `retold connect AGENT --scope all`."
 
 
-class Place(msgspec.Struct, frozen=True):
+class ServerPlace(msgspec.Struct, frozen=True):
     """What the person who started the server allows."""
 
     folder: str
@@ -50,14 +50,14 @@ class Place(msgspec.Struct, frozen=True):
     """How the shell calls the folder where the server was started."""
 
 
-class Desk:
+class QueryService:
     """Answers what agents ask. It can be asked by many at once."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ServerPlace) -> None:
         self.place = place
-        self._readers = Readers(place.folder, PATIENCE)
+        self._readers = ArchivePool(place.folder, PATIENCE)
         self._scans: Scans | None = None
-        self._roots: WeakKeyDictionary[Record, tuple[int, list[str | None]]] = WeakKeyDictionary()
+        self._roots: WeakKeyDictionary[Store, tuple[int, list[str | None]]] = WeakKeyDictionary()
 
     def prepare(self) -> None:
         """Open the archive ahead of the first question."""
@@ -69,25 +69,25 @@ class Desk:
         job = tool.scan(arguments)
         scanned = None if job is None else await self._scanned(job)
 
-        def ask(record: Record) -> Reply:
+        def ask(record: Store) -> Reply:
             asking = self.asking(record, start.passage, scanned)
             reply = replied(tool.answer(asking, arguments), start, arguments.budget, asking.clean)
             return msgspec.structs.replace(reply, note=_note(asking, reply))
 
         return await self.asked(ask)
 
-    async def asked(self, ask: Callable[[Record], T]) -> T:
+    async def asked(self, ask: Callable[[Store], T]) -> T:
         """Return what somebody asks of the archive."""
         try:
             return await self._readers.asked(ask)
         except (FileNotFoundError, NotADirectoryError) as error:
-            raise Refused(UNMADE) from error
+            raise BadCursor(UNMADE) from error
         except OSError as error:
-            raise Stopped(f"{os.path.join(self.place.folder, NAME)}: {error.strerror}") from error
+            raise RetoldError(f"{os.path.join(self.place.folder, NAME)}: {error.strerror}") from error
 
-    async def _scanned(self, job: Job) -> Scanned:
+    async def _scanned(self, job: ScanJob) -> Scanned:
         if job.is_regex and self.place.is_redacted and _LOOKS.search(job.text):
-            raise Refused(
+            raise BadCursor(
                 "a pattern that looks ahead or behind could tell secrets: write one without (?=, (?!, (?<"
             )
         reach = await self.asked(self.reach)
@@ -96,16 +96,16 @@ class Desk:
         told = msgspec.structs.replace(job, reach=reach, is_redacted=self.place.is_redacted)
         scanned = await self._scans.scanned(told, _never)
         if scanned.end == "unclear":
-            raise Refused(scanned.message)
+            raise BadCursor(scanned.message)
         if scanned.end in ("busy", "broken"):
-            raise Refused("the scan could not be made now: try again, or look for words instead")
+            raise BadCursor("the scan could not be made now: try again, or look for words instead")
         return scanned
 
-    def asking(self, record: Record, first: int = 0, scanned: Scanned | None = None) -> Asking:
+    def asking(self, record: Store, first: int = 0, scanned: Scanned | None = None) -> ToolContext:
         """Return what a question is answered from."""
-        return Asking(record, self.reach(record), self.cleaner(), self.redactors, first, scanned)
+        return ToolContext(record, self.reach(record), self.cleaner(), self.redactors, first, scanned)
 
-    def reach(self, record: Record) -> Reach:
+    def reach(self, record: Store) -> AccessScope:
         """Return how far a question sees: as far as the server was told at its start, whatever it asks for."""
         if self.place.is_all:
             return EVERYTHING
@@ -113,7 +113,7 @@ class Desk:
             self._known_roots(record), self.place.here, os.path.expanduser("~"), self.place.named
         )
 
-    def _known_roots(self, record: Record) -> list[str | None]:
+    def _known_roots(self, record: Store) -> list[str | None]:
         """Return where conversations took place; they are looked up anew only when others have written."""
         version, roots = self._roots.get(record, (-1, []))
         if version != (now := record.version()):
@@ -136,7 +136,7 @@ class Desk:
         return self._readers.leave(_LEAVING)
 
 
-def _note(asking: Asking, reply: Reply) -> str:
+def _note(asking: ToolContext, reply: Reply) -> str:
     """Return what has to be known of an answer besides what it says."""
     if asking.scanned is not None and asking.scanned.end == "stopped":
         return STOPPED

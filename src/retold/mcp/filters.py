@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 
 from retold.archive.conditions import Condition
-from retold.mcp.cursor import Refused
-from retold.mcp.tool import Arguments, Asking
+from retold.mcp.cursor import BadCursor
+from retold.mcp.tool import Arguments, ToolContext
 from retold.query.facets import conditions_of
 from retold.query.wanted import UnknownChoice
 
@@ -41,7 +41,7 @@ class Filtered(Arguments, frozen=True, kw_only=True):
         return {name: value for name in _NAMES if (value := getattr(self, name))}
 
 
-def narrowed(asking: Asking, arguments: Filtered) -> list[Condition]:
+def narrowed(asking: ToolContext, arguments: Filtered) -> list[Condition]:
     """Return what must hold of sessions: that they are within reach, and what was asked for."""
     return [*asking.reach.conditions(), *filtered(arguments)]
 
@@ -51,7 +51,7 @@ def filtered(arguments: Filtered) -> list[Condition]:
     try:
         return conditions_of(arguments.filters)
     except UnknownChoice as unknown:
-        raise Refused(str(unknown)) from unknown
+        raise BadCursor(str(unknown)) from unknown
     except ValueError as error:
         given = " or ".join(repr(value) for value in (arguments.since, arguments.until) if value)
-        raise Refused(f"{given} is no date: write 2026-01-27, 7d, today or yesterday") from error
+        raise BadCursor(f"{given} is no date: write 2026-01-27, 7d, today or yesterday") from error

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from retold.export.quoting import Quoting
-from retold.export.transcript import Wanted
+from retold.export.transcript import TranscriptOptions
 from retold.export.worked import one_line, worked
 from retold.ingest.turning import turn_places
 from retold.mcp.passage import Passage
 from retold.mcp.reading import told, top
-from retold.mcp.tool import Asking
+from retold.mcp.tool import ToolContext
 from retold.model.entries import words_of
-from retold.query.glances import Glance
+from retold.query.glances import SessionSummary
 
 _LAST_TURNS = 3
 _MOST_PROMPTS = 40
 """Of a long conversation, the last ones."""
 
 
-def summed_up(asking: Asking, card: Glance) -> Iterator[Passage]:
+def summed_up(asking: ToolContext, card: SessionSummary) -> Iterator[Passage]:
     """Yield what to know of it, the shortest first."""
     quoting = Quoting(asking.record, card.key, asking.redactors)
     begins = turn_places(asking.record, card.session, card.key)
     yield from top(asking, quoting, len(begins))
     yield Passage("what it came to", "\n".join(worked(asking.record, card, quoting)), is_clean=True)
     yield Passage("what was asked", "\n".join(_prompts(quoting, begins)), is_clean=True)
-    yield from told(asking, quoting, begins, Wanted(), begins[-_LAST_TURNS:][0], None)
+    yield from told(asking, quoting, begins, TranscriptOptions(), begins[-_LAST_TURNS:][0], None)
 
 
 def _prompts(quoting: Quoting, begins: Sequence[int]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from retold.serving.allowance import Allowance
-from retold.serving.server import MOST
+from retold.serving.server import MOST_HEADER_BYTES
 
 STRANGERS = (40, 2.0)
 """How many requests at once, and a second, by all together who do not know the token."""
@@ -20,7 +20,7 @@ LONGEST = 1_024
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff", "connection": "close"}
 
 
-class Guard:
+class HttpGuard:
     """Stands before the server: lets only those pass who know the token, and no page of a browser."""
 
     def __init__(self, app: ASGIApp, token: str, hosts: Container[str]) -> None:
@@ -54,7 +54,7 @@ class Guard:
             return _refused(403, "This is not for pages of a browser")
         if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST:
             return _refused(414, "The address is too long")
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST:
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
             return _refused(431, "The headers are too long")
         return None
 

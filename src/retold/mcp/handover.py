@@ -9,9 +9,9 @@ from typing import Annotated
 import msgspec
 
 from retold.mcp import tool
-from retold.mcp.meaning import session_meant
+from retold.mcp.meaning import resolve_session
 from retold.mcp.passage import Passage
-from retold.mcp.tool import Asking, Tool
+from retold.mcp.tool import Tool, ToolContext
 
 
 class Arguments(tool.Arguments, frozen=True, kw_only=True):
@@ -27,10 +27,10 @@ class Arguments(tool.Arguments, frozen=True, kw_only=True):
     ]
 
 
-def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     from retold.mcp.going_on import summed_up
 
-    return islice(summed_up(asking, session_meant(asking, arguments.session)), asking.first, None)
+    return islice(summed_up(asking, resolve_session(asking, arguments.session)), asking.first, None)
 
 
 HANDOVER = Tool(

@@ -8,9 +8,9 @@ from typing import Any
 from mcp.server.lowlevel import Server as Protocol
 from mcp.server.transport_security import TransportSecuritySettings
 
-from retold.mcp.guard import Guard
-from retold.serving.names import LOOPBACK, Names
-from retold.serving.server import Server, bound
+from retold.mcp.guard import HttpGuard
+from retold.serving.names import LOOPBACK, HostNames
+from retold.serving.server import LoopbackServer, bound
 
 HOST, PATH = "127.0.0.1", "/mcp"
 LARGEST = 1 << 20
@@ -35,7 +35,7 @@ class Http:
                 allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
             ),
         )
-        self._server = Server(Guard(app, token, Names(self.port)), taken)
+        self._server = LoopbackServer(HttpGuard(app, token, HostNames(self.port)), taken)
 
     @property
     def address(self) -> str:

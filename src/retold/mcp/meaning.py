@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from retold.archive.listing import is_among
-from retold.mcp.cursor import Refused
+from retold.mcp.cursor import BadCursor
 from retold.mcp.passage import head_line
-from retold.mcp.tool import Asking
-from retold.query.glances import Glance, glances_of
+from retold.mcp.tool import ToolContext
+from retold.query.glances import SessionSummary, glances_of
 from retold.query.listing import rows_meant
 
 _MOST = 10
@@ -14,12 +14,12 @@ _MOST = 10
 _LONGEST = 80
 
 
-def is_seen(asking: Asking, key: str) -> bool:
+def is_seen(asking: ToolContext, key: str) -> bool:
     """Tell whether a conversation is within reach."""
     return is_among(asking.record, key, asking.reach.conditions())
 
 
-def session_meant(asking: Asking, text: str) -> Glance:
+def resolve_session(asking: ToolContext, text: str) -> SessionSummary:
     """Return the conversation that a key, a native id or the start of either means.
 
     One out of reach is told exactly as one that does not exist.
@@ -28,8 +28,8 @@ def session_meant(asking: Asking, text: str) -> Glance:
     if len(found) > 1:
         keys = ", ".join(head_line(key) for _, key, _ in found[:_MOST])
         more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-        raise Refused(f"{text[:_LONGEST]!r} may be any of {keys}{more}: give a whole key")
+        raise BadCursor(f"{text[:_LONGEST]!r} may be any of {keys}{more}: give a whole key")
     cards = glances_of(asking.record, [number for number, *_ in found])
     if not cards:
-        raise Refused(f"there is no session {text[:_LONGEST]!r}: search_history and recent_work tell keys")
+        raise BadCursor(f"there is no session {text[:_LONGEST]!r}: search_history and recent_work tell keys")
     return cards[0]

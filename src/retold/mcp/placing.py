@@ -5,31 +5,31 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from retold.analysis.places import Place as Gleaned
+from retold.analysis.places import TurnPlace as Gleaned
 from retold.ingest.turning import turn_places
-from retold.mcp.tool import Asking
-from retold.query.holding import Holding, Place
+from retold.mcp.tool import ToolContext
+from retold.query.holding import ResultItem, ResultPlace
 
 _WHOLE = "about it"
 """The place of a title, or of a tag."""
 
 
-def is_untold(asking: Asking, holding: Holding) -> bool:
+def is_untold(asking: ToolContext, holding: ResultItem) -> bool:
     """Tell whether words stand only in what is not told: then not even that may be known, or they could be guessed."""
     return asking.redactors is not None and bool(holding.places) and not any(map(_is_told, holding.places))
 
 
-def _is_told(place: Place) -> bool:
+def _is_told(place: ResultPlace) -> bool:
     return bool(place.matches)
 
 
-def place_lines(asking: Asking, key: str, holding: Holding) -> Iterator[str]:
+def place_lines(asking: ToolContext, key: str, holding: ResultItem) -> Iterator[str]:
     """Yield the places at which the words of a question stand."""
     begins = turn_places(asking.record, holding.session, key)
     return (_line(begins, place) for place in holding.places)
 
 
-def _line(begins: Sequence[int], place: Place) -> str:
+def _line(begins: Sequence[int], place: ResultPlace) -> str:
     turn = f"turn {bisect_right(begins, place.seq)}" if place.seq >= 0 else _WHOLE
     who = place.tool or place.role
     became = "" if place.fate == "live" else f" ({place.fate})"

@@ -8,7 +8,7 @@ from itertools import islice
 from retold.mcp import tool
 from retold.mcp.citing import cited
 from retold.mcp.passage import Passage
-from retold.mcp.tool import Asking, Tool
+from retold.mcp.tool import Tool, ToolContext
 from retold.query.extent import extent
 from retold.query.glances import glances
 from retold.query.shelf import BASE
@@ -18,15 +18,15 @@ _MOST = 50
 """Projects that are told of, those with most conversations."""
 
 
-class Arguments(tool.Arguments, frozen=True, kw_only=True):
+class ProjectArguments(tool.Arguments, frozen=True, kw_only=True):
     """Nothing but how much, and from where on."""
 
 
-def _answer(asking: Asking, _arguments: Arguments) -> Iterator[Passage]:
+def _answer(asking: ToolContext, _arguments: ProjectArguments) -> Iterator[Passage]:
     return islice(_passages(asking), asking.first, None)
 
 
-def _passages(asking: Asking) -> Iterator[Passage]:
+def _passages(asking: ToolContext) -> Iterator[Passage]:
     from retold.export.transcript import plural
 
     conditions = [*BASE, *asking.reach.conditions()]
@@ -46,7 +46,7 @@ PROJECT = Tool(
     name="project",
     title="What is within reach",
     about="For a resource: agents ask recent_work.",
-    arguments=Arguments,
+    arguments=ProjectArguments,
     answer=_answer,
     nothing="There are no past conversations within reach.",
 )

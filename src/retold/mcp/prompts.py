@@ -9,8 +9,8 @@ import mcp_types as types
 import msgspec
 from mcp.server.context import ServerRequestContext
 
-from retold.mcp.cursor import Refused
-from retold.mcp.desk import Desk
+from retold.mcp.cursor import BadCursor
+from retold.mcp.desk import QueryService
 from retold.mcp.handover import HANDOVER
 from retold.mcp.reply import Reply, fenced
 from retold.mcp.tool import Tool, understood
@@ -24,7 +24,7 @@ _MORE = "This is not all of it: read_session and recent_work tell the rest."
 Context = ServerRequestContext[Any]
 
 
-class Offer(msgspec.Struct, frozen=True):
+class PromptOffer(msgspec.Struct, frozen=True):
     """One prompt."""
 
     name: str
@@ -52,7 +52,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 PROMPTS = (
-    Offer(
+    PromptOffer(
         name="continue_from",
         title="Continue from a past conversation",
         about="Go on with the work of a past conversation.",
@@ -63,7 +63,7 @@ PROMPTS = (
         material=HANDOVER,
         takes=("session",),
     ),
-    Offer(
+    PromptOffer(
         name="retrospective",
         title="Retrospective",
         about="Write the retrospective of the work within reach, or of that since a day.",
@@ -73,7 +73,7 @@ PROMPTS = (
         material=PROJECT_BRIEF,
         takes=("since", "project"),
     ),
-    Offer(
+    PromptOffer(
         name="hand_over",
         title="Hand over a past conversation",
         about="Write a hand-over of a past conversation for whoever goes on with it.",
@@ -90,7 +90,7 @@ _BY_NAME = {offer.name: offer for offer in PROMPTS}
 class Prompts:
     """Tells of prompts, and fills them in."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: QueryService) -> None:
         self._desk = desk
 
     async def listed(
@@ -113,15 +113,15 @@ class Prompts:
             description=offer.about, messages=[types.PromptMessage(role="user", content=content)]
         )
 
-    async def _material(self, offer: Offer, given: Mapping[str, str]) -> Reply:
+    async def _material(self, offer: PromptOffer, given: Mapping[str, str]) -> Reply:
         unknown = [name for name in given if name not in offer.takes]
         if unknown:
-            raise Refused(f"{offer.name} takes {' and '.join(offer.takes)}, and no {unknown[0][:40]!r}")
+            raise BadCursor(f"{offer.name} takes {' and '.join(offer.takes)}, and no {unknown[0][:40]!r}")
         arguments = understood(offer.material.arguments, {**given, "budget": BUDGET})
         return await self._desk.answered(offer.material, arguments)
 
 
-def _offer(name: str) -> Offer:
+def _offer(name: str) -> PromptOffer:
     if name not in _BY_NAME:
-        raise Refused(f"no prompt {name[:40]!r}: there are {', '.join(_BY_NAME)}")
+        raise BadCursor(f"no prompt {name[:40]!r}: there are {', '.join(_BY_NAME)}")
     return _BY_NAME[name]

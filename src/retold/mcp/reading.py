@@ -6,11 +6,11 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
 from retold.export.quoting import Quoting
-from retold.export.transcript import Wanted, about, entry_lines, fate_of, plural, speaker
+from retold.export.transcript import TranscriptOptions, about, entry_lines, fate_of, plural, speaker
 from retold.mcp.citing import moment
 from retold.mcp.meaning import is_seen
 from retold.mcp.passage import Passage
-from retold.mcp.tool import Asking
+from retold.mcp.tool import ToolContext
 from retold.model.entries import Entry, Message
 from retold.model.parts import ToolCall
 from retold.model.session import Session
@@ -19,7 +19,7 @@ _MOST_CHILDREN = 20
 """Subagents that are told of at the top; each is told of where it was called as well."""
 
 
-def top(asking: Asking, quoting: Quoting, turns: int) -> Iterator[Passage]:
+def top(asking: ToolContext, quoting: Quoting, turns: int) -> Iterator[Passage]:
     """Yield what is known of a conversation before any of it is read."""
     session = quoting.session
     if session is not None:
@@ -28,7 +28,7 @@ def top(asking: Asking, quoting: Quoting, turns: int) -> Iterator[Passage]:
         yield Passage(f"session {session.key}", "\n".join(lines), is_clean=True)
 
 
-def _further(asking: Asking, session: Session, turns: int) -> Iterator[str]:
+def _further(asking: ToolContext, session: Session, turns: int) -> Iterator[str]:
     ended = f" · ended {moment(session.ended_at)}" if session.ended_at else ""
     yield f"{session.agent} · {plural(turns, 'turn')} · {session.status}{ended}"
     if session.parent and is_seen(asking, session.parent):
@@ -40,7 +40,12 @@ def _further(asking: Asking, session: Session, turns: int) -> Iterator[str]:
 
 
 def told(  # noqa: PLR0913 - a conversation, who asks for it, and which part of it
-    asking: Asking, quoting: Quoting, begins: Sequence[int], wanted: Wanted, first: int, end: int | None
+    asking: ToolContext,
+    quoting: Quoting,
+    begins: Sequence[int],
+    wanted: TranscriptOptions,
+    first: int,
+    end: int | None,
 ) -> Iterator[Passage]:
     """Yield a passage for every entry of which something is told; those before it that tell nothing go with it."""
     session = quoting.session

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from retold.export.quoting import Quoting
-from retold.ingest.remembering import Remembered
+from retold.ingest.remembering import PastAnswer
 from retold.mcp.citing import cleanly_cited
 from retold.mcp.passage import Passage
 from retold.mcp.placing import is_untold
-from retold.mcp.tool import Asking
-from retold.query.glances import Glance
+from retold.mcp.tool import ToolContext
+from retold.query.glances import SessionSummary
 from retold.query.shelf import held_rows
 
-Lines = Callable[[Asking, Remembered, Glance], Iterator[str]]
+Lines = Callable[[ToolContext, PastAnswer, SessionSummary], Iterator[str]]
 """What is told of one."""
 
 
-def passages(asking: Asking, remembered: Iterable[Remembered], lines: Lines) -> Iterator[Passage]:
+def passages(asking: ToolContext, remembered: Iterable[PastAnswer], lines: Lines) -> Iterator[Passage]:
     """Yield a passage for each conversation; those of which nothing is told go with the next."""
     skipped = 0
     for found in remembered:

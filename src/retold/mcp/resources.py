@@ -10,20 +10,19 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
 from retold.archive.listing import begun
-from retold.archive.record import Record, as_text
+from retold.archive.record import Store, as_text
 from retold.mcp.budget import MOST
 from retold.mcp.citing import cited, title
-from retold.mcp.cursor import Refused
-from retold.mcp.desk import Desk
+from retold.mcp.cursor import BadCursor
+from retold.mcp.desk import QueryService
 from retold.mcp.passage import head_line
-from retold.mcp.project import PROJECT
-from retold.mcp.project import Arguments as OfProject
+from retold.mcp.project import PROJECT, ProjectArguments
 from retold.mcp.reply import fenced
 from retold.mcp.tool import understood
 from retold.mcp.tools.read_session import READ_SESSION
 from retold.mcp.tools.read_session import Arguments as OfSession
 from retold.mcp.trouble import TROUBLES, as_error
-from retold.query.glances import Glance, glances
+from retold.query.glances import SessionSummary, glances
 from retold.query.shelf import BASE
 
 PAGE = 50
@@ -52,7 +51,7 @@ def address(key: str) -> str:
 class Resources:
     """Lists conversations, tells them, and helps to name them."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: QueryService) -> None:
         self._desk = desk
 
     async def listed(
@@ -68,7 +67,7 @@ class Resources:
         following = str(first + PAGE) if len(found) > PAGE else None
         return types.ListResourcesResult(resources=[*top, *found[:PAGE]], next_cursor=following)
 
-    def _newest(self, record: Record, first: int) -> list[types.Resource]:
+    def _newest(self, record: Store, first: int) -> list[types.Resource]:
         """Return the conversations of a page and one more, without secrets: a thread makes them, not the event loop."""
         asking = self._desk.asking(record)
         cards = glances(record, [*BASE, *asking.reach.conditions()], PAGE + 1, first)
@@ -100,11 +99,11 @@ class Resources:
 
     async def _text(self, uri: str) -> str:
         if uri == _PROJECT:
-            reply = await self._desk.answered(PROJECT, OfProject(budget=MOST))
+            reply = await self._desk.answered(PROJECT, ProjectArguments(budget=MOST))
             more = "There is more: recent_work tells of all of them."
             return fenced(reply, more) if reply.passages else PROJECT.nothing
         if not uri.startswith(_SESSION):
-            raise Refused(f"there is no resource {head_line(uri)!r}: there are {_PROJECT} and {TEMPLATE}")
+            raise BadCursor(f"there is no resource {head_line(uri)!r}: there are {_PROJECT} and {TEMPLATE}")
         key = unquote(uri.removeprefix(_SESSION))
         reply = await self._desk.answered(
             READ_SESSION, understood(OfSession, {"session": key, "budget": MOST})
@@ -125,7 +124,7 @@ class Resources:
         told = types.Completion(values=keys[:_MOST_COMPLETED], has_more=has_more)
         return types.CompleteResult(completion=told)
 
-    def _begun(self, record: Record, typed: str) -> list[str]:
+    def _begun(self, record: Store, typed: str) -> list[str]:
         conditions = [*BASE, *self._desk.reach(record).conditions(), begun(typed)]
         return [head_line(card.key) for card in glances(record, conditions, _MOST_COMPLETED + 1)]
 
@@ -134,11 +133,11 @@ def _place(cursor: str | None) -> int:
     if not cursor:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= _MOST_DIGITS):
-        raise Refused(f"{cursor[:40]!r} is no cursor: give back the one that the last page ended with")
+        raise BadCursor(f"{cursor[:40]!r} is no cursor: give back the one that the last page ended with")
     return int(cursor)
 
 
-def _resource(card: Glance, clean: Callable[[str], str]) -> types.Resource:
+def _resource(card: SessionSummary, clean: Callable[[str], str]) -> types.Resource:
     return types.Resource(
         name=head_line(card.key),
         title=head_line(clean(title(card.title) or card.key)),

@@ -12,7 +12,7 @@ from mcp.shared.exceptions import MCPError
 
 from retold import __version__
 from retold.mcp.bugs import Bugs, Log
-from retold.mcp.desk import Desk
+from retold.mcp.desk import QueryService
 from retold.mcp.prompts import Prompts
 from retold.mcp.reply import Reply, fenced
 from retold.mcp.resources import Resources
@@ -33,7 +33,7 @@ _ONLY_READS = types.ToolAnnotations(
 Context = ServerRequestContext[Any]
 
 
-def made_server(desk: Desk, log: Log) -> Server[Any]:
+def made_server(desk: QueryService, log: Log) -> Server[Any]:
     """Return a server that answers from a desk; `log` keeps bugs of ours."""
     counter, resources, prompts = Counter(desk), Resources(desk), Prompts(desk)
     server: Server[Any] = Server(
@@ -58,7 +58,7 @@ def made_server(desk: Desk, log: Log) -> Server[Any]:
 class Counter:
     """Takes requests, and hands answers out."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: QueryService) -> None:
         self._desk = desk
 
     async def tools(

@@ -7,11 +7,11 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from retold.archive.record import Record, as_text
+from retold.archive.record import Store, as_text
 from retold.mcp.budget import LEAST, MOST, USUAL
 from retold.mcp.passage import Passage
-from retold.query.reach import Reach
-from retold.query.scanned import Job, Scanned
+from retold.query.reach import AccessScope
+from retold.query.scanned import ScanJob, Scanned
 from retold.redaction import Redactor
 
 Budget = Annotated[
@@ -38,11 +38,11 @@ def understood(kind: type[A], given: Mapping[str, Any]) -> A:
     return msgspec.convert(told, kind)
 
 
-class Asking(msgspec.Struct, frozen=True):
+class ToolContext(msgspec.Struct, frozen=True):
     """What a question is answered from."""
 
-    record: Record
-    reach: Reach
+    record: Store
+    reach: AccessScope
     clean: Callable[[str], str]
     """Takes secrets out of a text."""
     redactors: Callable[[], Redactor] | None
@@ -63,11 +63,11 @@ class Tool(msgspec.Struct, frozen=True):
     about: str
     """For the agent: what it is good for, and when to ask it."""
     arguments: type[Arguments]
-    answer: Callable[[Asking, Any], Iterator[Passage]]
+    answer: Callable[[ToolContext, Any], Iterator[Passage]]
     """Yields passages from the first that is wanted on; no more of them are made than are told."""
     nothing: str
     """What is told where there are none."""
-    scan: Callable[[Any], Job | None] = lambda _arguments: None
+    scan: Callable[[Any], ScanJob | None] = lambda _arguments: None
     """What has to be looked for by a process of its own before it can be answered."""
 
     def schema(self) -> dict[str, Any]:

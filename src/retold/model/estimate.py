@@ -20,7 +20,7 @@ def estimated(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
         if not isinstance(entry, Message):
             entries.append(entry)
             continue
-        size = _size(entry)
+        size = _message_size(entry)
         if entry.role == "assistant":
             given, output = _tokens(said), _tokens(size)
             request = f"{native_id}/{entry.id or place}"
@@ -31,7 +31,7 @@ def estimated(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
     return tuple(entries)
 
 
-def _size(message: Message) -> int:
+def _message_size(message: Message) -> int:
     texts: list[str] = []
     for part in message.parts:
         if isinstance(part, ToolCall):

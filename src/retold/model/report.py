@@ -90,7 +90,7 @@ class Line:
         """None, as everywhere here, where that cannot be counted by such a thing."""
 
 
-class Tool:
+class ToolFigures:
     """How one tool did, over all its calls."""
 
     __slots__ = ("calls", "canonical", "errors", "name", "retries", "seconds", "slowest_seconds", "timed")
@@ -170,7 +170,7 @@ class Overview:
         days: Sequence[Line] = (),
         models: Sequence[Line] = (),
         projects: Sequence[Line] = (),
-        tools: Sequence[Tool] = (),
+        tools: Sequence[ToolFigures] = (),
         files: Sequence[Touched] = (),
     ) -> None:
         self.total = total
@@ -184,7 +184,7 @@ class Overview:
         """In any order. The largest are shown; of models and projects the rest as one, so all of those are wanted."""
 
 
-class Request:
+class ReportRequest:
     """One request to a model, and how its price came about."""
 
     __slots__ = (

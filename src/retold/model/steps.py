@@ -23,7 +23,7 @@ class Step(msgspec.Struct, frozen=True, tag_field="event", kw_only=True):
     fate: Fate
 
 
-class Tool(msgspec.Struct, frozen=True):
+class ToolName(msgspec.Struct, frozen=True):
     """A tool, under its own name and ours."""
 
     name: str
@@ -61,7 +61,7 @@ class ToolUse(Step, frozen=True, tag="tool_use", kw_only=True):
     """The model called a tool."""
 
     call_id: str
-    tool: Tool
+    tool: ToolName
     arguments: dict[str, Any]
 
 
@@ -69,7 +69,7 @@ class ToolResult(Step, frozen=True, tag="tool_result", kw_only=True):
     """A tool gave something back."""
 
     call_id: str
-    tool: Tool
+    tool: ToolName
     status: Status
     error: str | None
     result: str | None
@@ -179,5 +179,5 @@ def _text(message: Message) -> str:
     return "".join(part.text for part in message.parts if isinstance(part, Text))
 
 
-def _tool(call: ToolCall) -> Tool:
-    return Tool(call.name, call.canonical, call.category)
+def _tool(call: ToolCall) -> ToolName:
+    return ToolName(call.name, call.canonical, call.category)

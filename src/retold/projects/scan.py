@@ -57,7 +57,7 @@ def scan(
     return found, True
 
 
-class Walk(msgspec.Struct, frozen=True):
+class FolderWalk(msgspec.Struct, frozen=True):
     """What a walk through folders found."""
 
     roots: dict[str, str]
@@ -70,17 +70,17 @@ class Walk(msgspec.Struct, frozen=True):
 
 def find_named(
     user: Path, name: str, wanted: Collection[str], seconds: float = NAMED_SECONDS, most: int = NAMED_FOLDERS
-) -> Walk:
+) -> FolderWalk:
     """Look for folders with a text in their names, in any case, whose hashes are among the wanted ones."""
     text, found, seen = name.casefold(), dict[str, str](), 0
     ends = time.monotonic() + seconds
     for folder in _folders(user):
         if seen == most or (seen % 256 == 0 and time.monotonic() > ends):
-            return Walk(found, seen, is_done=False)
+            return FolderWalk(found, seen, is_done=False)
         seen += 1
         if text in last_name(folder).casefold() and (known := root_hash(folder)) in wanted:
             found[known] = folder
-    return Walk(found, seen, is_done=True)
+    return FolderWalk(found, seen, is_done=True)
 
 
 def _folders(user: Path) -> Iterator[str]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from retold.archive.rates import kept_rates
 from retold.archive.reports import request_rows
 from retold.model.rates import rates_from
-from retold.model.report import FIGURES, Request
+from retold.model.report import FIGURES, ReportRequest
 from retold.query.dates import local
 from retold.query.question import UNKNOWN
 
@@ -15,13 +15,15 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.archive.reports import Span
-    from retold.query.question import Question
+    from retold.archive.reports import QuarterSpan
+    from retold.query.question import ReportQuery
 
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def explained(question: Question, by: str, page: tuple[int, int] = (-1, 0)) -> Iterator[tuple[str, Request]]:
+def explained(
+    question: ReportQuery, by: str, page: tuple[int, int] = (-1, 0)
+) -> Iterator[tuple[str, ReportRequest]]:
     """Yield each request that a report by something is made of, with what it counts for and how its price came about."""
     known = {model: rates_from(told) for model, told in kept_rates(question.record).items() if told}
     asked = request_rows(question.record, by, question.span, question.of_requests("requests"), page)
@@ -30,7 +32,7 @@ def explained(question: Question, by: str, page: tuple[int, int] = (-1, 0)) -> I
         charges = None if rates is None else rates.charges(at, figures)
         yield (
             of or UNKNOWN,
-            Request(
+            ReportRequest(
                 session,
                 agent,
                 dict(zip(FIGURES, figures, strict=True)),
@@ -45,5 +47,5 @@ def explained(question: Question, by: str, page: tuple[int, int] = (-1, 0)) -> I
         )
 
 
-def _moment(at: datetime, span: Span) -> datetime:
+def _moment(at: datetime, span: QuarterSpan) -> datetime:
     return at if span.is_utc else local(at)

@@ -12,10 +12,10 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from retold.archive.index_file import Found, IndexFile
+    from retold.archive.index_file import IndexFile, IndexHit
     from retold.archive.matches import Head
 
-    Docs = Callable[[int], list[Found]]
+    Docs = Callable[[int], list[IndexHit]]
     """Returns so many documents of a session, the best first."""
     Weigh = Callable[[], float | None]
     """Returns the score, 0 where it does not match after all, and None where that would take too long for now."""
@@ -53,7 +53,7 @@ class Rest:
         self.most, self.find = most, find
 
 
-class Match:
+class DocumentMatch:
     """A session that matches."""
 
     __slots__ = ("docs", "ended_at", "score", "session")
@@ -74,7 +74,7 @@ def recency(ended_at: int | None, now: float) -> float:
 
 def in_order(
     candidates: Iterable[Candidate], rest: Rest | None = None, put_off: list[Candidate] | None = None
-) -> Iterator[Match]:
+) -> Iterator[DocumentMatch]:
     """Yield the sessions that match, the best first; of equals, the one that ended last, then by their keys.
 
     A session is yielded when no other can be worth more: the first ones are those of the whole order, however few are
@@ -83,7 +83,7 @@ def in_order(
     queue = _Queue(candidates, rest)
     while (one := queue.next()) is not None:
         if one.is_weighed:
-            yield Match(one.session, one.score, one.ended_at, one.candidate.docs)
+            yield DocumentMatch(one.session, one.score, one.ended_at, one.candidate.docs)
             continue
         score = 0.0 if one.candidate.weigh is None else one.candidate.weigh()
         if score:
@@ -92,7 +92,7 @@ def in_order(
             put_off.append(one.candidate)
 
 
-class _Waiting:
+class _PendingCandidates:
     """A session in the queue, with its score or the most that this can be."""
 
     __slots__ = ("candidate", "ended_at", "is_weighed", "key", "score", "session", "share")
@@ -103,7 +103,7 @@ class _Waiting:
         self.share = 1 + RECENT * recency(self.ended_at, now)
         self.score, self.is_weighed = candidate.most * self.share, candidate.weigh is None
 
-    def weighed(self, score: float) -> _Waiting:
+    def weighed(self, score: float) -> _PendingCandidates:
         """Return this session with its score."""
         self.score, self.is_weighed = score, True
         return self
@@ -120,13 +120,13 @@ class _Queue:
     def __init__(self, candidates: Iterable[Candidate], rest: Rest | None) -> None:
         self._unknown = sorted(candidates, key=_most)
         self._rest, self._now, self._size = rest, today(), _BATCH
-        self._heap: list[tuple[tuple[float, bool, float, str], int, _Waiting]] = []
+        self._heap: list[tuple[tuple[float, bool, float, str], int, _PendingCandidates]] = []
         self._numbers = count()  # so that two sessions in the queue are never compared
 
-    def put(self, one: _Waiting) -> None:
+    def put(self, one: _PendingCandidates) -> None:
         heappush(self._heap, (one.rank, next(self._numbers), one))
 
-    def next(self) -> _Waiting | None:
+    def next(self) -> _PendingCandidates | None:
         """Return the one that may be worth most."""
         while self._may_be_better():
             self._look_up()
@@ -145,7 +145,7 @@ class _Queue:
             self._unknown, self._rest = sorted([*self._unknown, *self._rest.find()], key=_most), None
             return
         for one, head in _with_heads(self._unknown[-self._size :]):
-            self.put(_Waiting(one, head, self._now))
+            self.put(_PendingCandidates(one, head, self._now))
         self._unknown, self._size = self._unknown[: -self._size], self._size * 2
 
 

@@ -10,10 +10,10 @@ import msgspec
 
 from retold.archive.changed import changed_rows, changer_rows, paths_changed, with_end, with_part
 from retold.archive.conditions import Condition
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.projects.matching import in_project, whole_path
 from retold.query.dates import moment_of
-from retold.query.question import Question
+from retold.query.question import ReportQuery
 
 
 class Changed(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Changer(msgspec.Struct, frozen=True):
     changes: int
 
 
-def changed(question: Question, part: str, limit: int, offset: int = 0) -> list[Changed]:
+def changed(question: ReportQuery, part: str, limit: int, offset: int = 0) -> list[Changed]:
     """Return the files that were changed most, of those with a text in their paths."""
     conditions: list[Condition] = [*question.sessions, *([with_part(part)] if part else [])]
     rows = changed_rows(question.record, conditions, limit, offset)
@@ -53,7 +53,7 @@ def _changed(row: Sequence[Any]) -> Changed:
     return Changed(path, in_project(path, root), changes, sessions, moment_of(last_at))
 
 
-def files_meant(question: Question, typed: str, limit: int) -> list[Changed]:
+def files_meant(question: ReportQuery, typed: str, limit: int) -> list[Changed]:
     """Return the changed files that a path may mean: itself, else the one at that place in its project, else by its end."""
     end = typed.strip().replace("\\", "/").removeprefix("./").rstrip("/")
     rows = list(
@@ -64,12 +64,12 @@ def files_meant(question: Question, typed: str, limit: int) -> list[Changed]:
     return [_changed(row) for row in itself or there or rows]
 
 
-def names_changed(record: Record, key: str) -> list[str]:
+def names_changed(record: Store, key: str) -> list[str]:
     """Return the files that a session and its subagents changed, by their places in its project; the most changed first."""
     return [in_project(path, root) for path, root, _ in paths_changed(record, key)]
 
 
-def changers(question: Question, path: str, limit: int, offset: int = 0) -> list[Changer]:
+def changers(question: ReportQuery, path: str, limit: int, offset: int = 0) -> list[Changer]:
     """Return the sessions that changed a file, the newest first."""
     rows = changer_rows(question.record, path, question.sessions, limit, offset)
     return [

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.relations import co_changers, namesakes, neighbours, relatives, sharers
 
 MOST = 12
@@ -37,7 +37,7 @@ class Other(msgspec.Struct, frozen=True):
     """Seconds by which it began later."""
 
 
-def elsewhere(record: Record, key: str) -> list[Other]:
+def elsewhere(record: Store, key: str) -> list[Other]:
     """Return the other sessions, those that belong to it first; each once, for the best reason."""
     found: dict[str, Other] = {}
     for one in (*_belonging(record, key), *_with_files(record, key)[:MOST], *_near(record, key)):
@@ -45,7 +45,7 @@ def elsewhere(record: Record, key: str) -> list[Other]:
     return list(found.values())
 
 
-def _belonging(record: Record, key: str) -> list[Other]:
+def _belonging(record: Store, key: str) -> list[Other]:
     family = [Other(*_told(row), why=why) for why, *row in relatives(record, key, MOST)]
     copies = [
         Other(*_told(row), why="messages", shared=shared) for shared, *row in sharers(record, key, MOST)
@@ -53,7 +53,7 @@ def _belonging(record: Record, key: str) -> list[Other]:
     return [*family, *copies, *(Other(*_told(row), why="id") for row in namesakes(record, key, MOST))]
 
 
-def _with_files(record: Record, key: str) -> list[Other]:
+def _with_files(record: Store, key: str) -> list[Other]:
     """Return those that changed the same files, those first that share most that few others did."""
     rows = list(co_changers(record, key))
     changed = Counter(path for path, *_ in rows)
@@ -80,7 +80,7 @@ def _rarest(paths: list[str], changed: Counter[str]) -> tuple[str, ...]:
     return tuple(sorted(paths, key=lambda path: (changed[path], path))[:FILES])
 
 
-def _near(record: Record, key: str) -> list[Other]:
+def _near(record: Store, key: str) -> list[Other]:
     return [
         Other(*_told(row), why="time", later=later) for later, *row in neighbours(record, key, AROUND, MOST)
     ]

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
     from retold.query.language import Query, Term
 
-NO_NAMES: Mapping[str, Sequence[str]] = {}
+NO_NAME_WORDS: Mapping[str, Sequence[str]] = {}
 GROUPED = 500
 """Operands of an OR. FTS5 looks at all operands for each document, so a longer OR becomes an OR of groups."""
 
 
 def expression(
-    query: Query, *, has_positions: bool, names: Mapping[str, Sequence[str]] = NO_NAMES
+    query: Query, *, has_positions: bool, names: Mapping[str, Sequence[str]] = NO_NAME_WORDS
 ) -> str | None:
     """Return what FTS5 is asked to MATCH; None if no word is left that must occur.
 
@@ -64,7 +64,7 @@ def _lone(term: Term) -> str | None:
 
 
 def _conditions(
-    query: Query, *, has_positions: bool, is_negated: bool, names: Mapping[str, Sequence[str]] = NO_NAMES
+    query: Query, *, has_positions: bool, is_negated: bool, names: Mapping[str, Sequence[str]] = NO_NAME_WORDS
 ) -> list[str]:
     """Return the clauses for FTS5, but for those without a word."""
     clauses = [clause for clause in query.clauses if clause.is_negated == is_negated]

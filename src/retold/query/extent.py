@@ -9,7 +9,7 @@ import msgspec
 
 from retold.archive.conditions import Condition
 from retold.archive.facets import own_rows
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.query.question import UNKNOWN
 
 
@@ -20,7 +20,7 @@ class Extent(msgspec.Struct, frozen=True):
     agents: tuple[tuple[str, int], ...]
 
 
-def extent(record: Record, conditions: Iterable[Condition]) -> Extent:
+def extent(record: Store, conditions: Iterable[Condition]) -> Extent:
     """Return how much there is of which conditions hold."""
     projects: Counter[str] = Counter()
     agents: Counter[str] = Counter()

@@ -11,12 +11,12 @@ import msgspec
 
 from retold.archive.breakdowns import of_project
 from retold.archive.cards import among, count_of, session_ids
-from retold.archive.conditions import Condition, teach
+from retold.archive.conditions import Condition, register_functions
 from retold.archive.facets import joined_rows, model_rows, own_rows, span_counts, tool_rows
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.projects.matching import is_meant
 from retold.query.question import UNKNOWN
-from retold.query.wanted import FILTERS, Wanted, moment
+from retold.query.wanted import FILTERS, Filters, moment
 
 MOST = 40
 """Values of one facet that are told; whoever means another one types it."""
@@ -47,14 +47,14 @@ class Facet(msgspec.Struct, frozen=True):
 class Facets:
     """Conversations, and filters that narrow them down, each by one value."""
 
-    def __init__(self, record: Record, base: Sequence[Condition], filters: Mapping[str, str]) -> None:
+    def __init__(self, record: Store, base: Sequence[Condition], filters: Mapping[str, str]) -> None:
         """Take what holds of all conversations that are looked at; raises ValueError for a date that is none."""
         self._record, self._base = record, list(base)
         self._filters = {
             name: conditions_of({name: value}) for name, value in filters.items() if name in FILTERS
         }
         self._known: dict[tuple[str, ...], list[Condition]] = {}
-        teach(record.connection, is_meant)
+        register_functions(record.connection, is_meant)
 
     @cached_property
     def count(self) -> int:
@@ -113,7 +113,7 @@ def conditions_of(filters: Mapping[str, str]) -> list[Condition]:
 
     A project that is called unknown here is that of sessions of which nothing tells where they were.
     """
-    wanted = Wanted()
+    wanted = Filters()
     for name, value in filters.items():
         if (name, value) == ("project", UNKNOWN):
             wanted.sessions.append(of_project(None))

@@ -8,29 +8,29 @@ from itertools import islice
 import msgspec
 
 from retold.archive.index import kept_index
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.projects.matching import is_meant
 from retold.query.facets import conditions_of
-from retold.query.holding import Holding, holding_of
-from retold.query.language import Query, Unclear, parse
+from retold.query.holding import ResultItem, holding_of
+from retold.query.language import Query, QuerySyntaxError, parse
 from retold.query.scanned import BOUND
 from retold.query.search import Search
 from retold.query.signs import is_of_signs
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.query.candidates import Match
+    from retold.query.candidates import DocumentMatch
 
 MOST_TERMS = 24
 COUNTED = 200
 """So many conversations are looked for even where fewer are shown: what is counted is then true, until there are more."""
 
 
-class Finding(msgspec.Struct, frozen=True):
+class SearchPage(msgspec.Struct, frozen=True):
     """What a search came to."""
 
-    holdings: tuple[Holding, ...]
+    holdings: tuple[ResultItem, ...]
     """Those that are shown."""
     sessions: tuple[int, ...]
     """All that were found, under all filters."""
@@ -42,7 +42,7 @@ class Finding(msgspec.Struct, frozen=True):
     """The word of which only the beginning was looked for, because nobody said it as it is."""
 
 
-class Sought(msgspec.Struct, frozen=True):
+class SearchRequest(msgspec.Struct, frozen=True):
     """What somebody looks for."""
 
     text: str
@@ -51,7 +51,7 @@ class Sought(msgspec.Struct, frozen=True):
     """Whether the newest comes first, not the best."""
 
 
-def finding(record: Record, sought: Sought, first: int, most: int) -> Finding:
+def finding(record: Store, sought: SearchRequest, first: int, most: int) -> SearchPage:
     """Return so many conversations from one on; raises Unclear for a query that means nothing.
 
     A word that nobody said may be one that somebody is typing: then all that begin so are found.
@@ -76,11 +76,13 @@ def short_query(text: str) -> Query:
     query = parse(text)
     terms = [term for clause in query.clauses for term in clause.alternatives]
     if len(terms) > MOST_TERMS:
-        raise Unclear(f"these are more than {MOST_TERMS} words: write fewer", terms[MOST_TERMS].place)
+        raise QuerySyntaxError(
+            f"these are more than {MOST_TERMS} words: write fewer", terms[MOST_TERMS].place
+        )
     return query
 
 
-def everything_found(record: Record, sought: Sought, found: Finding) -> tuple[int, ...]:
+def everything_found(record: Store, sought: SearchRequest, found: SearchPage) -> tuple[int, ...]:
     """Return what the same search finds without its filters."""
     query = parse(sought.text if found.begun is None else f"{sought.text}*")
     every, _ = _Finder(record, query, sought).found(max(len(found.sessions), COUNTED), {})
@@ -90,25 +92,25 @@ def everything_found(record: Record, sought: Sought, found: Finding) -> tuple[in
 class _Finder:
     """A search with the index open."""
 
-    def __init__(self, record: Record, query: Query, sought: Sought) -> None:
+    def __init__(self, record: Store, query: Query, sought: SearchRequest) -> None:
         self._record, self._query, self._sought = record, query, sought
         self._index = kept_index(record, is_meant)
 
-    def finding(self, first: int, most: int) -> Finding:
+    def finding(self, first: int, most: int) -> SearchPage:
         limit = max(first + most + 1, COUNTED)
         found, search = self.found(limit, self._sought.filters)
         if self._sought.is_newest:
             found.sort(key=lambda match: match.ended_at or 0, reverse=True)
-        return Finding(
+        return SearchPage(
             tuple(map(holding_of, search.told(found[first : first + most]))),
             tuple([match.session for match in found]),
             is_all=len(found) <= first + most,
             is_exact=(self._sought.is_newest or len(found) < limit) and search.is_complete,
         )
 
-    def found(self, limit: int, filters: Mapping[str, str]) -> tuple[list[Match], Search]:
+    def found(self, limit: int, filters: Mapping[str, str]) -> tuple[list[DocumentMatch], Search]:
         """Return the best matches (all, if sorted by time) and the search."""
-        wanted = Wanted(self._query.fields)
+        wanted = Filters(self._query.fields)
         wanted.sessions += conditions_of(filters)
         search = Search(self._record, self._query, wanted, self._index)
         search.patience = BOUND

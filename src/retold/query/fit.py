@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from retold.archive.words import tokens
-from retold.query.telling import Telling
+from retold.query.telling import Keywords
 
 LOOKED_AT = 20_000
 
@@ -13,7 +13,7 @@ LOOKED_AT = 20_000
 class Fit:
     """A question, held against texts."""
 
-    def __init__(self, words: Sequence[Telling]) -> None:
+    def __init__(self, words: Sequence[Keywords]) -> None:
         self._words = [
             (one.weight, [set(tokens(term.text)) for terms, _ in one.forms for term in terms])
             for one in words

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from retold.archive.index_file import TABLES
 from retold.archive.occurrences import Weighed, occurrences, said_in
-from retold.query.nearness import Conversed
+from retold.query.nearness import ProximityScore
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from retold.archive.index_file import Conditions, IndexFile
-    from retold.query.scale import Form, Scale
+    from retold.query.scale import Form, TermWeights
 
 MOST = {"said": 1_000, "output": 300}
 """How many documents of a file may hold a form that leads to conversations; a more common one adds to what was found."""
@@ -32,10 +32,10 @@ _USUAL = 0.5
 class Gathering:
     """A file of the index, and what was found in it."""
 
-    def __init__(self, file: IndexFile, scale: Scale, wanted: Conditions) -> None:
+    def __init__(self, file: IndexFile, scale: TermWeights, wanted: Conditions) -> None:
         """Look for the words."""
         self._file, self._scale, self._wanted = file, scale, wanted
-        self.conversed: dict[int, Conversed] = {}
+        self.conversed: dict[int, ProximityScore] = {}
         """By the session's id in the file."""
         self._places: dict[int, tuple[int, int]] = {}
         common, leading = [], 0.0
@@ -91,8 +91,8 @@ class Gathering:
             session, seq = self._places[doc]
             self._conversed(session).hold(form.word, (worth, seq, doc))
 
-    def _conversed(self, session: int) -> Conversed:
+    def _conversed(self, session: int) -> ProximityScore:
         found = self.conversed.get(session)
         if found is None:
-            found = self.conversed[session] = Conversed()
+            found = self.conversed[session] = ProximityScore()
         return found

@@ -11,11 +11,11 @@ import msgspec
 
 from retold.archive.cards import among, card_rows
 from retold.archive.conditions import Condition
-from retold.archive.record import Record, summary_of
+from retold.archive.record import Store, summary_of
 from retold.model.report import PICOS
 
 
-class Glance(msgspec.Struct, frozen=True):
+class SessionSummary(msgspec.Struct, frozen=True):
     """What is told of a conversation where there are many."""
 
     session: int
@@ -43,13 +43,13 @@ class Glance(msgspec.Struct, frozen=True):
     """Whether the agent has nothing of it any more: the archive alone does."""
 
 
-class _Counts(msgspec.Struct):
+class _EntryCounts(msgspec.Struct):
     prompts: int = 0
     tool_errors: int = 0
 
 
 class _Summary(msgspec.Struct):
-    counts: _Counts = msgspec.field(default_factory=_Counts)
+    counts: _EntryCounts = msgspec.field(default_factory=_EntryCounts)
     models: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     cost_usd: str | None = None
@@ -58,22 +58,24 @@ class _Summary(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(_Summary)
 
 
-def glances(record: Record, conditions: Iterable[Condition], limit: int, offset: int = 0) -> list[Glance]:
+def glances(
+    record: Store, conditions: Iterable[Condition], limit: int, offset: int = 0
+) -> list[SessionSummary]:
     """Return at a glance sessions, the newest first."""
     return [_glance(row) for row in card_rows(record, conditions, limit, offset)]
 
 
-def glances_of(record: Record, sessions: Sequence[int]) -> list[Glance]:
+def glances_of(record: Store, sessions: Sequence[int]) -> list[SessionSummary]:
     """Return at a glance some sessions in their order, but for those that have gone meanwhile."""
     found = {card.session: card for card in glances(record, [among(sessions)], len(sessions))}
     return [found[session] for session in sessions if session in found]
 
 
-def _glance(row: Sequence[Any]) -> Glance:
+def _glance(row: Sequence[Any]) -> SessionSummary:
     agent, kind, root, native_key, project_hash, title, messages, tokens, estimated, subagents, *rest = row
     number, key, parent, ended_at, status, packed, is_there = rest
     told = _DECODER.decode(summary_of(packed))
-    return Glance(
+    return SessionSummary(
         session=number,
         key=key,
         agent=agent,

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from retold.archive.index_file import Found
-    from retold.archive.record import Record
+    from retold.archive.index_file import IndexHit
+    from retold.archive.record import Store
 
     Shown = tuple[str, list[tuple[int, int]]]
     """A snippet, and where in it the words stand."""
@@ -21,7 +21,7 @@ HITS = 3
 """How many places of a conversation are shown."""
 
 
-class Hit:
+class MessageHit:
     """A place where it is said."""
 
     __slots__ = ("at", "fate", "matches", "message", "role", "seq", "snippet", "tool")
@@ -34,29 +34,29 @@ class Hit:
         self.snippet, self.matches = shown
 
 
-class Conversation:
+class SearchResult:
     """A session with its hits."""
 
     __slots__ = ("ended_at", "hits", "key", "project", "score", "session", "title")
 
-    def __init__(self, session: int, row: Sequence[Any], score: float, hits: list[Hit]) -> None:
+    def __init__(self, session: int, row: Sequence[Any], score: float, hits: list[MessageHit]) -> None:
         self.session, self.score, self.hits = session, score, hits
         self.key, self.title, root, native_key, project_hash, evidence, self.ended_at = row
         self.project = {"root": root, "native_key": native_key, "hash": project_hash, "evidence": evidence}
 
 
-def conversation_of(record: Record, session: int, score: float, hits: list[Hit]) -> Conversation | None:
+def conversation_of(record: Store, session: int, score: float, hits: list[MessageHit]) -> SearchResult | None:
     """Return a session with its hits; None if it has gone meanwhile."""
     row = heading_row(record, session)
-    return None if row is None else Conversation(session, row, score, hits)
+    return None if row is None else SearchResult(session, row, score, hits)
 
 
-def hit_of(record: Record, found: Found, shown: Shown) -> Hit:
+def hit_of(record: Store, found: IndexHit, shown: Shown) -> MessageHit:
     """Return a place where it is said, with who said it and what became of it."""
     row = message_row(record, found.session, found.seq)
     message = (None, None, "live", None) if row is None else (*row[:3], as_time(row[3]))
     tool = None if found.place is None else tool_of(record, found.session, found.seq, found.place)
-    return Hit(message, tool, shown, found.seq)
+    return MessageHit(message, tool, shown, found.seq)
 
 
 def as_time(micros: int | None) -> str | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from retold.archive.record import as_text
-from retold.query.hits import Conversation, Hit
+from retold.query.hits import MessageHit, SearchResult
 
 
-class Place(msgspec.Struct, frozen=True):
+class ResultPlace(msgspec.Struct, frozen=True):
     """A place in a conversation where it stands."""
 
     seq: int
@@ -20,19 +20,19 @@ class Place(msgspec.Struct, frozen=True):
     matches: tuple[tuple[int, int], ...]
 
 
-class Holding(msgspec.Struct, frozen=True, tag=True):
+class ResultItem(msgspec.Struct, frozen=True, tag=True):
     """A conversation, and where in it it stands."""
 
     session: int
     """Its id in this archive."""
-    places: tuple[Place, ...] = ()
+    places: tuple[ResultPlace, ...] = ()
 
 
-def holding_of(conversation: Conversation) -> Holding:
+def holding_of(conversation: SearchResult) -> ResultItem:
     """Return what a search found as a value."""
-    return Holding(conversation.session, tuple(map(_place_of, conversation.hits)))
+    return ResultItem(conversation.session, tuple(map(_place_of, conversation.hits)))
 
 
-def _place_of(hit: Hit) -> Place:
+def _place_of(hit: MessageHit) -> ResultPlace:
     matches = tuple((start, end) for start, end in hit.matches)
-    return Place(hit.seq, hit.role, hit.tool, hit.fate, as_text(hit.snippet), matches)
+    return ResultPlace(hit.seq, hit.role, hit.tool, hit.fate, as_text(hit.snippet), matches)

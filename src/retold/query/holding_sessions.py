@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from retold.archive.index import Index
-    from retold.archive.index_file import Conditions, Found, IndexFile
+    from retold.archive.index_file import Conditions, IndexFile, IndexHit
     from retold.query.language import Query
 
     Names = Mapping[str, Sequence[str]]
@@ -38,7 +38,7 @@ class TooMuchToRead(Exception):  # noqa: N818 - it says what happened
     """Verifying this session would exceed the reading budget."""
 
 
-class Reading:
+class OutputReading:
     """How many more documents may be read to be sure that they hold a phrase; without a number, as many as it takes."""
 
     __slots__ = ("_left", "put_off")
@@ -75,10 +75,10 @@ class HoldingSessions:
         wanted: Conditions,
         names: Names = NO_NAMES,
         tables: Sequence[str] = TABLES,
-        reading: Reading | None = None,
+        reading: OutputReading | None = None,
     ) -> None:
         self._index, self._query, self._wanted = index, query, wanted
-        self._reading = reading or Reading()
+        self._reading = reading or OutputReading()
         asked = {table: expression(query, has_positions=table == "said", names=names) for table in tables}
         self._matches = {table: match for table, match in asked.items() if match is not None}
         self._unsure = {"output"} if needs_verifying(query) else set()
@@ -116,7 +116,7 @@ class HoldingSessions:
             return any(next(ids, None) is not None for ids in there)
         return bool(self.docs_within(file, told, 1))
 
-    def docs_within(self, file: IndexFile, told: int, most: int) -> list[Found]:
+    def docs_within(self, file: IndexFile, told: int, most: int) -> list[IndexHit]:
         """Return so many documents of one session that match."""
         held = self._verified.get((file, told)) or self._held(file, told)
         docs = held.docs(most)
@@ -159,10 +159,10 @@ class HeldDocuments:
         ids: Mapping[str, Sequence[int]],
         unsure: set[str],
         query: Query,
-        reading: Reading,
+        reading: OutputReading,
     ) -> None:
         self._file, self._ids, self._unsure, self._query, self._reading = file, ids, unsure, query, reading
-        self._read: dict[str, list[Found]] = {}
+        self._read: dict[str, list[IndexHit]] = {}
 
     @property
     def is_unsure(self) -> bool:
@@ -187,31 +187,31 @@ class HeldDocuments:
             return None
         return _worth(counts)
 
-    def docs(self, most: int) -> list[Found]:
+    def docs(self, most: int) -> list[IndexHit]:
         """Return so many of them: what was said before what went by, the last first."""
-        found: list[Found] = []
+        found: list[IndexHit] = []
         for table in self._ids:
             if len(found) < most:
                 found += self._found(table)
         return found[:most]
 
-    def _found(self, table: str) -> list[Found]:
+    def _found(self, table: str) -> list[IndexHit]:
         """Return the last of the documents in a table, as many as count."""
         if table not in self._read:
             every = found_again(self._file, self._ids[table]).values()
-            ordered: Iterator[Found] = iter(sorted(every, key=_place, reverse=True))
+            ordered: Iterator[IndexHit] = iter(sorted(every, key=_place, reverse=True))
             if table in self._unsure:
                 ordered = filter(self._is_right, ordered)
             self._read[table] = list(islice(ordered, COUNTED))
         return self._read[table]
 
-    def _is_right(self, found: Found) -> bool:
+    def _is_right(self, found: IndexHit) -> bool:
         if not self._reading.may_read():
             raise TooMuchToRead
         return satisfies("\n".join(found.texts()), self._query)
 
 
-def _place(found: Found) -> tuple[int, int]:
+def _place(found: IndexHit) -> tuple[int, int]:
     return found.seq, -1 if found.place is None else found.place
 
 

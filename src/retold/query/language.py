@@ -55,7 +55,7 @@ _TELLING = 3
 """Fewer letters begin too many words."""
 
 
-class Unclear(ValueError):  # noqa: N818 - it says what the query is
+class QuerySyntaxError(ValueError):
     """A query that means nothing; `place` is the index of the character where it goes wrong."""
 
     def __init__(self, message: str, place: int) -> None:
@@ -136,9 +136,13 @@ def parse(text: str) -> Query:
     fields = tuple([_field(item) for item, *_ in groups if item["field"]])
     clauses = tuple([_clause(group) for group in groups if not group[0]["field"]])
     if not groups:
-        raise Unclear("there is nothing to look for: write a word, or a field such as project:name", 0)
+        raise QuerySyntaxError(
+            "there is nothing to look for: write a word, or a field such as project:name", 0
+        )
     if not fields and all([clause.is_negated for clause in clauses]):
-        raise Unclear("nothing is left to look for: write a word that must occur, or a field as well", 0)
+        raise QuerySyntaxError(
+            "nothing is left to look for: write a word that must occur, or a field as well", 0
+        )
     return Query(clauses, fields)
 
 
@@ -157,7 +161,7 @@ def _items(text: str) -> Iterator[re.Match[str]]:
         item = _ITEM.match(text, place)
         if item is None or item["unclosed"]:
             opening = item.start("unclosed") if item else place
-            raise Unclear(f'the quote at {opening} is not closed: write "two words"', opening)
+            raise QuerySyntaxError(f'the quote at {opening} is not closed: write "two words"', opening)
         yield item
         place = item.end()
 
@@ -190,14 +194,16 @@ def _groups(items: Iterator[re.Match[str]]) -> list[list[re.Match[str]]]:
 def _check_joint(joint: re.Match[str], group: Sequence[re.Match[str]]) -> None:
     if any([item["field"] or item["minus"] for item in group]):
         place = joint.start()
-        raise Unclear(
+        raise QuerySyntaxError(
             f"the OR at {place} joins more than words: write it between two words or phrases", place
         )
 
 
-def _dangling(joint: re.Match[str]) -> Unclear:
+def _dangling(joint: re.Match[str]) -> QuerySyntaxError:
     place = joint.start()
-    return Unclear(f'the OR at {place} has only one side: write one OR two, or "OR" for the word', place)
+    return QuerySyntaxError(
+        f'the OR at {place} has only one side: write one OR two, or "OR" for the word', place
+    )
 
 
 def _clause(group: Sequence[re.Match[str]]) -> Clause:
@@ -209,15 +215,15 @@ def _term(item: re.Match[str]) -> Term:
     text = _content(item)
     if item["bare"] is None:
         if not text.strip():
-            raise Unclear(f'the phrase at {place} is empty: write "two words"', place)
+            raise QuerySyntaxError(f'the phrase at {place} is empty: write "two words"', place)
         return Term("prefix" if item["star"] else "phrase", text, place)
     if not text:
-        raise Unclear(
+        raise QuerySyntaxError(
             f"the minus at {place - 1} stands alone: write it before a word, as in -word", place - 1
         )
     bare = text.rstrip("*")
     if not bare:
-        raise Unclear(
+        raise QuerySyntaxError(
             f"the star at {place} stands alone: write it after the begin of a word, as in wor*", place
         )
     return Term("word" if bare == text else "prefix", bare, place)
@@ -229,14 +235,16 @@ def _field(item: re.Match[str]) -> Field:
     place = item.start("field")
     value = _content(item).strip()
     if not value:
-        raise Unclear(
+        raise QuerySyntaxError(
             f"the field at {place} has no value: write it without a space, as in {typed}:value", place
         )
     if name in CHOICES:
         value = value.lower()
         if value not in CHOICES[name]:
             choices = ", ".join(CHOICES[name])
-            raise Unclear(f"{typed}: at {place} has none of its values: write one of {choices}", place)
+            raise QuerySyntaxError(
+                f"{typed}: at {place} has none of its values: write one of {choices}", place
+            )
     if name in ALIASES.values():
         _check_date(name, value, place)
     return Field(name, value, place, is_negated=bool(item["minus"]))
@@ -252,6 +260,6 @@ def _check_date(name: str, value: str, place: int) -> None:
     try:
         (parse_since if name == "after" else parse_until)(value, now())
     except (ValueError, OverflowError):
-        raise Unclear(
+        raise QuerySyntaxError(
             f"the date at {place} is none: write {name}:2026-01-27, {name}:7d or {name}:yesterday", place
         ) from None

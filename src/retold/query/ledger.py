@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from retold.archive.conditions import of_key
-from retold.archive.reports import Span
+from retold.archive.reports import QuarterSpan
 from retold.query.arithmetic import explained
-from retold.query.question import Question
-from retold.query.wanted import Wanted
+from retold.query.question import ReportQuery
+from retold.query.wanted import Filters
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.archive.record import Record
-    from retold.model.report import Request
+    from retold.archive.record import Store
+    from retold.model.report import ReportRequest
 
 
-def requests_of(record: Record, key: str) -> Iterator[Request]:
+def requests_of(record: Store, key: str) -> Iterator[ReportRequest]:
     """Yield the requests that a session made itself, in their order, each with what was multiplied."""
-    wanted = Wanted()
+    wanted = Filters()
     wanted.sessions.append(of_key(key))
-    return (request for _, request in explained(Question(record, wanted, Span()), "session"))
+    return (request for _, request in explained(ReportQuery(record, wanted, QuarterSpan()), "session"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import CONVERSATIONS, NOT_BELOW_OTHERS, of_key, teach
+from retold.archive.conditions import CONVERSATIONS, NOT_BELOW_OTHERS, of_key, register_functions
 from retold.archive.listing import (
     heading_rows,
     rows_named,
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from retold.archive.conditions import Condition
     from retold.archive.listing import SessionRow
-    from retold.archive.record import Record
-    from retold.query.wanted import Wanted
+    from retold.archive.record import Store
+    from retold.query.wanted import Filters
 
 
 class Heading:
@@ -46,57 +46,57 @@ class Heading:
 
 
 def listed(
-    record: Record, wanted: Wanted, limit: int | None = None, *, every_kind: bool = False
+    record: Store, wanted: Filters, limit: int | None = None, *, every_kind: bool = False
 ) -> list[SessionRow]:
     """Return the matching conversations, the newest first; with `every_kind` all sessions, subagents too."""
     return session_rows(record, _meant(record, wanted, every_kind=every_kind), limit)
 
 
-def listed_keys(record: Record, wanted: Wanted) -> list[str]:
+def listed_keys(record: Store, wanted: Filters) -> list[str]:
     """Return the keys of the sessions that a list shows, the newest first."""
     return [key for key, _ in titles(record, _meant(record, wanted, every_kind=False))]
 
 
-def outlines(record: Record, wanted: Wanted, limit: int | None = None) -> Iterator[str]:
+def outlines(record: Store, wanted: Filters, limit: int | None = None) -> Iterator[str]:
     """Yield the JSON form of the sessions that a list shows, the newest first."""
     return summary_texts(record, _meant(record, wanted, every_kind=False), limit)
 
 
-def titled(record: Record, wanted: Wanted) -> list[tuple[str, str | None]]:
+def titled(record: Store, wanted: Filters) -> list[tuple[str, str | None]]:
     """Return key and title of all meant sessions of whatever kind; subagents only where their parent is not there."""
     return titles(record, [*_meant(record, wanted, every_kind=True), NOT_BELOW_OTHERS])
 
 
-def headings(record: Record, wanted: Wanted) -> list[Heading]:
+def headings(record: Store, wanted: Filters) -> list[Heading]:
     """Return the sessions of every kind that match; subagents only where their parent is not there."""
     conditions = [*_meant(record, wanted, every_kind=True), NOT_BELOW_OTHERS]
     return [Heading(*row) for row in heading_rows(record, conditions)]
 
 
-def headings_of(record: Record, keys: Iterable[str]) -> list[Heading]:
+def headings_of(record: Store, keys: Iterable[str]) -> list[Heading]:
     """Return the sessions with the given keys."""
     return [Heading(*row) for key in keys for row in heading_rows(record, [of_key(key)])]
 
 
 def summaries(
-    record: Record, wanted: Wanted, limit: int | None = None, *, every_kind: bool = False
+    record: Store, wanted: Filters, limit: int | None = None, *, every_kind: bool = False
 ) -> Iterator[str]:
     """Yield the JSON form of what `listed` returns, in its order."""
     return summary_texts(record, _meant(record, wanted, every_kind=every_kind), limit)
 
 
-def _meant(record: Record, wanted: Wanted, *, every_kind: bool) -> list[Condition]:
-    teach(record.connection, is_meant)
+def _meant(record: Store, wanted: Filters, *, every_kind: bool) -> list[Condition]:
+    register_functions(record.connection, is_meant)
     return [*wanted.sessions, *([] if every_kind else CONVERSATIONS)]
 
 
-def named(record: Record, text: str) -> list[tuple[str, str | None]]:
+def named(record: Store, text: str) -> list[tuple[str, str | None]]:
     """Return key and title of the sessions that a text may mean: a key, a native id, or the start of either."""
     return [(key, title) for _, key, title in rows_meant(record, text)]
 
 
 def rows_meant(
-    record: Record, text: str, conditions: Iterable[Condition] = ()
+    record: Store, text: str, conditions: Iterable[Condition] = ()
 ) -> list[tuple[int, str, str | None]]:
     """Return the same with the id in the archive, of those of which conditions hold; a native id means the main session."""
     found = rows_named(record, text, conditions)

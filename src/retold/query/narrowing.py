@@ -15,14 +15,14 @@ from retold.archive.breakdowns import (
     with_model,
 )
 from retold.archive.conditions import OF_SESSIONS, Condition, of_key
-from retold.archive.record import Record
-from retold.query.places import Place
-from retold.query.question import UNKNOWN, Question
-from retold.query.wanted import Wanted
+from retold.archive.record import Store
+from retold.query.places import ProjectPlace
+from retold.query.question import UNKNOWN, ReportQuery
+from retold.query.wanted import Filters
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.archive.reports import Span
+    from retold.archive.reports import QuarterSpan
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Choices(msgspec.Struct, frozen=True):
     """
 
 
-class Narrowing(msgspec.Struct, frozen=True):
+class ReportFilters(msgspec.Struct, frozen=True):
     """What was chosen: an empty text is all."""
 
     agent: str = ""
@@ -47,7 +47,7 @@ class Narrowing(msgspec.Struct, frozen=True):
     session: str = ""
 
 
-class _Exact(Question):
+class _Exact(ReportQuery):
     """A question in which a model is meant by its whole name, so that a figure and what it is made of are the same."""
 
     is_exact = True
@@ -59,7 +59,7 @@ class _Exact(Question):
         return [*self.sessions, named_model(table, None if self._model == UNKNOWN else self._model)]
 
 
-def choices(record: Record) -> Choices:
+def choices(record: Store) -> Choices:
     """Return what an archive has to choose from."""
     projects: dict[str, str | None] = {}
     rows = list(project_rows(record))
@@ -70,9 +70,9 @@ def choices(record: Record) -> Choices:
     return Choices(agents, tuple(model for (model,) in model_rows(record)), projects)
 
 
-def narrowed(record: Record, choice: Narrowing, known: Choices, span: Span) -> Question:
+def narrowed(record: Store, choice: ReportFilters, known: Choices, span: QuarterSpan) -> ReportQuery:
     """Return the question that a choice makes."""
-    wanted = Wanted()
+    wanted = Filters()
     if choice.agent:
         # The address of a page may name an agent that does not exist: no session is of it.
         wanted.sessions.append(Condition(OF_SESSIONS["agent"], choice.agent))
@@ -88,12 +88,12 @@ def narrowed(record: Record, choice: Narrowing, known: Choices, span: Span) -> Q
     return _Exact(record, wanted, span, choice.model or None, choice.tool or None)
 
 
-def key_of(place: Place) -> str | None:
+def key_of(place: ProjectPlace) -> str | None:
     """Return what a project is known by in reports; None for that of sessions of which nothing tells where they were."""
     return place.root or place.hash or next(iter(place.native_keys), None)
 
 
-def is_called(place: Place, key: str | None) -> bool:
+def is_called(place: ProjectPlace, key: str | None) -> bool:
     """Tell whether a project is the one that is known by this."""
     names = [name for name in (place.root, place.hash, *place.native_keys) if name]
     return key in names if key else not names

@@ -21,7 +21,7 @@ FEW = 5
 """How many places of a word are looked at: where it is worth most."""
 
 
-class Conversed:
+class ProximityScore:
     """What a conversation holds of a question: for each word, where it stands and what it is worth there."""
 
     __slots__ = ("held",)
@@ -72,7 +72,7 @@ def _nearest(anchor: int, lacking: Sequence[Sequence[Held]]) -> list[int]:
     return list(dict.fromkeys(doc for _, _, doc in sorted(nearest, reverse=True)))
 
 
-def best_of(conversed: Mapping[int, Conversed], most: int) -> list[tuple[float, int, list[int]]]:
+def best_of(conversed: Mapping[int, ProximityScore], most: int) -> list[tuple[float, int, list[int]]]:
     """Return the conversations that are worth most, with their documents; what cannot be among them is not weighed."""
     found: list[tuple[float, int, list[int]]] = []
     for bound, session in sorted([(one.most, session) for session, one in conversed.items()], reverse=True):

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import msgspec
 
-from retold.archive.reports import Span
+from retold.archive.reports import QuarterSpan
 from retold.query.question import span
 
 USUAL = "7d"
@@ -30,7 +30,7 @@ class Period(msgspec.Struct, frozen=True):
     """Of `NAMES`, where it was chosen by one."""
 
     @property
-    def span(self) -> Span:
+    def span(self) -> QuarterSpan:
         """The same as reports take it."""
         return span(_text(self.since), _text(self.until), is_utc=False)
 

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
 
-class Place:
+class ProjectPlace:
     """A project with what happened there."""
 
     __slots__ = ("evidence", "hash", "last_at", "native_keys", "root", "sessions")
@@ -49,7 +49,7 @@ class Place:
         return {name: getattr(self, name) for name in names}
 
 
-def places(record: Record) -> list[Place]:
+def places(record: Store) -> list[ProjectPlace]:
     """Return every project that has a session of its own, the one used last first; counts are of conversations."""
     projects: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
     for row in project_rows(record):
@@ -59,10 +59,10 @@ def places(record: Record) -> list[Place]:
     return sorted(found, key=lambda place: (place.last_at or "", place.name), reverse=True)
 
 
-def _place(rows: Sequence[tuple[Any, ...]]) -> Place:
+def _place(rows: Sequence[tuple[Any, ...]]) -> ProjectPlace:
     root, _, project_hash, evidence, *_ = min(rows, key=lambda row: ORDER.index(row[3]))
     keys = sorted({row[1] for row in rows if row[1]})
-    return Place(
+    return ProjectPlace(
         root,
         keys,
         project_hash,
@@ -72,18 +72,18 @@ def _place(rows: Sequence[tuple[Any, ...]]) -> Place:
     )
 
 
-def with_roots(found: Iterable[Place], roots: Mapping[str, str]) -> list[Place]:
+def with_roots(found: Iterable[ProjectPlace], roots: Mapping[str, str]) -> list[ProjectPlace]:
     """Return the places with the roots that a scan has proven."""
     return [_rooted(place, roots.get(place.hash or "")) for place in found]
 
 
-def _rooted(place: Place, root: str | None) -> Place:
+def _rooted(place: ProjectPlace, root: str | None) -> ProjectPlace:
     if root is None:
         return place
-    return Place(root, place.native_keys, place.hash, "hash", place.sessions, place.last_at)
+    return ProjectPlace(root, place.native_keys, place.hash, "hash", place.sessions, place.last_at)
 
 
-def called(found: Iterable[Place], name: str) -> list[Place]:
+def called(found: Iterable[ProjectPlace], name: str) -> list[ProjectPlace]:
     """Return the places that a name may mean, the closest first."""
     fits = [(closeness(place.name, name), number, place) for number, place in enumerate(found)]
     return [
@@ -92,17 +92,17 @@ def called(found: Iterable[Place], name: str) -> list[Place]:
     ]
 
 
-def meant(found: Iterable[Place], text: str) -> list[Place]:
+def meant(found: Iterable[ProjectPlace], text: str) -> list[ProjectPlace]:
     """Return the places that a filter means; one that is called exactly so is meant alone."""
     fits = [place for place in found if _is_meant(place, text)]
     return [place for place in fits if text.rstrip("/\\") in (place.root, place.hash, place.name)] or fits
 
 
-def _is_meant(place: Place, text: str) -> bool:
+def _is_meant(place: ProjectPlace, text: str) -> bool:
     return any(is_meant(place.root, key, place.hash, text) for key in (*place.native_keys, None))
 
 
-def around(found: Iterable[Place], folder: str) -> Place | None:
+def around(found: Iterable[ProjectPlace], folder: str) -> ProjectPlace | None:
     """Return the place that a folder is, or lies in; of several, the closest. A place may be known by its hash alone."""
     from pathlib import PurePath
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from retold.query.language import Query, Unclear, parse
+from retold.query.language import Query, QuerySyntaxError, parse
 
 _ALONE = re.compile(r"(?<!\S)[-*]+(?!\S)")
-_QUOTES = frozenset('"“”„‟«»\uff02')
+_QUOTE_SIGNS = frozenset('"“”„‟«»\uff02')
 _MOST = 16
 """How many other slips are passed over: each means to read the question again."""
 
@@ -21,7 +21,7 @@ def parse_plain(question: str) -> Query:
     for _ in range(_MOST):
         try:
             return parse(text)
-        except Unclear as unclear:
+        except QuerySyntaxError as unclear:
             mended = _without_slip(text, unclear.place)
             if mended == text:
                 raise
@@ -31,7 +31,7 @@ def parse_plain(question: str) -> Query:
 
 def _without_slip(text: str, place: int) -> str:
     """Return a text with a blank for the quote at a place, or for what makes the word there more than a word."""
-    if text[place : place + 1] in _QUOTES:
+    if text[place : place + 1] in _QUOTE_SIGNS:
         return f"{text[:place]} {text[place + 1 :]}"
     if text.startswith("OR", place):
         return f"{text[:place]}  {text[place + 2 :]}"

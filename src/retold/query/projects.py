@@ -15,8 +15,8 @@ from retold.archive.reports import QUARTER
 from retold.model.report import Line, Spend
 from retold.query.dates import moment_of
 from retold.query.narrowing import key_of
-from retold.query.places import Place
-from retold.query.question import UNKNOWN, Question
+from retold.query.places import ProjectPlace
+from retold.query.question import UNKNOWN, ReportQuery
 from retold.query.stats import brief_lines
 
 WEEKS = 26
@@ -25,7 +25,7 @@ WEEKS = 26
 class Portrait(msgspec.Struct, frozen=True):
     """A project with what there is to compare."""
 
-    place: Place
+    place: ProjectPlace
     key: str
     """By which it can be asked for."""
     line: Line
@@ -47,7 +47,7 @@ class Recent(msgspec.Struct, frozen=True):
     estimated: bool
 
 
-def newest(question: Question, limit: int) -> list[Recent]:
+def newest(question: ReportQuery, limit: int) -> list[Recent]:
     """Return the sessions that ended last."""
     return [
         Recent(key, agent, title, moment_of(ended), messages, tokens, bool(estimated))
@@ -57,7 +57,7 @@ def newest(question: Question, limit: int) -> list[Recent]:
     ]
 
 
-def portraits(question: Question, found: Iterable[Place], today: date) -> list[Portrait]:
+def portraits(question: ReportQuery, found: Iterable[ProjectPlace], today: date) -> list[Portrait]:
     """Return projects in the order in which they come."""
     lines = {line.of: line for line in brief_lines(question, "project")}
     agents: dict[str | None, dict[str, int]] = defaultdict(dict)
@@ -77,7 +77,7 @@ def portraits(question: Question, found: Iterable[Place], today: date) -> list[P
     ]
 
 
-def _weeks(question: Question, today: date) -> dict[str | None, tuple[int, ...]]:
+def _weeks(question: ReportQuery, today: date) -> dict[str | None, tuple[int, ...]]:
     """Return the seconds of work in each of the weeks up to the end of today, by project."""
     end = int(datetime.combine(today + timedelta(days=1), time()).timestamp()) // QUARTER
     found: dict[str | None, list[int]] = defaultdict(lambda: [0] * WEEKS)

@@ -2,32 +2,37 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import LISTED, of_tool, teach
-from retold.archive.reports import QUARTER, TIMES, Span, of_model
+from retold.archive.conditions import LISTED, of_tool, register_functions
+from retold.archive.reports import QUARTER, TIMES, QuarterSpan, of_model
 from retold.projects.matching import is_meant
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from retold.archive.conditions import Condition
-    from retold.archive.record import Record
-    from retold.query.wanted import Wanted
+    from retold.archive.record import Store
+    from retold.query.wanted import Filters
 
 BY = (*TIMES, "model", "project", "agent", "tool", "session")
 UNKNOWN = "unknown"
 """What a thing is called of which nothing tells what it is."""
 
 
-class Question:
+class ReportQuery:
     """What is asked for: of which sessions, of what time, and of which models and tools in them."""
 
     is_exact = False
     """Whether a tool's name means that tool alone, although a kind of tools has the same name in lower case."""
 
     def __init__(
-        self, record: Record, wanted: Wanted, span: Span, model: str | None = None, tool: str | None = None
+        self,
+        record: Store,
+        wanted: Filters,
+        span: QuarterSpan,
+        model: str | None = None,
+        tool: str | None = None,
     ) -> None:
         self.record, self.span = record, span
-        teach(record.connection, is_meant)
+        register_functions(record.connection, is_meant)
         self.sessions = [*wanted.sessions, LISTED]
         """Checkpoints and captures are copies of what was said elsewhere: they cost nothing."""
         self._model, self._tool = model, tool
@@ -51,13 +56,13 @@ class Question:
         return [*self.of_requests("used"), called]
 
 
-def span(since: str | None, until: str | None, *, is_utc: bool) -> Span:
+def span(since: str | None, until: str | None, *, is_utc: bool) -> QuarterSpan:
     """Return the time that dates mean, as people type them; raises ValueError for what is no date."""
     if since is None and until is None:
-        return Span(is_utc=is_utc)
+        return QuarterSpan(is_utc=is_utc)
     from retold.query.dates import now, parse_since, parse_until
 
     at = now()
     begin = None if since is None else int(parse_since(since, at, is_utc=is_utc).timestamp() // QUARTER)
     end = None if until is None else -int(-parse_until(until, at, is_utc=is_utc).timestamp() // QUARTER)
-    return Span(begin, end, is_utc=is_utc)
+    return QuarterSpan(begin, end, is_utc=is_utc)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.query.candidates import Match
+from retold.query.candidates import DocumentMatch
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def session_score(scores: Sequence[float]) -> float:
     return scores[0] + SECOND * sum(scores[1:COUNTED])
 
 
-def chained(tiers: Iterable[Iterator[Match]]) -> Iterator[Match]:
+def chained(tiers: Iterable[Iterator[DocumentMatch]]) -> Iterator[DocumentMatch]:
     """Yield the matches of each tier behind those of the tiers before it, each session once; the best score is 1.
 
     What a tier finds weighs less than all that the tiers before it found.
@@ -35,5 +35,5 @@ def chained(tiers: Iterable[Iterator[Match]]) -> Iterator[Match]:
                 known.add(match.session)
                 best = best or match.score
                 weakest = above * match.score / best
-                yield Match(match.session, weakest, match.ended_at, match.docs)
+                yield DocumentMatch(match.session, weakest, match.ended_at, match.docs)
         above = weakest * LESS if known else 1.0

@@ -12,7 +12,7 @@ from retold.archive.conditions import Condition, below, of_hashes, of_roots
 from retold.query.scope import is_within
 
 
-class Reach(msgspec.Struct, frozen=True):
+class AccessScope(msgspec.Struct, frozen=True):
     """The widest that is given; no question widens it."""
 
     folders: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Reach(msgspec.Struct, frozen=True):
         return [either([*of_folders, of_hashes(map(_hash, self.folders))])]
 
 
-EVERYTHING = Reach()
+EVERYTHING = AccessScope()
 
 
 def either(conditions: Iterable[Condition]) -> Condition:
@@ -38,7 +38,7 @@ def either(conditions: Iterable[Condition]) -> Condition:
     return Condition(" OR ".join(f"({one.sql})" for one in found), *values)
 
 
-def project_reach(roots: Iterable[str | None], here: str, home: str, named: str | None = None) -> Reach:
+def project_reach(roots: Iterable[str | None], here: str, home: str, named: str | None = None) -> AccessScope:
     """Return the reach of the project that a folder is in.
 
     Its folder is the nearest above with a `.git`, or else in which conversations took place, or else the folder itself. The
@@ -49,7 +49,7 @@ def project_reach(roots: Iterable[str | None], here: str, home: str, named: str 
     names = [_project(here, home, known)]
     if named and os.path.realpath(named) == os.path.realpath(here):
         names.append(_project(named, home, known))
-    return Reach(tuple(dict.fromkeys(names)), is_deep=not any(_is_home(home, name) for name in names))
+    return AccessScope(tuple(dict.fromkeys(names)), is_deep=not any(_is_home(home, name) for name in names))
 
 
 def _project(here: str, home: str, known: set[str]) -> str:

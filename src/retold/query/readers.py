@@ -12,9 +12,9 @@ from contextlib import suppress
 from threading import local
 from typing import TypeVar
 
-from retold.archive.database import MACHINE, PATIENCE, told
-from retold.archive.record import NAME, Record
-from retold.query.turn import Turn
+from retold.archive.database import MACHINE, PATIENCE, as_retold_error
+from retold.archive.record import NAME, Store
+from retold.query.turn import PoolSlot
 
 T = TypeVar("T")
 _ARENAS = -8
@@ -33,37 +33,37 @@ def _share_memory() -> None:
         ctypes.CDLL(None).mallopt(_ARENAS, 1)
 
 
-class Readers:
+class ArchivePool:
     """A few threads over one archive."""
 
     def __init__(self, folder: str, patience: int = PATIENCE) -> None:
         """Take the archive's folder, and for how many milliseconds a question waits for others who have locked it."""
         self._folder, self._patience, self._own = folder, patience, local()
-        self._turns: set[Turn] = set()
+        self._turns: set[PoolSlot] = set()
         _share_memory()
         self._threads = ThreadPoolExecutor(THREADS, "reader")
 
-    async def asked(self, ask: Callable[[Record], T]) -> T:
+    async def asked(self, ask: Callable[[Store], T]) -> T:
         """Return what somebody asks of the archive, who may take as long as it takes; or until nobody waits any more."""
-        turn = Turn()
+        turn = PoolSlot()
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, self._ask, ask, turn)
         except asyncio.CancelledError:
             turn.leave()
             raise
 
-    def prepare(self, ask: Callable[[Record], object]) -> None:
+    def prepare(self, ask: Callable[[Store], object]) -> None:
         """Have a thread ask something that makes later questions quick; what goes wrong is told to whoever asks then."""
-        self._threads.submit(self._ask, ask, Turn())
+        self._threads.submit(self._ask, ask, PoolSlot())
 
-    def _ask(self, ask: Callable[[Record], T], turn: Turn) -> T:
+    def _ask(self, ask: Callable[[Store], T], turn: PoolSlot) -> T:
         self._turns.add(turn)
         try:
             return self._answer(ask, turn)
         finally:
             self._turns.discard(turn)
 
-    def _answer(self, ask: Callable[[Record], T], turn: Turn) -> T:
+    def _answer(self, ask: Callable[[Store], T], turn: PoolSlot) -> T:
         left = max(self._patience - int((time.monotonic() - turn.since) * 1000), LEAST)
         record = self._record(left)
         try:
@@ -76,20 +76,20 @@ class Readers:
             self._own.record = None
             record.let_go()
             if isinstance(error, MACHINE):
-                raise told(error, record.path) from error
+                raise as_retold_error(error, record.path) from error
             raise
         return answer
 
-    def _record(self, patience: int) -> Record:
+    def _record(self, patience: int) -> Store:
         """Return this thread's connection; a new one if another file lies there now: raises OSError if none does."""
         there = os.stat(os.path.join(self._folder, NAME))
         number = (there.st_dev, there.st_ino)
-        record: Record | None = getattr(self._own, "record", None)
+        record: Store | None = getattr(self._own, "record", None)
         if record is not None and self._own.number != number:
             record.let_go()
             record = self._own.record = None
         if record is None:
-            record = self._own.record = Record(self._folder, patience=patience)
+            record = self._own.record = Store(self._folder, patience=patience)
             self._own.number = number
         return record
 

@@ -13,7 +13,7 @@ from retold.query.gathering import Gathering
 from retold.query.hits import HITS, conversation_of, hit_of
 from retold.query.language import Query
 from retold.query.nearness import best_of
-from retold.query.scale import Scale
+from retold.query.scale import TermWeights
 from retold.query.search import SHOWN_AT_LENGTH, Search
 from retold.query.surroundings import shown, telling_text
 from retold.query.telling import telling
@@ -23,11 +23,11 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from retold.archive.index_file import Found, IndexFile
-    from retold.archive.record import Record
-    from retold.query.hits import Conversation, Hit
+    from retold.archive.index_file import IndexFile, IndexHit
+    from retold.archive.record import Store
+    from retold.query.hits import MessageHit, SearchResult
     from retold.query.surroundings import Clean
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
 RECENT = 0.03
 """How much more a conversation of today weighs than one of long ago: it decides between equals."""
@@ -43,9 +43,9 @@ class Recall:
 
     def __init__(
         self,
-        record: Record,
+        record: Store,
         query: Query,
-        wanted: Wanted,
+        wanted: Filters,
         index: Index | None = None,
         clean: Clean | None = None,
     ) -> None:
@@ -56,12 +56,12 @@ class Recall:
         self.words = telling(query)
         """What is looked for; without any, the newest are told."""
 
-    def conversations(self, limit: int) -> Iterator[Conversation]:
+    def conversations(self, limit: int) -> Iterator[SearchResult]:
         """Yield the conversations that come closest, the best first."""
         if not self.words:
             yield from self._newest().conversations(limit)
             return
-        scale = Scale(self._index, self.words)
+        scale = TermWeights(self._index, self.words)
         found = self._index.at_once(lambda file: self._best(file, scale, limit))
         found.sort(key=lambda one: -one[0])
         best = found[0][0] if found else 1.0
@@ -78,7 +78,7 @@ class Recall:
         query = Query(unwanted, self._query.fields)
         return Search(self._record, query, self._wanted, self._index, self._clean)
 
-    def _best(self, file: IndexFile, scale: Scale, limit: int) -> list[tuple[float, list[Found]]]:
+    def _best(self, file: IndexFile, scale: TermWeights, limit: int) -> list[tuple[float, list[IndexHit]]]:
         """Return the best conversations of one file of the index, each with its documents."""
         gathering = Gathering(file, scale, self._conditions)
         best = best_of(gathering.conversed, limit + 1 if self._unwanted.is_sure else len(gathering.conversed))
@@ -91,12 +91,12 @@ class Recall:
             and not self._unwanted.is_in(held[0])
         ]
 
-    def _hits(self, docs: Sequence[Found], marked: Query) -> Iterator[Hit]:
+    def _hits(self, docs: Sequence[IndexHit], marked: Query) -> Iterator[MessageHit]:
         for one in docs:
             text, places = telling_text(one, marked)
             yield hit_of(self._record, one, shown(text, places, marked, self._clean))
 
 
-def _standing(copies: Sequence[bool], first: Found, now: float) -> float:
+def _standing(copies: Sequence[bool], first: IndexHit, now: float) -> float:
     """Return what decides between conversations that hold the same: which is newer, and whose words they were."""
     return (1 + RECENT * recency(first.ended_at, now)) * (1 - COPY * sum(copies) / len(copies))

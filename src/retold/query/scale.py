@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from retold.archive.index import Index
     from retold.archive.index_file import IndexFile
     from retold.query.language import Term
-    from retold.query.telling import Telling
+    from retold.query.telling import Keywords
 
 COUNTED = 1_000
 """Documents of a file up to which they are counted: of what is in more of them, it is enough to know how common it is."""
@@ -36,17 +36,17 @@ class Form:
         self.matches = {table: match for table, match in asked.items() if match is not None}
 
 
-class Scale:
+class TermWeights:
     """The words of a question, with how often each form of them occurs in each file of the index."""
 
-    def __init__(self, index: Index, words: Sequence[Telling]) -> None:
+    def __init__(self, index: Index, words: Sequence[Keywords]) -> None:
         every = [
             (number, terms, share * word.weight)
             for number, word in enumerate(words)
             for terms, share in word.forms
         ]
         forms = [Form(place, *one) for place, one in enumerate(every)]
-        self._counts = dict(index.at_once(lambda file: [(file.path, _Counts(file, forms))]))
+        self._counts = dict(index.at_once(lambda file: [(file.path, _TermCounts(file, forms))]))
         files = list(self._counts.values())
         self.forms = [form for form in forms if any([counts.holds(form) for counts in files])]
         """Those that occur anywhere."""
@@ -81,7 +81,7 @@ class Scale:
         )
 
 
-class _Counts:
+class _TermCounts:
     """How often forms occur in one file of the index."""
 
     __slots__ = ("_there", "every")

@@ -9,9 +9,9 @@ from retold.archive.index import Index
 from retold.archive.index_file import Conditions
 from retold.projects.matching import is_meant
 from retold.query.hits import HITS, conversation_of, hit_of
-from retold.query.language import Unclear
+from retold.query.language import QuerySyntaxError
 from retold.query.marks import snippet
-from retold.query.sieve import Sieve
+from retold.query.sieve import Prefilter
 from retold.query.surroundings import surroundings
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from retold.archive.index_file import IndexFile
-    from retold.archive.record import Record
-    from retold.query.hits import Conversation, Hit, Shown
+    from retold.archive.record import Store
+    from retold.query.hits import MessageHit, SearchResult, Shown
     from retold.query.surroundings import Clean
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
     Sitting = tuple[IndexFile, int, int, str | None]
     """A session in a file of the index: its ids there and in the archive, and its originals, if they hold all of it."""
@@ -33,8 +33,8 @@ _MOST = 100
 
 
 def scanned(  # noqa: PLR0913 - what is looked for, where, and how it is told
-    record: Record, text: str, wanted: Wanted, limit: int, *, is_regex: bool, clean: Clean | None = None
-) -> Iterator[Conversation]:
+    record: Store, text: str, wanted: Filters, limit: int, *, is_regex: bool, clean: Clean | None = None
+) -> Iterator[SearchResult]:
     """Yield the conversations in which it stands, the newest first; small letters mean capitals as well."""
     places = _pattern(text) if is_regex else _letters(text)
     needle = None if is_regex else _raw(text)
@@ -46,11 +46,11 @@ def _pattern(text: str) -> Places:
         compiled = re.compile(text, re.MULTILINE)
     except re.error as error:
         place = min(error.pos or 0, len(text))
-        raise Unclear(
+        raise QuerySyntaxError(
             f"no regular expression: {error.msg}; try --substring for plain letters", place
         ) from error
     except (OverflowError, RecursionError) as error:
-        raise Unclear("no regular expression: it is too large", 0) from error
+        raise QuerySyntaxError("no regular expression: it is too large", 0) from error
 
     def places(where: str) -> list[tuple[int, int]]:
         found = (match.span() for match, _ in zip(compiled.finditer(where), range(_MOST), strict=False))
@@ -76,13 +76,13 @@ class _Scan:
     """One walk through everything."""
 
     def __init__(
-        self, record: Record, wanted: Wanted, places: Places, needle: bytes | None, clean: Clean | None
+        self, record: Store, wanted: Filters, places: Places, needle: bytes | None, clean: Clean | None
     ) -> None:
         self._record, self._places, self._needle, self._clean = record, places, needle, clean
         self._conditions = Conditions(wanted.sessions, wanted.messages)
         self._index = Index(record, is_meant)
 
-    def conversations(self, limit: int) -> Iterator[Conversation]:
+    def conversations(self, limit: int) -> Iterator[SearchResult]:
         """Yield the newest that hold it."""
         sessions, found = self._sessions(), 0
         for (file, session, told, _), may_hold in zip(sessions, self._sifted(sessions), strict=True):
@@ -111,10 +111,10 @@ class _Scan:
         named = [
             [int(name, 16) for name in originals.split()] if originals else [] for *_, originals in sessions
         ]
-        sieved = Sieve(self._record, self._needle).sifted(named)
+        sieved = Prefilter(self._record, self._needle).sifted(named)
         yield from (may_hold or not originals for originals, may_hold in zip(named, sieved, strict=True))
 
-    def _hits(self, file: IndexFile, told: int) -> Iterator[Hit]:
+    def _hits(self, file: IndexFile, told: int) -> Iterator[MessageHit]:
         count = 0
         for found in file.documents(told, self._conditions):
             for text in found.texts():

@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from retold.query.holding import Holding
-from retold.query.reach import EVERYTHING, Reach
+from retold.query.holding import ResultItem
+from retold.query.reach import EVERYTHING, AccessScope
 
 BOUND = 5.0
 """Seconds after which a scan is ended: a pattern can take longer than anybody lives."""
@@ -17,7 +17,7 @@ End = Literal["done", "stopped", "broken", "busy", "unclear"]
 """How a scan ended: broken is one that ended by itself before it was done."""
 
 
-class Job(msgspec.Struct, frozen=True):
+class ScanJob(msgspec.Struct, frozen=True):
     """What to look for. It is told on the input: every user of a machine sees what a process was started with."""
 
     text: str
@@ -26,7 +26,7 @@ class Job(msgspec.Struct, frozen=True):
     limit: int
     folder: bytes = b""
     """Of the archive."""
-    reach: Reach = EVERYTHING
+    reach: AccessScope = EVERYTHING
     """How far whoever asks may see."""
     is_redacted: bool = False
     """Whether what is told of the text around is without secrets."""
@@ -41,7 +41,7 @@ class Trouble(msgspec.Struct, frozen=True, tag=True):
 class Scanned(msgspec.Struct, frozen=True):
     """What a scan came to."""
 
-    holdings: tuple[Holding, ...] = ()
+    holdings: tuple[ResultItem, ...] = ()
     end: End = "done"
     message: str = ""
     """Why there is nothing to look for."""

@@ -9,35 +9,35 @@ from collections.abc import Callable
 
 import msgspec
 
-from retold.query.scanned import BOUND, Job, Trouble
+from retold.query.scanned import BOUND, ScanJob, Trouble
 
 _LATER = 2.0
 
 
-def scan(job: Job) -> None:
+def scan(job: ScanJob) -> None:
     """Write a line for each conversation that is found, as soon as it is, and an empty one at the end."""
-    from retold.archive.database import IndexDamaged, Stopped
-    from retold.archive.record import Record
+    from retold.archive.database import IndexDamagedError, RetoldError
+    from retold.archive.record import Store
     from retold.query.facets import conditions_of
     from retold.query.holding import holding_of
-    from retold.query.language import Unclear
+    from retold.query.language import QuerySyntaxError
     from retold.query.scan import scanned
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
-    wanted = Wanted()
+    wanted = Filters()
     wanted.sessions += [*conditions_of(job.filters), *job.reach.conditions()]
-    with Record(os.fsdecode(job.folder)) as record:
+    with Store(os.fsdecode(job.folder)) as record:
         try:
             clean = _cleaner() if job.is_redacted else None
             for conversation in scanned(
                 record, job.text, wanted, job.limit, is_regex=job.is_regex, clean=clean
             ):
                 _write(msgspec.json.encode(holding_of(conversation)))
-        except Unclear as unclear:
+        except QuerySyntaxError as unclear:
             _write(msgspec.json.encode(Trouble(unclear.message)))
-        except IndexDamaged as damage:
+        except IndexDamagedError as damage:
             _write(msgspec.json.encode(Trouble(f"{damage}: `retold sync --reindex` makes it anew")))
-        except Stopped as stopped:
+        except RetoldError as stopped:
             _write(msgspec.json.encode(Trouble(str(stopped))))
     _write(b"")
 
@@ -57,7 +57,7 @@ def main() -> None:
     """Do one job, and end in time even if nobody is left to end it: matching a pattern hears nothing, not even a signal's handler."""
     with open(os.devnull, "w", encoding="utf-8") as nowhere:
         faulthandler.dump_traceback_later(BOUND + _LATER, exit=True, file=nowhere)
-        scan(msgspec.json.decode(sys.stdin.buffer.readline(), type=Job))
+        scan(msgspec.json.decode(sys.stdin.buffer.readline(), type=ScanJob))
         faulthandler.cancel_dump_traceback_later()
 
 

@@ -13,8 +13,8 @@ from contextlib import suppress
 import msgspec
 
 from retold.query import scanner
-from retold.query.holding import Holding
-from retold.query.scanned import BOUND, End, Job, Scanned, Trouble
+from retold.query.holding import ResultItem
+from retold.query.scanned import BOUND, End, ScanJob, Scanned, Trouble
 
 MOST = 2
 """Scans at the same time: each takes what a core can do."""
@@ -22,7 +22,7 @@ OFTEN = 0.2
 """Seconds after which it is asked again whether anybody still waits."""
 LONGEST_LINE = 1 << 22
 
-_LINE = msgspec.json.Decoder(Holding | Trouble)
+_LINE = msgspec.json.Decoder(ResultItem | Trouble)
 
 IsGone = Callable[[], Awaitable[bool]]
 
@@ -34,7 +34,7 @@ class Scans:
         self._folder, self._bound = folder, bound
         self._free = asyncio.Semaphore(MOST)
 
-    async def scanned(self, job: Job, is_gone: IsGone) -> Scanned:
+    async def scanned(self, job: ScanJob, is_gone: IsGone) -> Scanned:
         """Return what is found within the time that a scan has, or until whoever asked has gone."""
         deadline = asyncio.get_running_loop().time() + self._bound
         if not await self._is_free(deadline, is_gone):
@@ -51,7 +51,7 @@ class Scans:
                     return await self._free.acquire()
         return False
 
-    async def _run(self, job: Job, is_gone: IsGone) -> Scanned:
+    async def _run(self, job: ScanJob, is_gone: IsGone) -> Scanned:
         process = await asyncio.create_subprocess_exec(
             *(
                 sys.executable,
@@ -116,5 +116,5 @@ def _told(lines: list[bytes], end: End) -> Scanned:
     for one in told:
         if isinstance(one, Trouble):
             return Scanned(end="unclear", message=one.message)
-    found = tuple(one for one in told if isinstance(one, Holding))
+    found = tuple(one for one in told if isinstance(one, ResultItem))
     return Scanned(found, end)

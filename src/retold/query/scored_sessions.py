@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from retold.archive.index import Index
-    from retold.archive.index_file import Conditions, Found, IndexFile
+    from retold.archive.index_file import Conditions, IndexFile, IndexHit
     from retold.archive.matches import Row, Score
-    from retold.query.candidates import Match
+    from retold.query.candidates import DocumentMatch
     from retold.query.language import Query
 
 EXACT = 2_000
@@ -35,7 +35,7 @@ class ScoredSessions:
         self._match = expression(query, has_positions=True) or ""
         self._phrases = phrases(query)
 
-    def matches(self, limit: int | None) -> Iterator[Match]:
+    def matches(self, limit: int | None) -> Iterator[DocumentMatch]:
         """Yield the sessions, the best first; it is quicker where not more than a limit are taken."""
         if self._match:
             bm25 = Bm25(self._index, self._phrases)
@@ -140,7 +140,7 @@ class _Messages:
         """Return what the session is worth: as much as its best message."""
         return next((row[4] for row in self._best(1)), 0.0)
 
-    def docs(self, most: int) -> list[Found]:
+    def docs(self, most: int) -> list[IndexHit]:
         """Return so many messages, the best first."""
         return documents(self._file, [row[1] for row in self._best(most)])
 
@@ -150,7 +150,7 @@ def _rank(row: Row) -> tuple[float, int, int]:
     return -row[4], row[2], -1 if row[3] is None else row[3]
 
 
-def documents(file: IndexFile, ids: Sequence[int]) -> list[Found]:
+def documents(file: IndexFile, ids: Sequence[int]) -> list[IndexHit]:
     """Return documents of a file as they are shown, in the order of their ids that is given."""
     found = found_again(file, ids)
     return [found[doc] for doc in ids if doc in found]

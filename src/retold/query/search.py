@@ -10,15 +10,15 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import islice
 
-from retold.archive.conditions import teach
+from retold.archive.conditions import register_functions
 from retold.archive.index import Index
-from retold.archive.index_file import TABLES, Conditions, Found
+from retold.archive.index_file import TABLES, Conditions, IndexHit
 from retold.archive.words import atoms
 from retold.projects.matching import is_meant
-from retold.query.candidates import Candidate, Match, in_order
+from retold.query.candidates import Candidate, DocumentMatch, in_order
 from retold.query.expression import expression, lone_words, needs_verifying
 from retold.query.hits import HITS, conversation_of, hit_of
-from retold.query.holding_sessions import NO_NAMES, HoldingSessions, Reading, TooMuchToRead
+from retold.query.holding_sessions import NO_NAMES, HoldingSessions, OutputReading, TooMuchToRead
 from retold.query.language import Query
 from retold.query.listing import rows_meant
 from retold.query.marks import satisfies
@@ -28,15 +28,15 @@ from retold.query.scored_sessions import ScoredSessions
 from retold.query.signs import Signs, is_of_signs
 from retold.query.surroundings import shown, telling_text
 from retold.query.unwanted import Unwanted
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from retold.archive.index_file import IndexFile
-    from retold.archive.record import Record
-    from retold.query.hits import Conversation, Hit
+    from retold.archive.record import Store
+    from retold.query.hits import MessageHit, SearchResult
     from retold.query.holding_sessions import Names
     from retold.query.surroundings import Clean
 
@@ -57,9 +57,9 @@ class Search:
 
     def __init__(
         self,
-        record: Record,
+        record: Store,
         query: Query,
-        wanted: Wanted,
+        wanted: Filters,
         index: Index | None = None,
         clean: Clean | None = None,
     ) -> None:
@@ -70,7 +70,7 @@ class Search:
         self._clean = clean
         self._unwanted = Unwanted(self._index, query)
         self._names_found: dict[str, list[str]] | None = None
-        self._reading = Reading(MOST_READ)
+        self._reading = OutputReading(MOST_READ)
         self._are_signs_read = True
 
     @cached_property
@@ -83,11 +83,11 @@ class Search:
         """Whether no session was left out because too much has to be read to be sure that it matches."""
         return self._are_signs_read and not self._reading.put_off
 
-    def conversations(self, limit: int) -> Iterator[Conversation]:
+    def conversations(self, limit: int) -> Iterator[SearchResult]:
         """Yield the best conversations, the best first: those whose id was typed before all others."""
         return self.told(islice(self.matches(limit), limit))
 
-    def told(self, matches: Iterable[Match]) -> Iterator[Conversation]:
+    def told(self, matches: Iterable[DocumentMatch]) -> Iterator[SearchResult]:
         """Yield conversations with the places where it is said."""
         for place, match in enumerate(matches):
             hits = list(self._hits(match.docs(HITS if place < SHOWN_AT_LENGTH else 1)))
@@ -95,7 +95,9 @@ class Search:
             if conversation is not None:
                 yield conversation
 
-    def matches(self, limit: int | None = None, *, is_thorough: bool | None = None) -> Iterator[Match]:
+    def matches(
+        self, limit: int | None = None, *, is_thorough: bool | None = None
+    ) -> Iterator[DocumentMatch]:
         """Yield matching sessions: first those with all words in one message, then in one tool output, and so on.
 
         The order is the same however many are taken; it is quicker where not more than a limit are. The last ones are
@@ -106,13 +108,13 @@ class Search:
             return self._allowed([self._unasked()])
         if is_of_signs(self.query):
             return self._allowed([self._signs()])
-        self._reading = Reading(MOST_READ)
+        self._reading = OutputReading(MOST_READ)
         tiers = [self._named(), self._said(limit), self._passed(), self._by_names(), self._scattered()]
         if (limit is None or limit > FEW) if is_thorough is None else is_thorough:
             tiers.append(self._put_off())
         return self._allowed(tiers)
 
-    def near(self, limit: int) -> Iterator[Match]:
+    def near(self, limit: int) -> Iterator[DocumentMatch]:
         """Yield sessions with this id, then those with all words in one message."""
         return (
             self.matches(limit)
@@ -120,7 +122,7 @@ class Search:
             else self._allowed([self._named(), self._said(limit)])
         )
 
-    def latest(self) -> Iterator[Match]:
+    def latest(self) -> Iterator[DocumentMatch]:
         """Yield sessions with all words in one message, those with most such messages first.
 
         Recent sessions weigh more. No message is scored, so this is quick for common words, too.
@@ -128,14 +130,16 @@ class Search:
         holding = HoldingSessions(self._index, self.query, self._conditions, tables=("said",))
         return in_order(holding.candidates())
 
-    def _allowed(self, tiers: Iterable[Iterator[Match]]) -> Iterator[Match]:
+    def _allowed(self, tiers: Iterable[Iterator[DocumentMatch]]) -> Iterator[DocumentMatch]:
         """Leave out sessions with excluded text that only reading can find."""
         if self._unwanted.is_sure:
             return chained(tiers)
         known: dict[int, bool] = {}
         return chained(self._without_unwanted(tier, known) for tier in tiers)
 
-    def _without_unwanted(self, tier: Iterable[Match], known: dict[int, bool]) -> Iterator[Match]:
+    def _without_unwanted(
+        self, tier: Iterable[DocumentMatch], known: dict[int, bool]
+    ) -> Iterator[DocumentMatch]:
         """Yield the sessions of one tier that hold no excluded text; each session is examined once in all tiers."""
         for match in tier:
             if match.session not in known:
@@ -143,14 +147,14 @@ class Search:
             if not known[match.session]:
                 yield match
 
-    def _signs(self) -> Iterator[Match]:
+    def _signs(self) -> Iterator[DocumentMatch]:
         """Yield the sessions with signs that are no words, the newest first."""
         signs = Signs(self._record, self._index, self.query, self._conditions)
         for docs in signs.found(self.patience):
-            yield Match(docs[0].session, 1.0, docs[0].ended_at, lambda most, docs=docs: docs[:most])  # type: ignore[misc]
+            yield DocumentMatch(docs[0].session, 1.0, docs[0].ended_at, lambda most, docs=docs: docs[:most])  # type: ignore[misc]
         self._are_signs_read = signs.is_complete
 
-    def _unasked(self) -> Iterator[Match]:
+    def _unasked(self) -> Iterator[DocumentMatch]:
         """Yield the conversations when a query has nothing but fields and exclusions, the newest first."""
         conditions = self._conditions  # looked up here, and not by the threads of several files
         found = self._index.at_once(lambda file: file.beginnings(conditions))
@@ -159,7 +163,7 @@ class Search:
             for one in found
         )
 
-    def _named(self) -> Iterator[Match]:
+    def _named(self) -> Iterator[DocumentMatch]:
         """Yield the sessions whose key or id begins with what was typed, if it is long enough to be meant so.
 
         The filters apply here too: an id gives no access to a hidden session.
@@ -171,29 +175,29 @@ class Search:
             and not self._unwanted
             and len(terms[0].text) >= SHORTEST_ID
         ):
-            teach(self._record.connection, is_meant)
+            register_functions(self._record.connection, is_meant)
             found = rows_meant(self._record, terms[0].text, self._wanted.sessions)
-            yield from (Match(number, 1.0, None, lambda _: []) for number, *_ in found[:MOST_NAMED])
+            yield from (DocumentMatch(number, 1.0, None, lambda _: []) for number, *_ in found[:MOST_NAMED])
 
-    def _said(self, limit: int | None) -> Iterator[Match]:
+    def _said(self, limit: int | None) -> Iterator[DocumentMatch]:
         """Yield the sessions with a message in which all words stand."""
         return ScoredSessions(self._index, self.query, self._conditions).matches(limit)
 
-    def _passed(self) -> Iterator[Match]:
+    def _passed(self) -> Iterator[DocumentMatch]:
         """Yield sessions with all words in one tool output."""
         holding = HoldingSessions(
             self._index, self.query, self._conditions, tables=("output",), reading=self._reading
         )
         yield from in_order(holding.candidates(), put_off=self._reading.put_off)
 
-    def _by_names(self) -> Iterator[Match]:
+    def _by_names(self) -> Iterator[DocumentMatch]:
         """Yield the sessions in which names have words as their parts."""
         names = self._names()
         if names:
             holding = HoldingSessions(self._index, self.query, self._conditions, names, reading=self._reading)
             yield from in_order(holding.candidates(), put_off=self._reading.put_off)
 
-    def _scattered(self) -> Iterator[Match]:
+    def _scattered(self) -> Iterator[DocumentMatch]:
         """Yield the sessions that hold all words, each wherever it is said; the rarest word leads to them."""
         # Signs beside words are not searched.
         sought = [one for one in self.query.clauses if any(atoms(term.text) for term in one.alternatives)]
@@ -218,14 +222,14 @@ class Search:
         candidates = (Candidate(one.file, one.told, one.most, one.docs, one.weigh) for one in joined)
         yield from in_order(candidates, put_off=self._reading.put_off)
 
-    def _put_off(self) -> Iterator[Match]:
+    def _put_off(self) -> Iterator[DocumentMatch]:
         """Yield the sessions of which too much had to be read before."""
         put_off, self._reading.put_off = self._reading.put_off, []
         self._reading.unbound()
         # Several tiers put the same session off. The last tier asks for least.
         yield from in_order({(one.file, one.told): one for one in put_off}.values())
 
-    def within(self, key: str, most: int) -> Iterator[tuple[int, Hit]]:
+    def within(self, key: str, most: int) -> Iterator[tuple[int, MessageHit]]:
         """Yield where in one session it is said or went by, in its order, each with the place in its timeline.
 
         Here a message that holds what is excluded is left out, and not the session.
@@ -235,9 +239,9 @@ class Search:
         for one, hit in zip(ordered, self._hits(ordered), strict=True):
             yield one.seq, hit
 
-    def _held_in(self, key: str, most: int, names: Names) -> list[Found]:
+    def _held_in(self, key: str, most: int, names: Names) -> list[IndexHit]:
         """Return the documents of one session; what is said of it as a whole has no place in it."""
-        found: list[Found] = []
+        found: list[IndexHit] = []
         conditions = Conditions(self._wanted.sessions, self._wanted.messages)
         if is_of_signs(self.query):
             documents = (one for file in self._index.files for one in file.documents_of(key, conditions))
@@ -256,11 +260,11 @@ class Search:
             self._names_found = names_with_parts(self._index, lone_words(self.query))
         return self._names_found
 
-    def _fits(self, found: Found) -> bool:
+    def _fits(self, found: IndexHit) -> bool:
         """Tell whether a document has what was asked for, and nothing that is excluded."""
         return satisfies("\n".join(found.texts()), self._asked)
 
-    def _hits(self, docs: Sequence[Found]) -> Iterator[Hit]:
+    def _hits(self, docs: Sequence[IndexHit]) -> Iterator[MessageHit]:
         for one in docs:
             yield hit_of(self._record, one, shown(*telling_text(one, self.query), self.query, self._clean))
 
@@ -297,7 +301,7 @@ class _Joined:
             return None
         return self._rarest.most if self._rarest.weigh is None else self._rarest.weigh()
 
-    def docs(self, most: int) -> list[Found]:
+    def docs(self, most: int) -> list[IndexHit]:
         """Return a document for each word, as far as so many are wanted."""
         found = self._rarest.docs(1)
         for other in self._others:

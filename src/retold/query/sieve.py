@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.processes import PRIVATE, can_fork, fork
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -17,10 +17,10 @@ MANY = 64
 _YES, _NO = b"1", b"0"
 
 
-class Sieve:
+class Prefilter:
     """Looks for letters in the bytes of originals: as they stand in JSON, in any case if they are small."""
 
-    def __init__(self, record: Record, needle: bytes) -> None:
+    def __init__(self, record: Store, needle: bytes) -> None:
         self._record, self._needle = record, needle
         self._is_any_case = needle == needle.lower()
 
@@ -61,7 +61,7 @@ class Sieve:
 
 def _sift_other(folder: str, needle: bytes, sessions: Sequence[Sequence[int]], pipe: int) -> None:
     """Look through sessions in a child process, with a connection of its own, until nobody reads the answers."""
-    with suppress(BrokenPipeError), Record(folder) as record:
-        sieve = Sieve(record, needle)
+    with suppress(BrokenPipeError), Store(folder) as record:
+        sieve = Prefilter(record, needle)
         for originals in sessions:
             os.write(pipe, _YES if sieve.may_hold(originals) else _NO)

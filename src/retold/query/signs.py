@@ -7,15 +7,15 @@ import time
 
 from retold.archive.words import atoms
 from retold.query.marks import satisfies
-from retold.query.sieve import Sieve
+from retold.query.sieve import Prefilter
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from retold.archive.index import Index
-    from retold.archive.index_file import Conditions, Found
-    from retold.archive.record import Record
+    from retold.archive.index_file import Conditions, IndexHit
+    from retold.archive.record import Store
     from retold.query.language import Query
 
 MOST = 3
@@ -30,14 +30,14 @@ def is_of_signs(query: Query) -> bool:
 class Signs:
     """One question for signs."""
 
-    def __init__(self, record: Record, index: Index, query: Query, wanted: Conditions) -> None:
+    def __init__(self, record: Store, index: Index, query: Query, wanted: Conditions) -> None:
         self._index, self._query, self._wanted = index, query, wanted
         needle = _needle(query)
-        self._sieve = Sieve(record, needle) if needle else None
+        self._sieve = Prefilter(record, needle) if needle else None
         self.is_complete = True
         """Whether all texts were read, as far as they had to be."""
 
-    def found(self, patience: float | None) -> Iterator[list[Found]]:
+    def found(self, patience: float | None) -> Iterator[list[IndexHit]]:
         """Yield the documents with the signs, conversation by conversation; stop when the seconds of patience are over."""
         end = None if patience is None else time.monotonic() + patience
         for shard_number, told, originals in self._sessions():
@@ -62,7 +62,7 @@ class Signs:
             return True
         return self._sieve.may_hold([int(name, 16) for name in originals.split()])
 
-    def _documents(self, number: int, told: int) -> Iterator[Found]:
+    def _documents(self, number: int, told: int) -> Iterator[IndexHit]:
         count = 0
         for found in self._index.files[number].documents(told, self._wanted):
             if satisfies("\n".join(found.texts()), self._query):

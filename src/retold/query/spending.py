@@ -11,7 +11,7 @@ from retold.archive.rankings import dearest_rows
 from retold.model.report import Line, Spend
 from retold.query.dates import moment_of
 from retold.query.period import Period, parts, unit
-from retold.query.question import Question
+from retold.query.question import ReportQuery
 from retold.query.stats import brief_lines, lines, money_of
 
 _LONGEST = 36_525
@@ -30,12 +30,12 @@ class Costly(msgspec.Struct, frozen=True):
     picos: int | None
 
 
-def total(question: Question) -> Line:
+def total(question: ReportQuery) -> Line:
     """Return all of it in one line."""
     return next(iter(lines(question, "all")), Line("", Spend(), Spend()))
 
 
-def dearest(question: Question, limit: int) -> list[Costly]:
+def dearest(question: ReportQuery, limit: int) -> list[Costly]:
     """Return the sessions that cost most."""
     rows = dearest_rows(question.record, question.span, question.of_requests("spent"), limit)
     return [
@@ -52,13 +52,13 @@ def dearest(question: Question, limit: int) -> list[Costly]:
     ]
 
 
-def busy_hours(question: Question) -> dict[tuple[int, int], int]:
+def busy_hours(question: ReportQuery) -> dict[tuple[int, int], int]:
     """Return how many requests were made, by weekday, from 0 for Monday, and hour of the day."""
     rows = hour_rows(question.record, question.span, question.of_requests("spent"))
     return {(weekday, hour): requests for weekday, hour, requests in rows}
 
 
-def over_time(question: Question, period: Period, by: str = "") -> tuple[str, list[tuple[Period, Line]]]:
+def over_time(question: ReportQuery, period: Period, by: str = "") -> tuple[str, list[tuple[Period, Line]]]:
     """Return by what a period is divided, and a line for each of its parts, also for those without work."""
     ends = with_ends(question, period)
     by = unit(ends, by)
@@ -66,7 +66,7 @@ def over_time(question: Question, period: Period, by: str = "") -> tuple[str, li
     return by, [(part, found.get(of) or Line(of, Spend(), Spend())) for of, part in parts(ends, by)]
 
 
-def with_ends(question: Question, period: Period) -> Period:
+def with_ends(question: ReportQuery, period: Period) -> Period:
     """Return a period with both its ends: where it has none, the first day of work, and the last; a lifetime at most."""
     if period.since and period.until:
         return _lifetime(period.since, period.until)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.archive.states import fates, stamp_of
 
 
-class State(msgspec.Struct, frozen=True):
+class SessionState(msgspec.Struct, frozen=True):
     """What can be told without reading it."""
 
     stamp: str
@@ -21,13 +21,13 @@ class State(msgspec.Struct, frozen=True):
     """Messages that another session holds as its own."""
 
 
-def state(record: Record, key: str) -> State | None:
+def state(record: Store, key: str) -> SessionState | None:
     """Return how a session stands; None if there is none."""
     stamp = stamp_of(record, key)
     if stamp is None:
         return None
     rows = list(fates(record, key))
-    return State(
+    return SessionState(
         stamp.hex(),
         sum(entries for _, entries, *_ in rows),
         {fate: messages for fate, _, messages, _ in rows if messages},

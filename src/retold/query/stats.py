@@ -16,7 +16,7 @@ from retold.archive.reports import (
     used_rows,
     worked_rows,
 )
-from retold.model.report import FIGURES, Basis, Line, Overview, Spend, Tool, Touched
+from retold.model.report import FIGURES, Basis, Line, Overview, Spend, ToolFigures, Touched
 from retold.projects.matching import in_project
 from retold.query.question import UNKNOWN
 
@@ -24,7 +24,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from retold.query.question import Question
+    from retold.query.question import ReportQuery
 
 UNDER_RECORDED = "tokens-unrecorded"
 """The problem of sessions that recorded less than they spent."""
@@ -34,7 +34,7 @@ _MICROS = 1_000_000
 _ID = 8
 
 
-def lines(question: Question, by: str) -> list[Line]:
+def lines(question: ReportQuery, by: str) -> list[Line]:
     """Return a line for each thing that is asked by: times in their order, all else by what it cost."""
     if by == "tool":
         return _tool_lines(question)
@@ -46,7 +46,7 @@ def lines(question: Question, by: str) -> list[Line]:
     return _ordered(found.values(), by)
 
 
-def overview(question: Question, zone: str) -> Overview:
+def overview(question: ReportQuery, zone: str) -> Overview:
     """Return all that is told of a period at once."""
     total = (lines(question, "all") or [Line("", Spend(), Spend())])[0]
     return Overview(
@@ -60,7 +60,7 @@ def overview(question: Question, zone: str) -> Overview:
     )
 
 
-def basis(question: Question, zone: str) -> Basis:
+def basis(question: ReportQuery, zone: str) -> Basis:
     """Return what the figures rest on."""
     record = question.record
     unpriced = unpriced_rows(record, question.span, question.of_requests("spent"))
@@ -74,13 +74,13 @@ def basis(question: Question, zone: str) -> Basis:
     )
 
 
-def titles(question: Question, keys: Iterable[str]) -> dict[str, str]:
+def titles(question: ReportQuery, keys: Iterable[str]) -> dict[str, str]:
     """Return what sessions are called: the start of their id, by which they can be shown, and their title."""
     told = title_rows(question.record, keys)
     return {key: f"{(native_id or '-')[:_ID]} {title or ''}".strip() for key, native_id, title in told}
 
 
-def _spent(question: Question, by: str) -> dict[str | None, Line]:
+def _spent(question: ReportQuery, by: str) -> dict[str | None, Line]:
     found: dict[str | None, Line] = {}
     for of, estimated, requests, unpriced, *rest in spent_rows(
         question.record, by, question.span, question.of_requests("spent")
@@ -93,7 +93,7 @@ def _spent(question: Question, by: str) -> dict[str | None, Line]:
     return found
 
 
-def brief_lines(question: Question, by: str) -> list[Line]:
+def brief_lines(question: ReportQuery, by: str) -> list[Line]:
     """Return lines that say what a picture needs."""
     found: dict[str | None, Line] = {}
     for of, estimated, requests, unpriced, total, micros, picos in brief_rows(
@@ -120,7 +120,7 @@ def _put(line: Line, spend: Spend, *, is_estimated: int) -> None:
         line.measured = spend
 
 
-def _add_work(question: Question, by: str, found: dict[str | None, Line]) -> None:
+def _add_work(question: ReportQuery, by: str, found: dict[str | None, Line]) -> None:
     """Add what was done; nothing where only requests were counted."""
     for of, sessions, prompts, active_ms, compactions, *calls in worked_rows(
         question.record, by, question.span, question.sessions
@@ -131,7 +131,7 @@ def _add_work(question: Question, by: str, found: dict[str | None, Line]) -> Non
         line.tool_calls, line.tool_errors, line.tool_retries = calls
 
 
-def _add_calls(question: Question, by: str, found: dict[str | None, Line]) -> None:
+def _add_calls(question: ReportQuery, by: str, found: dict[str | None, Line]) -> None:
     """Add the calls that are meant, where not all are, or where the model that made them matters."""
     for line in found.values():
         if line.tool_calls is not None:
@@ -147,7 +147,7 @@ def _line(found: dict[str | None, Line], of: str | None) -> Line:
     return found[of]
 
 
-def _tool_lines(question: Question) -> list[Line]:
+def _tool_lines(question: ReportQuery) -> list[Line]:
     rows = tool_rows(question.record, question.span, question.of_calls())
     found = [
         Line(
@@ -158,11 +158,11 @@ def _tool_lines(question: Question) -> list[Line]:
     return sorted(found, key=lambda line: (-(line.tool_calls or 0), line.of))
 
 
-def tools(question: Question) -> list[Tool]:
+def tools(question: ReportQuery) -> list[ToolFigures]:
     """Return the tools that were used."""
     rows = tool_rows(question.record, question.span, question.of_calls())
     return [
-        Tool(
+        ToolFigures(
             name,
             canonical,
             calls,
@@ -176,7 +176,7 @@ def tools(question: Question) -> list[Tool]:
     ]
 
 
-def _touched(question: Question) -> list[Touched]:
+def _touched(question: ReportQuery) -> list[Touched]:
     """Return the files that were changed most, by their place in their project."""
     found: dict[str, Touched] = {}
     chosen = [*question.sessions, *at_work_in(question.span)]

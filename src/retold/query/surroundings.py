@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from retold.archive.index_file import Found
+    from retold.archive.index_file import IndexHit
     from retold.query.hits import Shown
     from retold.query.language import Query
 
@@ -23,7 +23,7 @@ _EDGE = 2_048
 """Of those, as many are not shown where the text was cut: they may be the rest of something that was to go."""
 
 
-def telling_text(found: Found, query: Query) -> tuple[str, list[tuple[int, int]]]:
+def telling_text(found: IndexHit, query: Query) -> tuple[str, list[tuple[int, int]]]:
     """Return the text of a document in which most of what was asked for stands, and where it stands."""
     best: tuple[str, list[tuple[int, int]]] = ("", [])
     most = -1

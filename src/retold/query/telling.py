@@ -34,7 +34,7 @@ while who whom whose why will with without won would wouldn yes yet you your you
 _EMPTY_WORDS = frozenset(_EMPTY.split())
 
 
-class Telling:
+class Keywords:
     """One thing to be found, in every form that will do."""
 
     __slots__ = ("forms", "weight")
@@ -47,10 +47,10 @@ class Telling:
         self.weight = weight
 
 
-def telling(query: Query) -> list[Telling]:
+def telling(query: Query) -> list[Keywords]:
     """Return what is telling in a question, as far as it is looked for."""
     every = (one for clause in query.clauses if not clause.is_negated for one in _of_clause(clause))
-    found: dict[tuple[str, ...], Telling] = {}
+    found: dict[tuple[str, ...], Keywords] = {}
     for one in every:
         found.setdefault(tuple([fold(term.text) for term in one.forms[0][0]]), one)
         if len(found) == MOST_WORDS:
@@ -58,37 +58,37 @@ def telling(query: Query) -> list[Telling]:
     return list(found.values())
 
 
-def _of_clause(clause: Clause) -> Iterator[Telling]:
+def _of_clause(clause: Clause) -> Iterator[Keywords]:
     """Yield what is telling in something that was asked for: in a phrase nothing is empty."""
     first, *others = clause.alternatives
     if others or first.kind != "word":
-        yield Telling(clause.alternatives)
+        yield Keywords(clause.alternatives)
     else:
         yield from _of_word(first)
 
 
-def _of_word(term: Term) -> Iterator[Telling]:
+def _of_word(term: Term) -> Iterator[Keywords]:
     """Yield what is telling in something between spaces: a word, a name and its parts, a run of dense script."""
     words = atoms(_bare(term.text))
     dense = [word for word in words if is_dense(word[0])]
     plain = [word for word in words if not is_dense(word[0])]
     if len(plain) > 1 and not dense:
-        yield Telling([_term(" ".join(plain), term, "phrase")])
+        yield Keywords([_term(" ".join(plain), term, "phrase")])
     for word in plain:
         yield from _of_plain(word, term, 1 / len(plain))
     for run in dense:
         pairs = [run[place : place + 2] for place in range(max(len(run) - 1, 1))]
-        yield from (Telling([_term(pair, term)]) for pair in pairs)
+        yield from (Keywords([_term(pair, term)]) for pair in pairs)
 
 
-def _of_plain(word: str, term: Term, weight: float) -> Iterator[Telling]:
+def _of_plain(word: str, term: Term, weight: float) -> Iterator[Keywords]:
     if fold(word) in _EMPTY_WORDS or (len(word) == 1 and weight < 1):
         return
-    yield Telling([_term(word, term)], [_term(other, term) for other in forms(word)], weight)
+    yield Keywords([_term(word, term)], [_term(other, term) for other in forms(word)], weight)
     parts = [word[start:end] for start, end in part_spans(word) if end - start > 1]
     for part in parts:
         if fold(part) not in _EMPTY_WORDS:
-            yield Telling([_term(part, term)], weight=weight * PART / len(parts))
+            yield Keywords([_term(part, term)], weight=weight * PART / len(parts))
 
 
 def _bare(text: str) -> str:

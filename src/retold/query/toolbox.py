@@ -9,9 +9,9 @@ import msgspec
 from retold.archive.breakdowns import tool_agent_rows
 from retold.archive.rankings import called, failing_rows, failure_rows
 from retold.archive.reports import used_rows
-from retold.model.report import Tool
+from retold.model.report import ToolFigures
 from retold.query.dates import moment_of
-from retold.query.question import Question
+from retold.query.question import ReportQuery
 
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 class Used(msgspec.Struct, frozen=True):
     """A tool, and how many of its calls were whose."""
 
-    tool: Tool
+    tool: ToolFigures
     agents: dict[str, int]
 
 
@@ -34,7 +34,7 @@ class Failing(msgspec.Struct, frozen=True):
     errors: int
 
 
-class Failure(msgspec.Struct, frozen=True):
+class FailedCall(msgspec.Struct, frozen=True):
     """A call that failed, and its place in the session's timeline."""
 
     key: str
@@ -46,20 +46,22 @@ class Failure(msgspec.Struct, frozen=True):
     seconds: float | None
 
 
-def used(question: Question) -> list[Used]:
+def used(question: ReportQuery) -> list[Used]:
     """Return the tools that were used, the one that was used most first."""
     found: dict[str, Used] = {}
     for name, agent, canonical, calls, errors, retries, timed, took_ms, slowest_ms in tool_agent_rows(
         question.record, question.span, question.of_calls()
     ):
-        one = found.setdefault(name, Used(Tool(name, canonical, 0, errors=0, retries=0), {}))
+        one = found.setdefault(name, Used(ToolFigures(name, canonical, 0, errors=0, retries=0), {}))
         one.agents[agent] = calls
         _add(one.tool, (calls, errors, retries, timed), took_ms, slowest_ms)
         one.tool.canonical = min(one.tool.canonical, canonical)
     return sorted(found.values(), key=lambda one: (-one.tool.calls, one.tool.name))
 
 
-def _add(tool: Tool, counts: tuple[int, int, int, int], took_ms: int | None, slowest_ms: int | None) -> None:
+def _add(
+    tool: ToolFigures, counts: tuple[int, int, int, int], took_ms: int | None, slowest_ms: int | None
+) -> None:
     calls, errors, retries, timed = counts
     tool.calls += calls
     tool.errors = (tool.errors or 0) + errors
@@ -71,13 +73,13 @@ def _add(tool: Tool, counts: tuple[int, int, int, int], took_ms: int | None, slo
         tool.slowest_seconds = max(tool.slowest_seconds or 0, slowest_ms / 1000)
 
 
-def calls_by(question: Question, by: str) -> dict[str, tuple[int, int]]:
+def calls_by(question: ReportQuery, by: str) -> dict[str, tuple[int, int]]:
     """Return how many calls there were, and how many of them failed, by day, week or month."""
     rows = used_rows(question.record, by, question.span, question.of_calls())
     return {of: (calls, errors) for of, calls, errors, _ in rows if of is not None}
 
 
-def failing(question: Question, limit: int) -> list[Failing]:
+def failing(question: ReportQuery, limit: int) -> list[Failing]:
     """Return the sessions in which tools failed most."""
     rows = failing_rows(question.record, question.span, question.of_calls(), limit)
     return [
@@ -85,12 +87,12 @@ def failing(question: Question, limit: int) -> list[Failing]:
     ]
 
 
-def failures(question: Question, tool: str, limit: int) -> list[Failure]:
+def failures(question: ReportQuery, tool: str, limit: int) -> list[FailedCall]:
     """Return the latest calls of a tool that failed; of all tools, if it has no name."""
     conditions = [*question.of_requests("messages"), *([called(tool)] if tool else [])]
     rows = failure_rows(question.record, question.span, conditions, limit)
     return [
-        Failure(key, agent, title, seq, name, _moment(at), None if took_ms is None else took_ms / 1000)
+        FailedCall(key, agent, title, seq, name, _moment(at), None if took_ms is None else took_ms / 1000)
         for key, agent, title, seq, name, at, took_ms in rows
     ]
 

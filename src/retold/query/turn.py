@@ -7,27 +7,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 
 
-class Left(Exception):  # noqa: N818 - it says what happened
+class Cancelled(Exception):  # noqa: N818 - it says what happened
     """Nobody waits for the answer any more; nobody hears of this either."""
 
 
-class Turn:
+class PoolSlot:
     """One question, from when it was asked."""
 
     def __init__(self) -> None:
         self.since = time.monotonic()
         self._lock, self._is_left = Lock(), False
-        self._record: Record | None = None
+        self._record: Store | None = None
 
     @contextmanager
-    def of(self, record: Record) -> Iterator[None]:
+    def of(self, record: Store) -> Iterator[None]:
         """Be at it, in the thread whose archive this is."""
         with self._lock:
             if self._is_left:
-                raise Left
+                raise Cancelled
             self._record = record
         try:
             yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from retold.archive.conditions import TOOL_KINDS, teach
+from retold.archive.conditions import TOOL_KINDS, register_functions
 from retold.archive.facets import NAMED, name_rows
 from retold.projects.matching import is_meant, last_name
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from retold.archive.conditions import Condition
-    from retold.archive.record import Record
+    from retold.archive.record import Store
 
     Row = Sequence[Any]
 
@@ -25,10 +25,10 @@ _PLAIN = re.compile(r"[\w.:@/+-]{1,64}")
 
 
 def unknown_names(
-    record: Record, asked: Iterable[tuple[str, str]], conditions: Sequence[Condition] = ()
+    record: Store, asked: Iterable[tuple[str, str]], conditions: Sequence[Condition] = ()
 ) -> list[str]:
     """Return a message for each filter whose name no session has; it lists the names in sessions that meet the conditions."""
-    teach(record.connection, is_meant)
+    register_functions(record.connection, is_meant)
     found = []
     for kind, name in dict.fromkeys(asked):
         if kind in NAMED and not (kind == "tool" and name.lower() in TOOL_KINDS):

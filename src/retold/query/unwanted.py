@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from retold.archive.conditions import Condition
     from retold.archive.index import Index
-    from retold.archive.index_file import Found
+    from retold.archive.index_file import IndexHit
 
 
 class Unwanted:
@@ -55,12 +55,12 @@ class Unwanted:
         )
         return [among(sorted(set(found))).negated()] if found else []
 
-    def is_in(self, found: Found) -> bool:
+    def is_in(self, found: IndexHit) -> bool:
         """Tell whether the session of a document has something of it that the index does not find for sure."""
         return any(self._is_held(found, query) for query in self._doubtful)
 
     @staticmethod
-    def _is_held(found: Found, query: Query) -> bool:
+    def _is_held(found: IndexHit, query: Query) -> bool:
         match = expression(query, has_positions=False)
         if match is None:
             documents = found.shard.documents(found.told, Conditions([], []))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from retold.query.language import Field
-    from retold.query.places import Place
+    from retold.query.places import ProjectPlace
 
     FindProject = Callable[[str], Iterable[str]]
     """Returns the hashes of the projects that a name means, as far as their names are not archived."""
@@ -42,7 +42,7 @@ _KINDS = {
 _DATES = ("after", "before")
 
 
-class Wanted:
+class Filters:
     """What must hold: of sessions, and of the messages in them that a search finds."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Wanted:
         """Add that it took place in a folder, or below it."""
         self.sessions.append(below(folder))
 
-    def keep_project(self, place: Place) -> None:
+    def keep_project(self, place: ProjectPlace) -> None:
         """Add that it took place in one project, and in no other that is called alike."""
         known_by = place.hash or place.root
         if known_by is None:

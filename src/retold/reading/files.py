@@ -58,9 +58,9 @@ def too_long(file: FileBytes) -> Problem:
     return problem("too-long", f"a document of {file.size} bytes", printable(file.path))
 
 
-def without_nuls(file: FileBytes) -> tuple[bytes, tuple[Problem, ...]]:
+def remove_nuls(file: FileBytes) -> tuple[bytes, tuple[Problem, ...]]:
     """Return the content of a document without runs of NUL bytes, and a Problem that says how many there were."""
-    data = holes.without_nuls(file.data)
+    data = holes.blank_nuls(file.data)
     if data is file.data:
         return data, ()
     count = file.data.count(b"\0") - data.count(b"\0") + sum(size for _, size in file.cuts)

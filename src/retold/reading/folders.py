@@ -8,7 +8,7 @@ from retold.reading.disk import DISK, Disk, DiskEntry
 from retold.reading.files import printable
 
 
-def entries(folder: Path, disk: Disk = DISK) -> Iterator[DiskEntry | Problem]:
+def list_folder(folder: Path, disk: Disk = DISK) -> Iterator[DiskEntry | Problem]:
     """Yield what a folder holds, in a steady order; nothing, if there is none."""
     try:
         yield from disk.entries(str(folder))

@@ -109,7 +109,7 @@ def texts_between_nuls(data: bytes) -> list[bytes]:
     return _RUN.split(inner)
 
 
-def without_nuls(data: bytes) -> bytes:
+def blank_nuls(data: bytes) -> bytes:
     """Return a document without the NUL bytes around it, and with a blank for each long run inside; mostly as it is."""
     inner = data.strip(b"\0")
     return _LONG_RUN.sub(b" ", inner) if b"\0" in inner else inner

@@ -13,7 +13,7 @@ from retold.reading.holes import line_size, texts_between_nuls
 from retold.reading.salvage import skip_space, value_at
 
 
-class Line(msgspec.Struct, frozen=True):
+class JsonLine(msgspec.Struct, frozen=True):
     """One value with its line number; `strict` as in `decoding`."""
 
     number: int
@@ -26,7 +26,7 @@ class ReadText(Protocol):
 
     def __call__(
         self, data: bytes, error: Exception, path: str, number: int, /, *, whole: bool
-    ) -> Iterator[Line | Problem]:
+    ) -> Iterator[JsonLine | Problem]:
         """Yield its values and problems."""
 
 
@@ -37,7 +37,7 @@ _PLACE = itemgetter(0)
 
 def decode_lines(  # noqa: PLR0913 - a part of a file, and where it stands
     data: bytes, path: str, start: int = 0, number: int = 0, end: int | None = None, cuts: Cuts = ()
-) -> Iterator[Line | Problem]:
+) -> Iterator[JsonLine | Problem]:
     """Yield one value or problem per non-blank line, from byte `start` to `end`, after line `number`; never raise.
 
     A line ends with LF, CR LF or CR, as Node's readline has it.
@@ -51,7 +51,7 @@ def decode_lines(  # noqa: PLR0913 - a part of a file, and where it stands
             feed = _next(data, b"\n", start)
         stop, after = _line_end(data, start, feed) if has_returns else feed
         try:
-            yield Line(number, DECODER.decode(view[start:stop]))
+            yield JsonLine(number, DECODER.decode(view[start:stop]))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raw = data[start:stop]
             left_out = _left_out(cuts, start, stop)
@@ -70,10 +70,10 @@ def _left_out(cuts: Cuts, start: int, stop: int) -> int:
 
 def decode_line(
     raw: bytes | memoryview, number: int, path: str, *, is_whole: bool = True
-) -> Iterator[Line | Problem]:
+) -> Iterator[JsonLine | Problem]:
     """Yield the value on one line, or a problem; several where writers ran into each other. Never raise."""
     try:
-        yield Line(number, DECODER.decode(raw))
+        yield JsonLine(number, DECODER.decode(raw))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         data, size = bytes(raw), line_size(raw)
         if size > len(data) or b"\0" in data:
@@ -84,7 +84,7 @@ def decode_line(
 
 def _around_nuls(  # noqa: PLR0913 - a line, and where it stands
     data: bytes, size: int, path: str, number: int, read_text: ReadText, *, whole: bool
-) -> Iterator[Line | Problem]:
+) -> Iterator[JsonLine | Problem]:
     """Yield what stands on a line before, between and behind runs of NUL bytes, and how many of them there are.
 
     `size` is that of the line in its file. A strict parser takes no such line.
@@ -98,17 +98,17 @@ def _around_nuls(  # noqa: PLR0913 - a line, and where it stands
         yield problem("nul-bytes", f"{skipped} NUL bytes", path, number)
     for place, text in enumerate(texts, 1):
         try:
-            found: Iterable[Line | Problem] = [Line(number, DECODER.decode(text))]
+            found: Iterable[JsonLine | Problem] = [JsonLine(number, DECODER.decode(text))]
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             is_whole = whole or place < len(texts)
             found = read_text(text, error, path, number, whole=is_whole) if text.strip() else ()
         for one in found:
-            yield Line(number, one.value, strict=False) if isinstance(one, Line) else one
+            yield JsonLine(number, one.value, strict=False) if isinstance(one, JsonLine) else one
 
 
 def _taken_apart(
     data: bytes, error: Exception, path: str, number: int, *, whole: bool
-) -> Iterator[Line | Problem]:
+) -> Iterator[JsonLine | Problem]:
     """Yield the values of a line on which writers ran into each other; of any other line, what can be mended."""
     text, mended = as_json_text(data)
     values, rest = _glued(text.strip())
@@ -117,7 +117,7 @@ def _taken_apart(
         return
     yield problem("glued-records", f"{len(values)} on this line", path, number)
     yield from (problem(code, message, path, number) for code, message in mended)
-    yield from (Line(number, value) for value in values)
+    yield from (JsonLine(number, value) for value in values)
     if rest:
         yield from _mended(rest.encode(), error, path, number, whole=whole)
 
@@ -153,11 +153,13 @@ def _line_end(data: bytes, start: int, feed: tuple[int, int]) -> tuple[int, int]
     return early, after if early + 1 == end else early + 1
 
 
-def _mended(raw: bytes, error: Exception, path: str, number: int, *, whole: bool) -> Iterator[Line | Problem]:
+def _mended(
+    raw: bytes, error: Exception, path: str, number: int, *, whole: bool
+) -> Iterator[JsonLine | Problem]:
     match mend(raw, error):
         case Undecodable(code, message):
             torn = code == "malformed-json" and not whole
             yield problem("truncated-tail" if torn else code, message, path, number)
         case decoded:
             yield from (problem(code, message, path, number) for code, message in decoded.mended)
-            yield Line(number, decoded.value, decoded.strict)
+            yield JsonLine(number, decoded.value, decoded.strict)

@@ -9,7 +9,7 @@ from retold.model.problem import Problem, problem
 from retold.reading.times import parse_time
 
 
-class Notes:
+class ReaderNotes:
     """Problems and the count of opaque things, gathered while one file is normalised."""
 
     def __init__(self, path: str, pointer: str = "") -> None:

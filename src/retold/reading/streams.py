@@ -21,7 +21,7 @@ Piece = tuple[int, bytes | memoryview, bool]
 """A line's number, its bytes, and whether a line end follows: the last line may be still being written."""
 
 
-class Mark(msgspec.Struct, frozen=True):
+class FileMark(msgspec.Struct, frozen=True):
     """How far a file was read: up to here in whole lines."""
 
     offset: int = 0
@@ -30,10 +30,10 @@ class Mark(msgspec.Struct, frozen=True):
     """Tells whether the file still begins with what was read."""
 
 
-START = Mark()
+START = FileMark()
 
 
-def open_lines(path: Path, after: Mark = START, disk: Disk = DISK) -> "LineFile | Problem":
+def open_lines(path: Path, after: FileMark = START, disk: Disk = DISK) -> "LineFile | Problem":
     """Open a file behind a mark; at its beginning, if it does not begin any more with what was read then."""
     file = open_file(path, disk)
     return file if isinstance(file, Problem) else LineFile(file, after)
@@ -42,7 +42,7 @@ def open_lines(path: Path, after: Mark = START, disk: Disk = DISK) -> "LineFile 
 class LineFile:
     """An open file, as long as it was when it was opened: what is appended meanwhile is for the next time."""
 
-    def __init__(self, file: OpenFile, after: Mark) -> None:
+    def __init__(self, file: OpenFile, after: FileMark) -> None:
         """Take an open file; it is closed at the end of the `with` block."""
         self._file, self._left, self._chunk = file, file.size, FIRST
         self.size, self.modified_at = file.size, modified_at(file.modified_ns)
@@ -70,7 +70,7 @@ class LineFile:
             else:
                 torn = line_size(raw)
         offset = self.size - self._left - torn
-        self.mark = Mark(offset, number, self._seal(offset))
+        self.mark = FileMark(offset, number, self._seal(offset))
 
     def _read(self) -> bytes:
         chunk = self._file.read(min(self._left, self._chunk))

@@ -1,6 +1,6 @@
 """Sessions without their secrets, and a report of what was taken out."""
 
 from retold.redaction.redactor import Redactor
-from retold.redaction.report import Place, Removal
+from retold.redaction.report import Removal, RemovalPlace
 
-__all__ = ["Place", "Redactor", "Removal"]
+__all__ = ["Redactor", "Removal", "RemovalPlace"]

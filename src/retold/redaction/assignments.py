@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from retold.redaction.budget import Budget
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 from retold.redaction.judgement import (
     LONGEST_PASSWORD,
     LONGEST_SECRET,
@@ -136,7 +136,7 @@ def named(name: str, value: str) -> str | None:
     return _kind(group, name, ": ", value, is_quoted=True) if group else None
 
 
-def assigned(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def assigned(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
     """Yield the values of names that speak of secrets; `low` is the text in lower case, `seen` where the words stand."""
     for anchor in ANCHORS:
         places = seen.get(anchor, ())
@@ -152,7 +152,7 @@ def assigned(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Find
                 yield found
 
 
-def _value(text: str, place: int, name: re.Match[str], budget: Budget) -> Finding | None:
+def _value(text: str, place: int, name: re.Match[str], budget: Budget) -> Secret | None:
     """Return the secret whose name begins, or goes on, at a place."""
     group = name.lastgroup or ""
     if group != "password" and _WORD_NEXT.match(text, name.end()):
@@ -192,7 +192,7 @@ def _value(text: str, place: int, name: re.Match[str], budget: Budget) -> Findin
         is_quoted=bool(quoted) or is_whole,
         is_sentence=bool(between["spoken"]),
     )
-    return Finding(start, end, kind) if kind else None
+    return Secret(start, end, kind) if kind else None
 
 
 def _bare(group: str, between: re.Match[str]) -> re.Pattern[str]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from retold.redaction.budget import Budget
 from retold.redaction.encoded import decoded
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 from retold.redaction.judgement import is_argument
 from retold.redaction.words import Places
 
@@ -31,12 +31,12 @@ ANCHORS = (_END, *_MANIFESTS, "private-lines", _KTY, *_PORTS)
 """What to look for in the text in lower case."""
 
 
-def blocked(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def blocked(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
     """Yield the secrets in blocks of lines; `low` is the text in lower case, `seen` where the words stand."""
     for found in _matches(_PEM_END, text, seen.get(_END, ()), budget):
         yield from _lines_before(text, found.start(), budget)
     for found in _matches(_PUTTY, text, seen.get("private-lines", ()), budget):
-        yield Finding(*found.span(1), "private-key")
+        yield Secret(*found.span(1), "private-key")
     manifests = sorted(place for anchor in _MANIFESTS for place in seen.get(anchor, ()))
     yield from _manifests(text, low, manifests, budget)
     yield from _web_keys(text, seen.get(_KTY, ()), budget)
@@ -53,7 +53,7 @@ def _matches(
             yield found
 
 
-def _lines_before(text: str, end: int, budget: Budget) -> Iterator[Finding]:
+def _lines_before(text: str, end: int, budget: Budget) -> Iterator[Secret]:
     """Yield the lines of base64 before the last line of a private key."""
     start = end
     for _ in range(_MOST_LINES):
@@ -64,10 +64,10 @@ def _lines_before(text: str, end: int, budget: Budget) -> Iterator[Finding]:
             break
         start = line
     if end - start >= _LEAST_LENGTH:
-        yield Finding(start, end - 1, "private-key")
+        yield Secret(start, end - 1, "private-key")
 
 
-def _manifests(text: str, low: str, places: Iterable[int], budget: Budget) -> Iterator[Finding]:
+def _manifests(text: str, low: str, places: Iterable[int], budget: Budget) -> Iterator[Secret]:
     """Yield the values in Kubernetes secrets that are base64 of a text."""
     done = 0
     for place in places:
@@ -79,10 +79,10 @@ def _manifests(text: str, low: str, places: Iterable[int], budget: Budget) -> It
         budget.spend(done - start)
         for entry in _ENTRY.finditer(text, max(start, low.find("data", start, done)), done):
             if decoded(entry[1]):
-                yield Finding(*entry.span(1), "secret")
+                yield Secret(*entry.span(1), "secret")
 
 
-def _web_keys(text: str, places: Iterable[int], budget: Budget) -> Iterator[Finding]:
+def _web_keys(text: str, places: Iterable[int], budget: Budget) -> Iterator[Secret]:
     """Yield the private members of JSON web keys."""
     done = 0
     for place in places:
@@ -93,10 +93,10 @@ def _web_keys(text: str, places: Iterable[int], budget: Budget) -> Iterator[Find
         done = after if after >= 0 else min(len(text), place + _LONGEST_WEB_KEY)
         budget.spend(done - start)
         for member in _WEB_KEY.finditer(text, start, done):
-            yield Finding(*member.span(1), "secret")
+            yield Secret(*member.span(1), "secret")
 
 
-def _password_files(text: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def _password_files(text: str, seen: Places, budget: Budget) -> Iterator[Secret]:
     """Yield the passwords in lines of `.pgpass`."""
     for port in _PORTS:
         for place in seen.get(port, ()):
@@ -105,4 +105,4 @@ def _password_files(text: str, seen: Places, budget: Budget) -> Iterator[Finding
             found = _PGPASS.match(text, start)
             budget.spend(found.end() - start if found else place - start + 1)
             if found and is_argument(found[1]):
-                yield Finding(*found.span(1), "password")
+                yield Secret(*found.span(1), "password")

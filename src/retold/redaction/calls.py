@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from retold.redaction.budget import Budget
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 from retold.redaction.judgement import is_argument, is_random
 from retold.redaction.rules import JUDGED
 from retold.redaction.words import Places
@@ -41,7 +41,7 @@ ANCHORS = ('("', "('", '(b"', "(b'", "(\n")
 """How calls begin."""
 
 
-def called(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def called(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
     """Yield the secrets among the arguments of calls; `low` is the text in lower case, `seen` where the calls stand."""
     for anchor in ANCHORS:
         for place in seen.get(anchor, ()):
@@ -50,10 +50,10 @@ def called(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Findin
                 yield from _arguments(before, text, place, budget)
 
 
-def _arguments(before: str, text: str, place: int, budget: Budget) -> Iterator[Finding]:
+def _arguments(before: str, text: str, place: int, budget: Budget) -> Iterator[Secret]:
     for name, pattern, is_meant, kind in _CALLS:
         found = pattern.match(text, place) if before.endswith(name) else None
         if found:
             budget.spend(JUDGED * (found.end() - place))
             if is_meant(found[1]):
-                yield Finding(*found.span(1), kind)
+                yield Secret(*found.span(1), kind)

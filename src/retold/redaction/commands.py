@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from retold.redaction.budget import Budget
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 from retold.redaction.judgement import is_argument, is_random, is_stand_in
 from retold.redaction.rules import ARGUMENT, LONGEST_COMMAND, Rule, grouped, matches
 from retold.redaction.words import Places
@@ -99,7 +99,7 @@ ANCHORS = (*_GROUPS, *_ASKING)
 """What to look for in the text in lower case."""
 
 
-def commanded(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def commanded(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
     """Yield the passwords in commands; `low` is the text in lower case, `seen` where the words stand."""
     yield from matches(_GROUPS, text, low, seen, budget)
     for anchor in _ASKING:
@@ -109,7 +109,7 @@ def commanded(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Fin
                 yield from _piped(text, low, place, budget)
 
 
-def _piped(text: str, low: str, place: int, budget: Budget) -> Iterator[Finding]:
+def _piped(text: str, low: str, place: int, budget: Budget) -> Iterator[Secret]:
     """Yield what `echo` or a here string sends to a program that asks for a password."""
     line = max(place - LONGEST_COMMAND, low.rfind("\n", max(0, place - LONGEST_COMMAND), place) + 1, 0)
     start = max(low.rfind("echo ", line, place), low.rfind("printf ", line, place))
@@ -118,4 +118,4 @@ def _piped(text: str, low: str, place: int, budget: Budget) -> Iterator[Finding]
     budget.spend(place - line + (here.end() - place if here else 1))
     for found in (sent, here):
         if found and found.lastindex and is_argument(found[found.lastindex]):
-            yield Finding(*found.span(found.lastindex), "password")
+            yield Secret(*found.span(found.lastindex), "password")

@@ -28,7 +28,7 @@ def data_in(text: str, *, keep_images: bool, is_data: bool = False) -> Iterator[
         return
     if len(text) < SHORTEST:
         return
-    for start, end in _runs(text):
+    for start, end in _data_runs(text):
         if not _is_harmless(text[start:end], keep_images=keep_images):
             yield start, end
 
@@ -38,7 +38,7 @@ def _is_whole(text: str) -> bool:
     return bool(_WHOLE.match(text)) and all(len(run) >= _LINE for run in text.split()[:-1])
 
 
-def _runs(text: str) -> Iterator[tuple[int, int]]:
+def _data_runs(text: str) -> Iterator[tuple[int, int]]:
     """Yield the data of addresses, and runs so long that they cannot be words: they cross two steps."""
     done = 0
     for place in range(0, len(text) - _STEP, _STEP):

@@ -8,7 +8,7 @@ from operator import attrgetter
 from retold.redaction import assignments, blocks, calls, commands, persons, phrases, surroundings, tokens
 from retold.redaction.budget import Budget
 from retold.redaction.encoded import SHORTEST, blocks_of, encoded, encoded_block, runs
-from retold.redaction.finding import PLACEHOLDER, Finding, apart
+from retold.redaction.finding import PLACEHOLDER, Secret, apart
 from retold.redaction.folding import Unfolded, joined, unfolded, wrapped
 from retold.redaction.judgement import is_mixed
 from retold.redaction.words import alternatives, places, wanted
@@ -28,7 +28,7 @@ _SHORT = 400
 """In a short text, it takes longer to look for each anchor than to look for all at once; in a long one it is far faster."""
 
 
-def findings(text: str, budget: Budget | None = None) -> list[Finding]:
+def findings(text: str, budget: Budget | None = None) -> list[Secret]:
     """Return the secrets of a text, in order, none over another; raises OverBudget where it takes too many steps."""
     if _DULL.match(text):
         return []
@@ -41,20 +41,20 @@ def findings(text: str, budget: Budget | None = None) -> list[Finding]:
     return apart(found) if found else found
 
 
-def _outside_placeholders(text: str, found: list[Finding]) -> list[Finding]:
+def _outside_placeholders(text: str, found: list[Secret]) -> list[Secret]:
     """Leave out what begins in a placeholder: `url-password:1]@host` names no password."""
     holders = [holder.span() for holder in PLACEHOLDER.finditer(text)]
     starts = [start for start, _ in holders]
 
-    def is_outside(finding: Finding) -> bool:
+    def is_outside(finding: Secret) -> bool:
         before = bisect_right(starts, finding.start) - 1
         return before < 0 or finding.start >= holders[before][1]
 
     return [*filter(is_outside, found)]
 
 
-def _found(text: str, budget: Budget) -> list[Finding]:
-    found: list[Finding] = []
+def _found(text: str, budget: Budget) -> list[Secret]:
+    found: list[Secret] = []
     is_short = len(text) < _SHORT
     if not is_short or _CASED.search(text):
         found += tokens.tokens(text, budget)
@@ -73,7 +73,7 @@ def _found(text: str, budget: Budget) -> list[Finding]:
     return found
 
 
-def _unfolded(text: str, budget: Budget) -> Iterator[Finding]:
+def _unfolded(text: str, budget: Budget) -> Iterator[Secret]:
     """Yield what is found without what hides it; an address in an address is escaped twice."""
     layers: list[Unfolded] = []
     layer = unfolded(text)
@@ -83,13 +83,13 @@ def _unfolded(text: str, budget: Budget) -> Iterator[Finding]:
             place = start, end
             for one in reversed(layers):
                 place = one.span(*place)
-            yield Finding(*place, kind)
+            yield Secret(*place, kind)
         layer = unfolded(layer.text) if layer.begins_escapes else None
 
 
-def _parted(text: str, found: list[Finding], budget: Budget) -> Iterator[Finding]:
+def _parted(text: str, found: list[Secret], budget: Budget) -> Iterator[Secret]:
     """Yield the tokens that a line end or a plus sign parts; a token that is whole does not go on in an indented line."""
-    known: list[Finding] | None = None
+    known: list[Secret] | None = None
     for whole, may_go_on in ((joined(text), True), (wrapped(text), False)):
         if not whole:
             continue
@@ -103,10 +103,10 @@ def _parted(text: str, found: list[Finding], budget: Budget) -> Iterator[Finding
             before = bisect_right(known, last - 1, key=_start_of) - 1
             is_known = before >= 0 and known[before].end > first
             if not is_known or (may_go_on and is_mixed(whole.text[cut:end])):
-                yield Finding(first, last, kind)
+                yield Secret(first, last, kind)
 
 
-def _runs(text: str, budget: Budget) -> Iterator[Finding]:
+def _runs(text: str, budget: Budget) -> Iterator[Secret]:
     """Yield the tokens in long runs of letters and digits, and the values in base64 in which there is a secret."""
     lines = list(runs(text))
     for start, end in lines:
@@ -120,10 +120,10 @@ def _runs(text: str, budget: Budget) -> Iterator[Finding]:
         yield from _decoded(start, encoded_block(text, start, end), budget)
 
 
-def _decoded(start: int, inner: tuple[int, str] | None, budget: Budget) -> Iterator[Finding]:
+def _decoded(start: int, inner: tuple[int, str] | None, budget: Budget) -> Iterator[Secret]:
     found = _found(inner[1], budget) if inner else []
     if inner and found:
-        yield Finding(start, inner[0], found[0].kind)
+        yield Secret(start, inner[0], found[0].kind)
 
 
 def lower(text: str) -> str:

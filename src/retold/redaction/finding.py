@@ -39,7 +39,7 @@ PLACEHOLDER = re.compile(r"\[redacted:(?:" + "|".join(KINDS) + r"):\d+\]")
 """What stands in for a secret: nobody takes it for one, and neither do we."""
 
 
-class Finding(NamedTuple):
+class Secret(NamedTuple):
     """A secret, from its first character to before the one after its last."""
 
     start: int

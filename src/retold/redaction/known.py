@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
 
 from retold.redaction.detector import lower
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 from retold.redaction.folding import without_marks
 
 SHORTEST_EVERYWHERE = 8
@@ -31,7 +31,7 @@ HOME = "~"
 _USUAL_HOME = re.compile(r"/(?:home|Users)/|[A-Za-z]:[\\/]Users[\\/]")
 
 
-class Span(NamedTuple):
+class PlaceholderSpan(NamedTuple):
     """A piece of a text, and what is put in its place."""
 
     start: int
@@ -40,7 +40,7 @@ class Span(NamedTuple):
     kind: str
 
 
-class Known:
+class Placeholders:
     """What was found so far, and what stands in for it."""
 
     def __init__(self) -> None:
@@ -101,18 +101,18 @@ class Known:
                 self._lengths.setdefault(form[:SHORTEST_EVERYWHERE], set()).add(len(form))
         return stand_in
 
-    def span(self, text: str, finding: Finding) -> Span:
+    def span(self, text: str, finding: Secret) -> PlaceholderSpan:
         """Return a finding with what stands in for it."""
         stand_in = self.learn(finding.kind, text[finding.start : finding.end])
-        return Span(finding.start, finding.end, stand_in, self._kinds[stand_in])
+        return PlaceholderSpan(finding.start, finding.end, stand_in, self._kinds[stand_in])
 
-    def secrets(self, text: str) -> Iterator[Span]:
+    def secrets(self, text: str) -> Iterator[PlaceholderSpan]:
         """Yield where a secret stands that was found elsewhere."""
         for place, form in self._places(text) if len(self._forms) > _FEW else self._few_places(text):
             stand_in = self._forms[form]
-            yield Span(place, place + len(form), stand_in, self._kinds[stand_in])
+            yield PlaceholderSpan(place, place + len(form), stand_in, self._kinds[stand_in])
         for home in self._homes:
-            yield from (Span(*found.span(), HOME, "home") for found in home.finditer(text))
+            yield from (PlaceholderSpan(*found.span(), HOME, "home") for found in home.finditer(text))
 
     def _few_places(self, text: str) -> Iterator[tuple[int, str]]:
         """Yield where each form stands: for a few forms, to look for one after the other is faster."""
@@ -132,7 +132,7 @@ class Known:
                     ends[form] = place + length
                     yield place, form
 
-    def names(self, text: str) -> Iterator[Span]:
+    def names(self, text: str) -> Iterator[PlaceholderSpan]:
         """Yield where somebody is named whose home was found."""
         if not self._names:
             return
@@ -141,7 +141,7 @@ class Known:
             if name not in low:
                 continue
             for mention in self._names[name].finditer(low):
-                yield Span(*mention.span(mention.lastindex or 0), self._stand_ins[name], "home")
+                yield PlaceholderSpan(*mention.span(mention.lastindex or 0), self._stand_ins[name], "home")
 
     def _named(self, low: str) -> Iterator[str]:
         """Yield the names whose first word is in a text; it may follow a line feed that is written out."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from retold.redaction.budget import Budget
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 
 _LOCAL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_+-])?$")
 _DOMAIN = re.compile(
@@ -39,13 +39,13 @@ SHARED = frozenset(
 ANCHORS = ("@", "home", "Users")
 
 
-def persons(text: str, budget: Budget) -> Iterator[Finding]:
+def persons(text: str, budget: Budget) -> Iterator[Secret]:
     """Yield e-mail addresses, and the names of users in paths."""
     yield from _emails(text, budget)
     yield from _homes(text, budget)
 
 
-def _emails(text: str, budget: Budget) -> Iterator[Finding]:
+def _emails(text: str, budget: Budget) -> Iterator[Secret]:
     place = text.find("@")
     while place >= 0:
         domain = _DOMAIN.match(text, place)
@@ -57,11 +57,11 @@ def _emails(text: str, budget: Budget) -> Iterator[Finding]:
             if before == "\\" and text[start] in "nrt":  # a line feed that is written out
                 start += 1
             if before not in ("/", ":") or text[max(0, start - 7) : start] == "mailto:":
-                yield Finding(start, domain.end(), "email")
+                yield Secret(start, domain.end(), "email")
         place = text.find("@", place + 1)
 
 
-def _homes(text: str, budget: Budget) -> Iterator[Finding]:
+def _homes(text: str, budget: Budget) -> Iterator[Secret]:
     for folder in ("home", "Users"):
         place = text.find(folder)
         while place >= 0:
@@ -73,7 +73,7 @@ def _homes(text: str, budget: Budget) -> Iterator[Finding]:
                 and is_private(home["name"] or home["slug"])
                 and (home["slug"] or _is_root(text, home.start()))
             ):
-                yield Finding(*home.span("name" if home["name"] else "slug"), "home")
+                yield Secret(*home.span("name" if home["name"] else "slug"), "home")
             place = text.find(folder, place + 4)
 
 

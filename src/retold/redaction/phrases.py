@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from retold.redaction.budget import Budget
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 from retold.redaction.judgement import is_argument, is_stand_in, is_strong
 from retold.redaction.rules import ARGUMENT, Rule, grouped, matches
 from retold.redaction.words import Places
@@ -88,6 +88,6 @@ ANCHORS = tuple(_GROUPS)
 """What to look for in the text in lower case."""
 
 
-def phrased(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def phrased(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
     """Yield what sentences and settings give away; `low` is the text in lower case, `seen` where the words stand."""
     return matches(_GROUPS, text, low, seen, budget)

@@ -12,10 +12,10 @@ from retold.redaction.assignments import named
 from retold.redaction.budget import FREE, Budget, OverBudget
 from retold.redaction.data import data_in
 from retold.redaction.detector import findings
-from retold.redaction.finding import Finding, apart
-from retold.redaction.known import Known, Span
-from retold.redaction.report import Place, Removal
-from retold.redaction.walk import Walk
+from retold.redaction.finding import Secret, apart
+from retold.redaction.known import Placeholders, PlaceholderSpan
+from retold.redaction.report import Removal, RemovalPlace
+from retold.redaction.walk import TextWalk
 
 T = TypeVar("T", bound=msgspec.Struct)
 LONGEST = 50_000_000
@@ -41,11 +41,11 @@ class Redactor:
         that take too many steps: each may take `free_steps`, and some more for each character.
         """
         self.keeps_images, self._longest, self._free_steps = keep_attachments, longest, free_steps
-        self._known = Known()
+        self._known = Placeholders()
         if home is not None:
             self._known.learn_home(home)
-        self._removals: Counter[tuple[str, str, Place]] = Counter()
-        self._found: dict[str, list[Finding] | None] = {}
+        self._removals: Counter[tuple[str, str, RemovalPlace]] = Counter()
+        self._found: dict[str, list[Secret] | None] = {}
         self._clean: set[tuple[int, int]] = set()
         """Marks of texts in which nothing was found: whoever is learned from first is looked at again."""
         self._session: str | None = None
@@ -53,7 +53,7 @@ class Redactor:
 
     def learn(self, value: msgspec.Struct) -> None:
         """Remember the secrets of a session, so that those that are redacted before it are without them, too."""
-        Walk(self._learned).struct(value)
+        TextWalk(self._learned).struct(value)
         self._found.clear()
 
     def copy(self) -> Self:
@@ -71,9 +71,9 @@ class Redactor:
     def redacted(self, session: Session, *, is_learned: bool = False) -> Session:
         """Return a session without its secrets, and without those of sessions that came before."""
         if not is_learned:
-            Walk(self._learned).struct(session)
+            TextWalk(self._learned).struct(session)
         self._session, self._entry = self._quiet(session.key), None
-        walk = Walk(self._visited)
+        walk = TextWalk(self._visited)
         told = walk.struct(msgspec.structs.replace(session, timeline=()))
         timeline = []
         for place, entry in enumerate(session.timeline):
@@ -86,7 +86,7 @@ class Redactor:
 
     def redacted_text(self, text: str) -> str:
         """Return a text without its secrets, and without those of sessions that came before."""
-        walk = Walk(self._visited)
+        walk = TextWalk(self._visited)
         self._learned(text, walk)
         told = self._visited(text, walk)
         self._found.clear()
@@ -94,8 +94,8 @@ class Redactor:
 
     def redacted_value(self, value: T) -> T:
         """Return a value made of texts without its secrets, and without those of sessions that came before."""
-        Walk(self._learned).struct(value)
-        told: T = Walk(self._visited).struct(value)
+        TextWalk(self._learned).struct(value)
+        told: T = TextWalk(self._visited).struct(value)
         self._found.clear()
         return told
 
@@ -106,7 +106,7 @@ class Redactor:
             for (kind, placeholder, place), count in self._removals.items()
         ]
 
-    def _learned(self, text: str, walk: Walk) -> str:
+    def _learned(self, text: str, walk: TextWalk) -> str:
         """Remember the secrets of a text."""
         kind = named(walk.name, text) if walk.name else None
         if kind:
@@ -117,23 +117,23 @@ class Redactor:
                     self._known.span(text, finding)
         return text
 
-    def _visited(self, text: str, walk: Walk) -> str:
+    def _visited(self, text: str, walk: TextWalk) -> str:
         """Return a text without secrets, and report them."""
         kind = named(walk.name, text) if walk.name else None
         if kind:
             placeholder = self._known.learn(kind, text)
-            self._note(Span(0, len(text), placeholder, kind), walk)
+            self._note(PlaceholderSpan(0, len(text), placeholder, kind), walk)
             return placeholder
         if len(text) > self._longest:
-            self._note(Span(0, len(text), TOO_LONG, "unchecked"), walk)
+            self._note(PlaceholderSpan(0, len(text), TOO_LONG, "unchecked"), walk)
             return TOO_LONG
         try:
             return self._without_secrets(text, walk)
         except OverBudget:
-            self._note(Span(0, len(text), TOO_COSTLY, "unchecked"), walk)
+            self._note(PlaceholderSpan(0, len(text), TOO_COSTLY, "unchecked"), walk)
             return TOO_COSTLY
 
-    def _without_secrets(self, text: str, walk: Walk) -> str:
+    def _without_secrets(self, text: str, walk: TextWalk) -> str:
         for _ in range(_ROUNDS):  # what is left of one secret may be another
             spans = self.spans(text, is_link=walk.is_link) + self._data(text, is_data=walk.is_data)
             if not spans:
@@ -144,7 +144,7 @@ class Redactor:
             text = _replaced(text, spans)
         return text
 
-    def spans(self, text: str, *, is_link: bool = False) -> list[Span]:
+    def spans(self, text: str, *, is_link: bool = False) -> list[PlaceholderSpan]:
         """Return the places of secrets in a text, found in it or known from elsewhere; raises OverBudget."""
         spans = [self._known.span(text, finding) for finding in self._findings(text)]
         spans += self._known.secrets(text)
@@ -152,14 +152,14 @@ class Redactor:
             spans += self._known.names(text)
         return apart(spans) if spans else spans
 
-    def _data(self, text: str, *, is_data: bool) -> list[Span]:
+    def _data(self, text: str, *, is_data: bool) -> list[PlaceholderSpan]:
         """Return the places of what cannot be checked."""
         return [
-            Span(start, end, f"[left out: {end - start:,} characters of data]", "unchecked")
+            PlaceholderSpan(start, end, f"[left out: {end - start:,} characters of data]", "unchecked")
             for start, end in data_in(text, keep_images=self.keeps_images, is_data=is_data)
         ]
 
-    def _findings(self, text: str) -> list[Finding]:
+    def _findings(self, text: str) -> list[Secret]:
         """Return what is found in a text, which is looked at once however often it occurs; raises OverBudget."""
         if text not in self._found:
             mark = hash(text), len(text)
@@ -175,8 +175,8 @@ class Redactor:
     def _budget(self, text: str) -> Budget:
         return Budget(len(text), self._free_steps)
 
-    def _note(self, span: Span, walk: Walk) -> None:
-        place = Place(self._session, self._entry, self._quiet(walk.field))
+    def _note(self, span: PlaceholderSpan, walk: TextWalk) -> None:
+        place = RemovalPlace(self._session, self._entry, self._quiet(walk.field))
         self._removals[span.kind, span.stand_in, place] += 1
 
     def _quiet(self, text: str) -> str:
@@ -187,7 +187,7 @@ class Redactor:
             return TOO_COSTLY
 
 
-def _replaced(text: str, spans: list[Span]) -> str:
+def _replaced(text: str, spans: list[PlaceholderSpan]) -> str:
     pieces: list[str] = []
     place = 0
     for start, end, stand_in, _ in spans:

@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Place(msgspec.Struct, frozen=True):
+class RemovalPlace(msgspec.Struct, frozen=True):
     """Where something was."""
 
     session: str | None
@@ -21,4 +21,4 @@ class Removal(msgspec.Struct, frozen=True):
     placeholder: str
     """What stands there now."""
     count: int
-    place: Place
+    place: RemovalPlace

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from retold.redaction.budget import Budget
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 from retold.redaction.words import Places
 
 ARGUMENT = r"(?:\\*'([^'\n]{1,200})'|\\*\"([^\"\n]{1,200})\"|([^\s'\"|;&<>]{1,200}))"
@@ -37,7 +37,7 @@ def grouped(rules: Iterable[Rule]) -> Groups:
     return {anchor: tuple(held) for anchor, held in groups.items()}
 
 
-def matches(groups: Groups, text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def matches(groups: Groups, text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
     """Yield the secrets that rules find; `low` is the text in lower case, `seen` where the words stand."""
     for anchor, held in seen.items():
         rules = groups.get(anchor)
@@ -45,7 +45,7 @@ def matches(groups: Groups, text: str, low: str, seen: Places, budget: Budget) -
             yield from _at(place, rules or (), text, low, budget)
 
 
-def _at(place: int, rules: tuple[Rule, ...], text: str, low: str, budget: Budget) -> Iterator[Finding]:
+def _at(place: int, rules: tuple[Rule, ...], text: str, low: str, budget: Budget) -> Iterator[Secret]:
     command: str | None = None
     for rule in rules:
         found = rule.pattern.match(text, place)
@@ -58,7 +58,7 @@ def _at(place: int, rules: tuple[Rule, ...], text: str, low: str, budget: Budget
                 continue
         group = found.lastindex if found else None
         if found and group and rule.is_meant(found[group]):
-            yield Finding(*found.span(group), rule.kind)
+            yield Secret(*found.span(group), rule.kind)
 
 
 def _command(low: str, place: int) -> str:

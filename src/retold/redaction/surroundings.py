@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from retold.redaction.budget import Budget
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 from retold.redaction.judgement import is_random, is_stand_in
 from retold.redaction.words import Places
 
@@ -121,7 +121,7 @@ _SHORTEST_BODY = 40
 _SHORTEST_TOKEN, _SHORTEST_COOKIE = 20, 24
 
 
-def surrounded(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def surrounded(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Secret]:
     """Yield what stands in a header, an address, a PEM block or behind a flag; `low` is the text in lower case, `seen` where the words stand."""
     for anchor, rules in _BY_ANCHOR.items():
         for place in seen.get(anchor, ()):
@@ -132,13 +132,13 @@ def surrounded(text: str, low: str, seen: Places, budget: Budget) -> Iterator[Fi
                 budget.spend(_JUDGED * (found.end() - place) if found else len(anchor))
                 group = found.lastindex if found else None
                 if found and group and rule.is_meant(found[group]):
-                    yield Finding(*found.span(group), rule.kind)
+                    yield Secret(*found.span(group), rule.kind)
     yield from _addresses(text, seen.get("://", ()), budget)
     yield from _private_keys(text, seen.get("-----begin ", ()), budget)
     yield from _cookies(text, seen, budget)
 
 
-def _addresses(text: str, places: Iterable[int], budget: Budget) -> Iterator[Finding]:
+def _addresses(text: str, places: Iterable[int], budget: Budget) -> Iterator[Secret]:
     """Yield the passwords, and tokens in place of users, in addresses."""
     for place in places:
         found = _ADDRESS.match(text, place)
@@ -146,12 +146,12 @@ def _addresses(text: str, places: Iterable[int], budget: Budget) -> Iterator[Fin
         if not found:
             continue
         if found["password"] is not None and not is_stand_in(found["password"]):
-            yield Finding(*found.span("password"), "url-password")
+            yield Secret(*found.span("password"), "url-password")
         elif found["token"] is not None and is_random(found["token"]):
-            yield Finding(*found.span("token"), "url-password")
+            yield Secret(*found.span("token"), "url-password")
 
 
-def _private_keys(text: str, places: Iterable[int], budget: Budget) -> Iterator[Finding]:
+def _private_keys(text: str, places: Iterable[int], budget: Budget) -> Iterator[Secret]:
     """Yield what stands between the first and the last line of a private key, or after the first, if there is no last."""
     for place in places:
         first = _PEM.match(text, place)
@@ -169,10 +169,10 @@ def _private_keys(text: str, places: Iterable[int], budget: Budget) -> Iterator[
             else 0
         )
         if end - first.end() >= _SHORTEST_BODY:
-            yield Finding(first.end(), end, "private-key")
+            yield Secret(first.end(), end, "private-key")
 
 
-def _cookies(text: str, seen: Places, budget: Budget) -> Iterator[Finding]:
+def _cookies(text: str, seen: Places, budget: Budget) -> Iterator[Secret]:
     """Yield the values in a header of cookies that may let somebody in."""
     for anchor in ("cookie", "-b "):
         done = 0
@@ -185,4 +185,4 @@ def _cookies(text: str, seen: Places, budget: Budget) -> Iterator[Finding]:
             for pair in _PAIR.finditer(text, start, done):
                 value = pair[1]
                 if value and _ID.match(value) and (is_random(value) or len(value) >= _SHORTEST_COOKIE):
-                    yield Finding(*pair.span(1), "cookie")
+                    yield Secret(*pair.span(1), "cookie")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from retold.redaction.budget import Budget
-from retold.redaction.finding import Finding
+from retold.redaction.finding import Secret
 from retold.redaction.judgement import is_hint
 from retold.redaction.words import places, wanted
 
@@ -116,7 +116,7 @@ _FIREBASE = re.compile(r"[A-Za-z0-9_-]{8,30}$")
 _TELEGRAM = re.compile(r"(?<!\d)\d{8,10}$")
 
 
-def tokens(text: str, budget: Budget) -> Iterator[Finding]:
+def tokens(text: str, budget: Budget) -> Iterator[Secret]:
     """Yield what gives itself away."""
     yield from _joined(text, budget)
     seen = places(_ANCHORED, text)
@@ -131,28 +131,28 @@ def tokens(text: str, budget: Budget) -> Iterator[Finding]:
             budget.spend(found.end() - place if found else _LONGEST_WORD)
             start = _start(text, place, anchor) if found else None
             if found and start is not None and _stands_alone(text, start, found.end(), anchor):
-                yield Finding(start, found.end(), kind)
+                yield Secret(start, found.end(), kind)
             done = found.end() if found else 0
 
 
-def run_token(text: str, start: int, end: int) -> Finding | None:
+def run_token(text: str, start: int, end: int) -> Secret | None:
     """Return the token that begins with a long run of letters and digits."""
     if text.startswith(_RUN_STARTS, start) or text.startswith(_RUN_ENDS, end):
         for kind, rule in _RUNS:
             found = rule.match(text, start)
             if found:
-                return Finding(*found.span(), kind)
+                return Secret(*found.span(), kind)
     return None
 
 
-def _web_tokens(text: str) -> Iterator[Finding]:
+def _web_tokens(text: str) -> Iterator[Secret]:
     """Yield JSON web tokens."""
     for found in _JWT.finditer(text):
         if found[1] and _stands_alone(text, found.start(), found.end(), _JWT_START):
-            yield Finding(found.start(), found.end(), "jwt")
+            yield Secret(found.start(), found.end(), "jwt")
 
 
-def _joined(text: str, budget: Budget) -> Iterator[Finding]:
+def _joined(text: str, budget: Budget) -> Iterator[Secret]:
     """Yield tokens with a sign in them: found by the sign and the long run behind it, then by how they begin."""
     for candidate in chain.from_iterable([pattern.finditer(text) for pattern in _CANDIDATES]):
         place = candidate.start()
@@ -163,7 +163,7 @@ def _joined(text: str, budget: Budget) -> Iterator[Finding]:
         if not found or found.end() <= place:
             continue
         if _stands_alone(text, found.start(), found.end(), "") and not is_hint(found[0]):
-            yield Finding(found.start(), found.end(), _KIND[found.lastgroup or ""])
+            yield Secret(found.start(), found.end(), _KIND[found.lastgroup or ""])
 
 
 def _beginning(text: str, place: int) -> int | None:

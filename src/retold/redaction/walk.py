@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-Visitor = Callable[[str, "Walk"], str]
+Visitor = Callable[[str, "TextWalk"], str]
 
 _OURS = frozenset(
     ("agent", "canonical", "category", "code", "evidence", "fate", "format", "kind", "role", "severity", "state", "status", "view")
@@ -24,7 +24,7 @@ TOO_DEEP = "[left out: nested too deep to be checked]"
 NO_TEXT = "[left out: cannot be checked]"
 
 
-class Walk:
+class TextWalk:
     """A walk through one session; while it goes, it tells where it is."""
 
     def __init__(self, visitor: Visitor) -> None:

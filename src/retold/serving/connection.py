@@ -9,11 +9,11 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 PATIENCE = 10.0
 """Seconds within which a whole request must arrive: the first one, and each later one on a connection that is kept."""
-MOST = 128
+MOST_CONNECTIONS = 128
 """Connections at the same time: beyond that, whoever has waited longest without asking goes."""
 
 
-class Connection(H11Protocol):
+class ServedConnection(H11Protocol):
     """Speaks HTTP; uvicorn itself gives somebody who never asks all the time in the world."""
 
     since = 0.0
@@ -25,8 +25,8 @@ class Connection(H11Protocol):
         super().connection_made(transport)
         self.since = self.loop.time()
         self._wait_for_request()
-        if len(self.connections) > MOST:
-            idle = [one for one in self.connections if isinstance(one, Connection) and one.is_idle]
+        if len(self.connections) > MOST_CONNECTIONS:
+            idle = [one for one in self.connections if isinstance(one, ServedConnection) and one.is_idle]
             min(idle, key=lambda one: one.since, default=self).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

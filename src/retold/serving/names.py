@@ -9,7 +9,7 @@ _USUAL = 80
 """The port that browsers do not name."""
 
 
-class Names(msgspec.Struct, frozen=True):
+class HostNames(msgspec.Struct, frozen=True):
     """The names of a server on a port."""
 
     port: int

@@ -12,15 +12,15 @@ from threading import current_thread, main_thread
 import uvicorn
 from starlette.types import ASGIApp
 
-from retold.serving.connection import Connection
+from retold.serving.connection import ServedConnection
 
-MOST = 32_768
+MOST_HEADER_BYTES = 32_768
 """Bytes of headers: cookies of all servers of this machine are among them."""
 _CLOSING = 1
 """Seconds for which open connections are waited for at the end."""
 
 
-class Server:
+class LoopbackServer:
     """An application that is about to be served."""
 
     def __init__(self, app: ASGIApp, bound: socket.socket) -> None:
@@ -28,14 +28,14 @@ class Server:
         self._server = _Server(
             uvicorn.Config(
                 app,
-                http=Connection,
+                http=ServedConnection,
                 access_log=False,
                 log_config=None,
                 log_level="critical",  # what strangers send is not worth a line; our own bugs are told by the answers
                 server_header=False,
                 proxy_headers=False,
                 ws="none",
-                h11_max_incomplete_event_size=2 * MOST,
+                h11_max_incomplete_event_size=2 * MOST_HEADER_BYTES,
                 timeout_graceful_shutdown=_CLOSING,
             )
         )

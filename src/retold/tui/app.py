@@ -7,8 +7,8 @@ from rich.terminal_theme import DIMMED_MONOKAI
 from textual.app import App
 from textual.binding import Binding, BindingType
 
-from retold.tui.answers import Archive
-from retold.tui.home import Home
+from retold.tui.answers import ArchiveQueries
+from retold.tui.home import HomeScreen
 
 _FEW_COLOURS = ("standard", "windows")
 """Where there are sixteen, the terminal knows best what they look like."""
@@ -22,7 +22,7 @@ class Browser(App[str]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "quit", priority=True)]
 
-    def __init__(self, archive: Archive, typed: str = "") -> None:
+    def __init__(self, archive: ArchiveQueries, typed: str = "") -> None:
         super().__init__(
             ansi_color="NO_COLOR" in os.environ
         )  # else colours become greys, black on black where there are few
@@ -31,6 +31,6 @@ class Browser(App[str]):
         if self.no_color or self.console.color_system in _FEW_COLOURS:
             self.theme = "ansi-dark"
 
-    def get_default_screen(self) -> Home:
+    def get_default_screen(self) -> HomeScreen:
         """Return the first screen."""
-        return Home(self._archive, self._typed)
+        return HomeScreen(self._archive, self._typed)

@@ -10,12 +10,12 @@ from textual.containers import Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
-from retold.archive.database import Stopped
-from retold.tui.answers import Pieces
+from retold.archive.database import RetoldError
+from retold.tui.answers import StyledLine
 from retold.tui.words import styled
 
 
-def text_of(lines: Sequence[Pieces]) -> Text:
+def text_of(lines: Sequence[StyledLine]) -> Text:
     """Return lines as one text, which wraps where it must."""
     joined = Text("\n", no_wrap=False, end="").join(styled(pieces) for pieces in lines)
     joined.no_wrap = False
@@ -45,15 +45,15 @@ class Box(ModalScreen[str]):
         with VerticalScroll():
             yield Static(Text("…"), id="box-text")
 
-    def tell(self, lines: Sequence[Pieces]) -> None:
+    def tell(self, lines: Sequence[StyledLine]) -> None:
         """Show something in it."""
         self.query_one("#box-text", Static).update(text_of(lines))
 
-    async def told(self, ask: Callable[[], Awaitable[Sequence[Pieces]]]) -> None:
+    async def told(self, ask: Callable[[], Awaitable[Sequence[StyledLine]]]) -> None:
         """Show an answer when it is there; what stands in its way is told in its place."""
         try:
             self.tell(await ask())
-        except (Stopped, OSError, ValueError) as error:
+        except (RetoldError, OSError, ValueError) as error:
             self.tell([[("bad", str(error))]])
 
     def action_leave(self) -> None:
@@ -67,7 +67,7 @@ class Report(Box):
     IS_LARGE = True
     KEYS = "↑↓ scroll   esc back"
 
-    def __init__(self, title: str, ask: Callable[[int], Awaitable[Sequence[Pieces]]]) -> None:
+    def __init__(self, title: str, ask: Callable[[int], Awaitable[Sequence[StyledLine]]]) -> None:
         super().__init__(title)
         self._ask = ask
 

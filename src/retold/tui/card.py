@@ -12,7 +12,7 @@ from retold.export.table import fitted, project_name, short_number
 from retold.export.transcript import plural
 from retold.export.zone import moment
 from retold.model.report import PICOS
-from retold.query.cards import Card, Match
+from retold.query.cards import SessionCard, TitleMatch
 from retold.query.dates import moment_of
 from retold.tui.words import styled
 
@@ -22,7 +22,7 @@ IN_TEXT, LOST = "≡", "†"
 """Marks: found in the text; gone from its agent's home."""
 _ROOM = 52
 """Narrower rows have no place for prompts and agent."""
-Pieces = list[tuple[str, str]]
+StyledPieces = list[tuple[str, str]]
 
 
 def heading(width: int) -> Text:
@@ -31,7 +31,7 @@ def heading(width: int) -> Text:
     return styled([("faint", text) for _, text in names])
 
 
-def row(match: Match, width: int, now: datetime) -> Text:
+def row(match: TitleMatch, width: int, now: datetime) -> Text:
     """Return a conversation on one line."""
     card = match.card
     mark = IN_TEXT if not match.is_named else LOST if card.is_lost else ""
@@ -40,12 +40,12 @@ def row(match: Match, width: int, now: datetime) -> Text:
     return styled(_columns(mark, _title(card), rest, width))
 
 
-def _title(card: Card) -> str:
+def _title(card: SessionCard) -> str:
     children = f" +{len(card.children)}" if card.children else ""
     return clean(card.title or "(no prompt is left)") + children
 
 
-def _columns(mark: str, title: str, rest: tuple[str, str, str, str, str], width: int) -> Pieces:
+def _columns(mark: str, title: str, rest: tuple[str, str, str, str, str], width: int) -> StyledPieces:
     project, agent, prompts, cost, when = rest
     ends = [fitted(clean(project), PROJECT)]
     if width >= _ROOM:
@@ -60,7 +60,7 @@ def _columns(mark: str, title: str, rest: tuple[str, str, str, str, str], width:
     ]
 
 
-def spent(card: Card) -> str:
+def spent(card: SessionCard) -> str:
     """Return what it cost, or where that is unknown its tokens."""
     sign = "~" if card.usage.estimated else ""
     if card.cost_usd is not None:
@@ -68,7 +68,7 @@ def spent(card: Card) -> str:
     return sign + short_number(card.usage.total)
 
 
-def facts(card: Card, fates: dict[str, int], now: datetime) -> Iterator[Pieces]:
+def facts(card: SessionCard, fates: dict[str, int], now: datetime) -> Iterator[StyledPieces]:
     """Yield what is known of a conversation."""
     counts = card.counts
     yield [("title", clean(card.title or "(no prompt is left)"))]
@@ -85,7 +85,7 @@ def facts(card: Card, fates: dict[str, int], now: datetime) -> Iterator[Pieces]:
     yield from _warnings(card, fates)
 
 
-def _warnings(card: Card, fates: dict[str, int]) -> Iterator[Pieces]:
+def _warnings(card: SessionCard, fates: dict[str, int]) -> Iterator[StyledPieces]:
     if fates:
         told = ", ".join(f"{count:,} {fate}" for fate, count in fates.items())
         yield [("match", f"{told}: told in the transcript, gone from what its agent holds")]

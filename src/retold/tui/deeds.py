@@ -6,13 +6,13 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.screen import Screen, ScreenResultType
 
-from retold.tui.answers import Archive
-from retold.tui.exporting import Export
+from retold.tui.answers import ArchiveQueries
+from retold.tui.exporting import ExportDialog
 from retold.tui.help import Help
 from retold.tui.resuming import RUN, Restore, Resume
 
 
-class Deeds(Screen[ScreenResultType]):
+class SessionActions(Screen[ScreenResultType]):
     """A screen on which one conversation is looked at."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -25,7 +25,7 @@ class Deeds(Screen[ScreenResultType]):
         Binding("f1", "help", priority=True),
         Binding("question_mark", "help"),
     ]
-    archive: Archive
+    archive: ArchiveQueries
 
     def key(self) -> str | None:
         """Return the key of the conversation."""
@@ -38,7 +38,7 @@ class Deeds(Screen[ScreenResultType]):
     def action_export(self) -> None:
         """Write it as a file."""
         if (key := self.key()) is not None:
-            self.app.push_screen(Export(self.archive, key), self.tell)
+            self.app.push_screen(ExportDialog(self.archive, key), self.tell)
 
     def action_restore(self) -> None:
         """Give it back to its agent."""

@@ -9,10 +9,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.export.formats import FORMATS
 from retold.export.table import fitted
-from retold.tui.answers import Archive, exported
+from retold.tui.answers import ArchiveQueries, exported
 from retold.tui.box import Box
 from retold.tui.rows import Rows
 from retold.tui.words import plain, styled
@@ -20,7 +20,7 @@ from retold.tui.words import plain, styled
 _NAME = 11
 
 
-class Export(Box):
+class ExportDialog(Box):
     """The forms that there are."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -29,7 +29,7 @@ class Export(Box):
     ]
     KEYS = "enter write it into this folder   x with or without secrets   esc back"
 
-    def __init__(self, archive: Archive, key: str) -> None:
+    def __init__(self, archive: ArchiveQueries, key: str) -> None:
         super().__init__("Export")
         self._archive, self._key, self.is_redacted = archive, key, True
 
@@ -69,7 +69,7 @@ class Export(Box):
         self.query_one("#secrets", Static).update(Text("writing …"))
         try:
             path, size = await asyncio.to_thread(exported, *asked, is_redacted=self.is_redacted)
-        except (Stopped, OSError) as error:
+        except (RetoldError, OSError) as error:
             self.query_one("#secrets", Static).update(styled([("bad", str(error))]))
             return
         self.dismiss(f"wrote {os.path.basename(path)} ({size:,} bytes) into {self._archive.here}")

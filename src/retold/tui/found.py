@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Sequence
 
-from retold.archive.database import IndexDamaged, Stopped
-from retold.query.cards import Card, Match, Named, by_name, joined
-from retold.query.hits import Conversation
-from retold.query.language import Unclear
+from retold.archive.database import IndexDamagedError, RetoldError
+from retold.query.cards import Named, SessionCard, TitleMatch, by_name, joined
+from retold.query.hits import SearchResult
+from retold.query.language import QuerySyntaxError
 from retold.query.scope import Scope, scopes
-from retold.tui.answers import Archive, found, is_plain, listed, unknown
+from retold.tui.answers import ArchiveQueries, found, is_plain, listed, unknown
 from retold.tui.threads import answer
 
 FIRST = 100
@@ -17,10 +17,10 @@ PAUSE = 0.08
 """Seconds without a key after which the text is searched."""
 
 
-class Finder:
+class ListFinder:
     """All that is known, and what of it answers what was typed last."""
 
-    def __init__(self, archive: Archive) -> None:
+    def __init__(self, archive: ArchiveQueries) -> None:
         self.archive = archive
         self.scopes: Sequence[Scope] = scopes((), archive.here)
         self.scope = self.scopes[0]
@@ -29,9 +29,9 @@ class Finder:
         """What there is to say about what was typed."""
         self.is_searching = False
         self._known: list[Named] = []
-        self._cards: dict[str, Card] = {}
-        self._said: list[Conversation] = []
-        self._named: tuple[list[Match], list[Match]] = ([], [])
+        self._cards: dict[str, SessionCard] = {}
+        self._said: list[SearchResult] = []
+        self._named: tuple[list[TitleMatch], list[TitleMatch]] = ([], [])
 
     async def load(self, limit: int | None = None) -> None:
         """Learn which conversations there are in the scope."""
@@ -66,11 +66,11 @@ class Finder:
         await asyncio.sleep(PAUSE)
         try:
             said = await answer(lambda: found(self.archive, scope, typed))
-        except Unclear as unclear:
+        except QuerySyntaxError as unclear:
             said, self.note = [], unclear.message
-        except IndexDamaged:
+        except IndexDamagedError:
             said, self.note = [], "the text index is damaged: `retold sync --reindex` makes it anew"
-        except (Stopped, OSError, ValueError) as error:
+        except (RetoldError, OSError, ValueError) as error:
             said, self.note = [], str(error)
         if not said and not self.note:
             self.note = await answer(lambda: unknown(self.archive, typed))
@@ -82,6 +82,6 @@ class Finder:
         """How many conversations there are."""
         return len(self._known)
 
-    def matches(self) -> list[Match]:
+    def matches(self) -> list[TitleMatch]:
         """Return what answers, the best first."""
         return joined(self._named, self._said, self._cards)

@@ -10,18 +10,18 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Input, Static
 
-from retold.archive.database import Stopped
-from retold.query.cards import Match
+from retold.archive.database import RetoldError
+from retold.query.cards import TitleMatch
 from retold.tui import card
-from retold.tui.answers import Archive, findings, now, stats
+from retold.tui.answers import ArchiveQueries, findings, now, stats
 from retold.tui.box import Report, text_of
-from retold.tui.deeds import Deeds
-from retold.tui.found import FIRST, Finder
+from retold.tui.deeds import SessionActions
+from retold.tui.found import FIRST, ListFinder
 from retold.tui.preview import preview
 from retold.tui.rows import Rows
 from retold.tui.status import keys_line, status_line, warning
 from retold.tui.threads import answer
-from retold.tui.transcript import Transcript
+from retold.tui.transcript import TranscriptScreen
 from retold.tui.words import styled
 
 NARROW = 100
@@ -30,7 +30,7 @@ IN_LINE = "enter read|tab list|f1 help|esc quit|^e export|^r resume|^t scope|^s 
 IN_LIST = "enter read|tab type|? help|q quit|e export|r resume|R restore|t scope|s stats|d doctor"
 
 
-class Line(Input):
+class SearchLine(Input):
     """What is typed; a question mark in an empty line asks for help."""
 
     async def _on_key(self, event: events.Key) -> None:
@@ -42,7 +42,7 @@ class Line(Input):
         await super()._on_key(event)
 
 
-class Home(Deeds[None]):
+class HomeScreen(SessionActions[None]):
     """The list and the preview."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,9 +63,9 @@ class Home(Deeds[None]):
         Binding("q", "quit"),
     ]
 
-    def __init__(self, archive: Archive, typed: str = "") -> None:
+    def __init__(self, archive: ArchiveQueries, typed: str = "") -> None:
         super().__init__()
-        self.archive, self.finder, self._typed = archive, Finder(archive), typed
+        self.archive, self.finder, self._typed = archive, ListFinder(archive), typed
         self.finder.type(typed)
         self._now: datetime = now()
         self._said, self._shown_key = "", ""
@@ -74,7 +74,7 @@ class Home(Deeds[None]):
         """Make the screen."""
         with Horizontal(id="top"):
             yield Static("❯", id="sign")  # noqa: RUF001 - a prompt
-            yield Line(
+            yield SearchLine(
                 self._typed,
                 id="query",
                 placeholder="type to find, in titles and in all text",
@@ -85,19 +85,19 @@ class Home(Deeds[None]):
         with Horizontal(id="main"):
             with Vertical(id="left"):
                 yield Static(id="columns")
-                yield Rows[Match](lambda match, width: card.row(match, width, self._now), id="found")
+                yield Rows[TitleMatch](lambda match, width: card.row(match, width, self._now), id="found")
             with VerticalScroll(id="preview", can_focus=False):
                 yield Static(id="shown")
         yield Static(id="keys", classes="keys")
 
     @property
-    def rows(self) -> Rows[Match]:
+    def rows(self) -> Rows[TitleMatch]:
         """The list."""
         return self.query_one("#found", Rows)
 
     def on_mount(self) -> None:
         """Begin."""
-        self.query_one(Line).focus()
+        self.query_one(SearchLine).focus()
         self.load()
 
     def on_resize(self, event: events.Resize) -> None:
@@ -119,7 +119,7 @@ class Home(Deeds[None]):
             told = await answer(lambda: warning(self.archive))
             if not self.finder.typed:  # else somebody has gone on meanwhile, and what was found is told
                 self._said = self._said or told
-        except (Stopped, OSError) as error:
+        except (RetoldError, OSError) as error:
             self._said = str(error)
         self.search()
         self._draw_frame()
@@ -145,7 +145,7 @@ class Home(Deeds[None]):
         self.query_one("#scope", Static).update(styled([("title", self.finder.scope.name)]))
         told = status_line(self.finder, self.rows.things, self._said)
         self.query_one("#status", Static).update(told)
-        in_line = self.query_one(Line).has_focus
+        in_line = self.query_one(SearchLine).has_focus
         self.query_one("#keys", Static).update(
             keys_line(IN_LINE if in_line else IN_LIST, self.size.width - 2)
         )
@@ -165,7 +165,7 @@ class Home(Deeds[None]):
         self.show_preview(match)
 
     @work(exclusive=True, group="preview")
-    async def show_preview(self, match: Match | None) -> None:
+    async def show_preview(self, match: TitleMatch | None) -> None:
         """Read the chosen one; the screen goes on meanwhile."""
         shown = self.query_one("#shown", Static)
         if match is None:
@@ -174,7 +174,7 @@ class Home(Deeds[None]):
             return
         try:
             told = await answer(lambda: preview(self.archive, match, self._now))
-        except (Stopped, OSError) as error:
+        except (RetoldError, OSError) as error:
             told = [[("bad", str(error))]]
         shown.update(text_of(told))
         self.query_one("#preview").scroll_home(animate=False)
@@ -193,12 +193,12 @@ class Home(Deeds[None]):
 
     def action_turn_focus(self) -> None:
         """Go from the line to the list, and back."""
-        line = self.query_one(Line)
+        line = self.query_one(SearchLine)
         (self.rows if line.has_focus else line).focus()
 
     def action_back(self) -> None:
         """Empty the line; if it is empty, go."""
-        line = self.query_one(Line)
+        line = self.query_one(SearchLine)
         if line.value:
             line.value = ""
             line.focus()
@@ -220,7 +220,7 @@ class Home(Deeds[None]):
         match = self.rows.chosen
         if match is not None:
             hit = None if match.is_named or not match.hits else match.hits[0]
-            self.app.push_screen(Transcript(self.archive, match.card, hit), self.tell)
+            self.app.push_screen(TranscriptScreen(self.archive, match.card, hit), self.tell)
 
     def key(self) -> str | None:
         """Return the key of the chosen one."""

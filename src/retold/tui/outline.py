@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from retold.export.names import clean
 from retold.export.table import fitted
 from retold.export.zone import DAY, minute
-from retold.ingest.slices import Turn
+from retold.ingest.slices import SessionTurn
 from retold.tui.box import Box
 from retold.tui.rows import Rows
 from retold.tui.words import styled
@@ -22,13 +22,13 @@ class Outline(Box):
     KEYS = "enter jump there   esc back"
     IS_LARGE = True
 
-    def __init__(self, turns: list[Turn], here: int) -> None:
+    def __init__(self, turns: list[SessionTurn], here: int) -> None:
         super().__init__("Turns")
         self._turns, self._here = turns, here
 
     def inside(self) -> ComposeResult:
         """Make the list."""
-        yield Rows[Turn](_row, id="turns")
+        yield Rows[SessionTurn](_row, id="turns")
 
     def on_mount(self) -> None:
         """Show it, from where one is."""
@@ -47,7 +47,7 @@ class Outline(Box):
         self.dismiss(str(chosen.place) if chosen else "")
 
 
-def _row(turn: Turn, width: int) -> Text:
+def _row(turn: SessionTurn, width: int) -> Text:
     at = f"{minute(turn.at)[DAY + 1 :]} " if turn.at else ""
     fate = "" if turn.fate == "live" else f"({turn.fate}) "
     failed = f", {turn.errors} failed" if turn.errors else ""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from retold.export.hits import hit_pieces
-from retold.export.transcript import told
-from retold.query.cards import Match
-from retold.tui.answers import Archive, Pieces, beginning, fates
+from retold.export.transcript import transcript_lines
+from retold.query.cards import TitleMatch
+from retold.tui.answers import ArchiveQueries, StyledLine, beginning, fates
 from retold.tui.card import facts
 
 ENTRIES, LINES = 8, 80
@@ -14,13 +14,13 @@ ENTRIES, LINES = 8, 80
 LONGEST = 600
 
 
-def preview(archive: Archive, match: Match, now: datetime) -> list[Pieces]:
+def preview(archive: ArchiveQueries, match: TitleMatch, now: datetime) -> list[StyledLine]:
     """Return the preview; of a conversation that was found by its text, what was said there."""
     key = match.card.key
     return [*facts(match.card, fates(archive, key), now), *_said(archive, match)]
 
 
-def _said(archive: Archive, match: Match) -> Iterator[Pieces]:
+def _said(archive: ArchiveQueries, match: TitleMatch) -> Iterator[StyledLine]:
     for hit in match.hits:
         yield []
         yield [("bar", "▸ "), *hit_pieces(hit)]
@@ -31,6 +31,6 @@ def _said(archive: Archive, match: Match) -> Iterator[Pieces]:
     if first:
         yield []
         yield [("faint", "… from there on:")]
-    lines = [line for _, entry in told(session) for line in entry]
+    lines = [line for _, entry in transcript_lines(session) for line in entry]
     for style, text in lines[:LINES]:
         yield [(style, text if len(text) <= LONGEST else text[:LONGEST] + "…")]

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from retold.archive.database import Stopped
-from retold.care.restore import Plan
-from retold.tui.answers import Archive, Pieces, restored, restoring, resuming
+from retold.archive.database import RetoldError
+from retold.care.restore import RestorePlan
+from retold.tui.answers import ArchiveQueries, StyledLine, restored, restoring, resuming
 from retold.tui.box import Box
 from retold.tui.threads import answer
 
@@ -25,7 +25,7 @@ class Resume(Box):
     ]
     KEYS = "enter run it here   c copy it   esc back"
 
-    def __init__(self, archive: Archive, key: str) -> None:
+    def __init__(self, archive: ArchiveQueries, key: str) -> None:
         super().__init__("Resume")
         self._archive, self._key, self.line = archive, key, ""
 
@@ -33,9 +33,9 @@ class Resume(Box):
         """Ask for the command."""
         self.run_worker(self.told(self._plan))
 
-    async def _plan(self) -> Sequence[Pieces]:
+    async def _plan(self) -> Sequence[StyledLine]:
         plan, self.line = await answer(lambda: resuming(self._archive, self._key))
-        notes: list[Pieces] = []
+        notes: list[StyledLine] = []
         if plan.additions:
             told = "Its agent has it no more, or would not resume it well: it is written back first, beside what is there."
             notes = [[("plain", told)], []]
@@ -59,7 +59,7 @@ class Restore(Box):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "write")]
     KEYS = "y write it   esc back"
 
-    def __init__(self, archive: Archive, key: str) -> None:
+    def __init__(self, archive: ArchiveQueries, key: str) -> None:
         super().__init__("Restore")
         self._archive, self._key, self._plan_shown = archive, key, False
 
@@ -67,7 +67,7 @@ class Restore(Box):
         """Ask what would be written."""
         self.run_worker(self.told(self._plan))
 
-    async def _plan(self) -> Sequence[Pieces]:
+    async def _plan(self) -> Sequence[StyledLine]:
         plan = await answer(lambda: restoring(self._archive, self._key))
         if not plan.additions:
             return [[("plain", "Its agent has it: nothing to write.")]]
@@ -84,12 +84,12 @@ class Restore(Box):
         self.tell([[("plain", "writing … (a running agent is waited for)")]])
         try:
             plan = await asyncio.to_thread(restored, self._archive, self._key)
-        except (Stopped, OSError) as error:
+        except (RetoldError, OSError) as error:
             self.tell([[("bad", str(error))]])
             return
         count = len(plan.additions)
         self.dismiss(f"restored: {count} file{'' if count == 1 else 's'} written; r resumes it")
 
 
-def _files(plan: Plan) -> list[Pieces]:
+def _files(plan: RestorePlan) -> list[StyledLine]:
     return [[("tool", f"  {addition.path}")] for addition in plan.additions]

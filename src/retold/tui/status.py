@@ -6,13 +6,13 @@ from rich.text import Text
 
 from retold.agents import TITLES
 from retold.export.transcript import plural
-from retold.query.cards import Match
-from retold.tui.answers import Archive, due
-from retold.tui.found import Finder
+from retold.query.cards import TitleMatch
+from retold.tui.answers import ArchiveQueries, due
+from retold.tui.found import ListFinder
 from retold.tui.words import styled
 
 
-def status_line(finder: Finder, found: Sequence[Match], said: str) -> Text:
+def status_line(finder: ListFinder, found: Sequence[TitleMatch], said: str) -> Text:
     """Return what was found, or what there is to say."""
     if said:
         return styled([("match", said)])
@@ -25,7 +25,7 @@ def status_line(finder: Finder, found: Sequence[Match], said: str) -> Text:
     return styled([("faint", f"{told}{', searching …' if finder.is_searching else ''}")])
 
 
-def warning(archive: Archive) -> str:
+def warning(archive: ArchiveQueries) -> str:
     """Return what goes soon, in a line; nothing, if nothing does."""
     told = [
         f"{TITLES.get(agent, agent)} {count:,} {f'in {days} d' if days else 'next start'}"

@@ -8,16 +8,25 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, Static
 
-from retold.archive.database import Stopped
-from retold.export.transcript import Tools, Wanted
-from retold.ingest.slices import Turn
+from retold.archive.database import RetoldError
+from retold.export.transcript import Tools, TranscriptOptions
+from retold.ingest.slices import SessionTurn
 from retold.model.session import View as Which
-from retold.query.cards import Card
-from retold.query.hits import Hit
-from retold.tui.answers import Archive
-from retold.tui.deeds import Deeds
+from retold.query.cards import SessionCard
+from retold.query.hits import MessageHit
+from retold.tui.answers import ArchiveQueries
+from retold.tui.deeds import SessionActions
 from retold.tui.outline import Outline
-from retold.tui.pages import ENTRIES, Page, Reading, Row, next_match, outline, page, same_place
+from retold.tui.pages import (
+    ENTRIES,
+    ScreenRow,
+    TranscriptPage,
+    TranscriptReading,
+    next_match,
+    outline,
+    page,
+    same_place,
+)
 from retold.tui.status import keys_line
 from retold.tui.threads import answer
 from retold.tui.view import View
@@ -34,7 +43,7 @@ _TOOLS = {"names": "tools by name", "full": "tools with output", "none": "no too
 _VIEWS = {"full": "everything said", "active": "only what its agent holds"}
 
 
-class Transcript(Deeds[str]):
+class TranscriptScreen(SessionActions[str]):
     """The transcript, a page at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,13 +61,16 @@ class Transcript(Deeds[str]):
         Binding("N", "next(-1)"),
     ]
 
-    def __init__(self, archive: Archive, card: Card, hit: Hit | None = None) -> None:
+    def __init__(self, archive: ArchiveQueries, card: SessionCard, hit: MessageHit | None = None) -> None:
         super().__init__()
         self.archive = archive
-        self.reading, self._heading = Reading(archive, card.key), card.title or "(no prompt is left)"
+        self.reading, self._heading = (
+            TranscriptReading(archive, card.key),
+            card.title or "(no prompt is left)",
+        )
         self._start = BEGINNING if hit is None else (max(0, hit.seq), HEADING)
         self._needle = "" if hit is None or not hit.matches else hit.snippet[slice(*hit.matches[0])]
-        self.turns: list[Turn] = []
+        self.turns: list[SessionTurn] = []
         self._found: tuple[int, int] | None = None
         self._said = ""
         self._is_joining = False
@@ -97,7 +109,7 @@ class Transcript(Deeds[str]):
         """Learn the turns."""
         try:
             self.turns = await answer(lambda: outline(self.reading))
-        except (Stopped, OSError) as error:
+        except (RetoldError, OSError) as error:
             self.tell(str(error))
         self._draw_state()
 
@@ -110,12 +122,12 @@ class Transcript(Deeds[str]):
         self._draw_state()
         self.view.ask_for_more()
 
-    async def _page(self, first: int, until: int | None = None) -> Page:
+    async def _page(self, first: int, until: int | None = None) -> TranscriptPage:
         reading, width = self.reading, self.view.width
         try:
             return await answer(lambda: page(reading, first, width, until))
-        except (Stopped, OSError) as error:
-            return Page(0, 0, 0, [Row("bad", str(error), 0, 0)])
+        except (RetoldError, OSError) as error:
+            return TranscriptPage(0, 0, 0, [ScreenRow("bad", str(error), 0, 0)])
 
     def on_view_wants(self, event: View.Wants) -> None:
         """Read on."""
@@ -153,7 +165,7 @@ class Transcript(Deeds[str]):
         self._said = told or ""
         self._draw_state()
 
-    def _want(self, wanted: Wanted) -> None:
+    def _want(self, wanted: TranscriptOptions) -> None:
         self.reading = msgspec.structs.replace(self.reading, wanted=wanted)
         self._said, self._found = "", None
         self._read_again()

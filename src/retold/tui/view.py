@@ -9,7 +9,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from retold.tui.pages import Page, Row
+from retold.tui.pages import ScreenRow, TranscriptPage
 from retold.tui.rows import strip
 from retold.tui.words import STYLES
 
@@ -39,7 +39,7 @@ class View(ScrollView, can_focus=True):
 
     def __init__(self) -> None:
         super().__init__(id="rows")
-        self.page = Page(0, 0, 0, [])
+        self.page = TranscriptPage(0, 0, 0, [])
         self.needle = ""
 
     @property
@@ -47,20 +47,20 @@ class View(ScrollView, can_focus=True):
         """The columns that there are for text."""
         return max(_NARROWEST, self.scrollable_content_region.width)
 
-    def show(self, page: Page, at: tuple[int, int]) -> None:
+    def show(self, page: TranscriptPage, at: tuple[int, int]) -> None:
         """Show a page instead of all others, from a line on."""
         self.page = page
         self._measure()
         self.go_to(at)
 
-    def join(self, page: Page) -> None:
+    def join(self, page: TranscriptPage) -> None:
         """Add a page that goes before or behind what is there."""
         here = self.page
         if page.first == here.end:
-            self.page = Page(here.first, page.end, page.total, here.rows + page.rows)
+            self.page = TranscriptPage(here.first, page.end, page.total, here.rows + page.rows)
             self._measure()
         elif page.end == here.first:
-            self.page = Page(page.first, here.end, page.total, page.rows + here.rows)
+            self.page = TranscriptPage(page.first, here.end, page.total, page.rows + here.rows)
             top = round(self.scroll_offset.y) + len(page.rows)
             self._measure()
             self.scroll_to(y=top, animate=False, force=True)
@@ -86,7 +86,7 @@ class View(ScrollView, can_focus=True):
         self.refresh()
 
     @property
-    def top(self) -> Row | None:
+    def top(self) -> ScreenRow | None:
         """The first row that is seen and says something."""
         rows = self.page.rows[round(self.scroll_offset.y) :]
         return next((row for row in rows if row.text), rows[0] if rows else None)

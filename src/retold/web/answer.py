@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.record import Record
-from retold.query.scanned import Job, Scanned
+from retold.archive.record import Store
+from retold.query.scanned import ScanJob, Scanned
 
 
-class Asked(msgspec.Struct, frozen=True):
+class PageRequest(msgspec.Struct, frozen=True):
     """A request, as a page gets it: nothing in it was looked at, and all of it may be an enemy's."""
 
     path: str
@@ -32,7 +32,7 @@ class Asked(msgspec.Struct, frozen=True):
         return min(int(text), most) if text.isascii() and text.isdecimal() and len(text) <= 12 else default  # noqa: PLR2004 - digits
 
 
-class Shown(msgspec.Struct, frozen=True):
+class TemplatePage(msgspec.Struct, frozen=True):
     """A page, or a piece of one: a template and what it is given."""
 
     template: str
@@ -40,7 +40,7 @@ class Shown(msgspec.Struct, frozen=True):
     status: int = 200
 
 
-class Sent(msgspec.Struct, frozen=True):
+class Download(msgspec.Struct, frozen=True):
     """A file to be kept by whoever asked."""
 
     name: str
@@ -48,26 +48,26 @@ class Sent(msgspec.Struct, frozen=True):
     pieces: Iterable[bytes]
 
 
-class Moved(msgspec.Struct, frozen=True):
+class Redirect(msgspec.Struct, frozen=True):
     """Another page that answers: of this server always."""
 
     path: str
     query: Mapping[str, str]
 
 
-class Missing(Exception):  # noqa: N818 - it says what the thing is
+class NotFound(Exception):  # noqa: N818 - it says what the thing is
     """What was asked for is not there; the text says what."""
 
 
-Answer = Shown | Sent | Moved
-Handler = Callable[[Asked, Record], Answer]
+Answer = TemplatePage | Download | Redirect
+Handler = Callable[[PageRequest, Store], Answer]
 
 
-class Page(msgspec.Struct, frozen=True):
+class PageRoute(msgspec.Struct, frozen=True):
     """What answers at an address; asked by POST, it may change something."""
 
     path: str
     answer: Handler
     is_post: bool = False
-    scan: Callable[[Asked], Job | None] | None = None
+    scan: Callable[[PageRequest], ScanJob | None] | None = None
     """What has to be looked for in all text, ahead of the answer, by another process."""

@@ -18,15 +18,15 @@ from starlette.responses import HTMLResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from retold.archive.database import Stopped
-from retold.archive.record import Record
-from retold.query.readers import Readers
+from retold.archive.database import RetoldError
+from retold.archive.record import Store
+from retold.query.readers import ArchivePool
 from retold.query.scans import Scans
-from retold.web.answer import Answer, Asked, Missing, Moved, Page, Sent, Shown
-from retold.web.entrance import Entrance
+from retold.web.answer import Answer, Download, NotFound, PageRequest, PageRoute, Redirect, TemplatePage
+from retold.web.entrance import LoginTokens
 from retold.web.entry import entered
 from retold.web.following import Following
-from retold.web.guard import ENTER, STATIC, Guard, Refusal, refused
+from retold.web.guard import ENTER, STATIC, Refusal, WebGuard, refused
 from retold.web.looks import address, rendered, static
 from retold.web.pages import PAGES
 from retold.web.request import asked_of, form_of
@@ -35,10 +35,10 @@ _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 
 
 def application(
-    folder: str, entrance: Entrance, hosts: Container[str], pages: Sequence[Page] = PAGES
+    folder: str, entrance: LoginTokens, hosts: Container[str], pages: Sequence[PageRoute] = PAGES
 ) -> ASGIApp:
     """Return pages over the archive in a folder, behind their guard."""
-    readers, following, scans = Readers(folder), Following(folder), Scans(folder)
+    readers, following, scans = ArchivePool(folder), Following(folder), Scans(folder)
 
     @asynccontextmanager
     async def open_for_requests(_: Starlette) -> AsyncIterator[None]:
@@ -59,10 +59,10 @@ def application(
     }
     app = Starlette(routes=routes, lifespan=open_for_requests, exception_handlers=handlers)
     app.router.redirect_slashes = False
-    return Guard(app, entrance, hosts)
+    return WebGuard(app, entrance, hosts)
 
 
-def _route(page: Page, readers: Readers, scans: Scans, entrance: Entrance) -> Route:
+def _route(page: PageRoute, readers: ArchivePool, scans: Scans, entrance: LoginTokens) -> Route:
     async def endpoint(request: Request) -> Response:
         began = time.perf_counter()
         visitor = request.state.visitor
@@ -83,20 +83,20 @@ def _route(page: Page, readers: Readers, scans: Scans, entrance: Entrance) -> Ro
     return Route(page.path, endpoint, methods=["POST"] if page.is_post else ["GET"])
 
 
-def _answered(page: Page, asked: Asked, record: Record) -> Response:
+def _answered(page: PageRoute, asked: PageRequest, record: Store) -> Response:
     """Return a page's answer as it is sent; it is made where the archive is at hand."""
     try:
         answer = page.answer(asked, record)
-    except Missing as missing:
-        answer = Shown("missing.html", {"text": str(missing)}, 404)
-    except Stopped as stopped:
-        answer = Shown("missing.html", {"text": str(stopped)}, 503)
+    except NotFound as missing:
+        answer = TemplatePage("missing.html", {"text": str(missing)}, 404)
+    except RetoldError as stopped:
+        answer = TemplatePage("missing.html", {"text": str(stopped)}, 503)
     return _response(answer, asked)
 
 
-def _response(answer: Answer, asked: Asked) -> Response:
+def _response(answer: Answer, asked: PageRequest) -> Response:
     match answer:
-        case Shown(template, values, status):
+        case TemplatePage(template, values, status):
             look = asked.cookies.get("retold-look", "")
             given = {
                 "form_token": asked.form_token,
@@ -104,21 +104,21 @@ def _response(answer: Answer, asked: Asked) -> Response:
                 "here": asked.path,
             }
             return HTMLResponse(rendered(template, given | dict(values)), status)
-        case Sent(name, media_type, pieces):
+        case Download(name, media_type, pieces):
             told = {
                 "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='', errors='replace')}"
             }
             return StreamingResponse(iter(pieces), media_type=media_type, headers=told)
-        case Moved(path, query):
+        case Redirect(path, query):
             return RedirectResponse(address(path, **query), 303)
 
 
-async def _lost(entrance: Entrance, request: Request, _: Exception) -> Response:
+async def _lost(entrance: LoginTokens, request: Request, _: Exception) -> Response:
     """Answer where there is no page; strangers are told no more than that."""
     if not entrance.knows(request.state.visitor):
         return PlainTextResponse("Not found\n", 404)
     asked = asked_of(request, {}, entrance.form_token(request.state.visitor))
-    return _response(Shown("missing.html", {"text": "There is no such page."}, 404), asked)
+    return _response(TemplatePage("missing.html", {"text": "There is no such page."}, 404), asked)
 
 
 async def _failed(_: Request, error: Exception) -> Response:

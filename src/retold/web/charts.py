@@ -14,7 +14,7 @@ from retold.export.report import cost
 from retold.export.svg import Datum, calendar, columns, length
 from retold.model.report import Line
 from retold.query.period import Period
-from retold.web.chosen import Chosen
+from retold.web.chosen import ReportUrl
 
 MEASURES = {"cost": "Cost", "tokens": "Tokens", "sessions": "Sessions"}
 _YEAR = 364
@@ -31,7 +31,7 @@ class Chart(NamedTuple):
     last: str = ""
 
 
-class Row(NamedTuple):
+class ChartRow(NamedTuple):
     """A line of a report beside others."""
 
     name: str
@@ -57,13 +57,13 @@ def told(line: Line, measure: str) -> str:
     return f"{count(amount)} {measure if amount != 1 else measure[:-1]}"
 
 
-def year_of(chosen: Chosen) -> Period:
+def year_of(chosen: ReportUrl) -> Period:
     """Return the days of a calendar: a year, up to today, or to the end of what was chosen."""
     until = max(chosen.today, chosen.period.until or chosen.today)
     return Period(until - timedelta(days=_YEAR), until)
 
 
-def days(found: Iterable[Line], chosen: Chosen, measure: str) -> Chart:
+def days(found: Iterable[Line], chosen: ReportUrl, measure: str) -> Chart:
     """Return a calendar of days."""
     year = year_of(chosen)
     data, rows = {}, []
@@ -78,7 +78,7 @@ def days(found: Iterable[Line], chosen: Chosen, measure: str) -> Chart:
     return Chart(picture, sorted(rows, reverse=True))
 
 
-def over_time(found: Sequence[tuple[Period, Line]], by: str, chosen: Chosen) -> Chart:
+def over_time(found: Sequence[tuple[Period, Line]], by: str, chosen: ReportUrl) -> Chart:
     """Return columns of what was spent."""
     data = [
         Datum(line.measured.picos or 0, f"{line.of}: {cost(line.measured)}", chosen.address("/spend", part))
@@ -90,7 +90,7 @@ def over_time(found: Sequence[tuple[Period, Line]], by: str, chosen: Chosen) -> 
     return Chart(picture, rows, money(most), *_ends(rows))
 
 
-def failures(found: Sequence[tuple[str, Period, int, int]], by: str, chosen: Chosen) -> Chart:
+def failures(found: Sequence[tuple[str, Period, int, int]], by: str, chosen: ReportUrl) -> Chart:
     """Return columns of calls that failed; each of what, when, calls, failures."""
     data = [
         Datum(
@@ -108,14 +108,14 @@ def failures(found: Sequence[tuple[str, Period, int, int]], by: str, chosen: Cho
     return Chart(columns(data, "failures", f"Failed calls by {by}"), rows, count(most), *_ends(rows))
 
 
-def ranked(found: Sequence[Line], by: str, chosen: Chosen) -> list[Row]:
+def ranked(found: Sequence[Line], by: str, chosen: ReportUrl) -> list[ChartRow]:
     """Return lines by what they cost, each with its bar, what it narrows to, and what it is made of."""
     order = sorted(found, key=lambda line: (-(line.measured.picos or 0), -_tokens(line), line.of))
     is_cost = any(line.measured.picos for line in order)
     weights = [(line.measured.picos or 0) if is_cost else _tokens(line) for line in order]
     names = project_names(line.of for line in order) if by == "project" else {}
     return [
-        Row(
+        ChartRow(
             names.get(line.of, line.of),
             line.of,
             line,

@@ -8,7 +8,7 @@ from threading import Lock
 
 import msgspec
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.care.doctor.checkup import checkup
 from retold.care.doctor.standing import Room, Standing, room, standings
 from retold.care.doctor.survey import Survey, survey
@@ -76,6 +76,6 @@ def _checked(env: Mapping[str, str]) -> Checked:
 
 
 def _synced_at(seen: Survey) -> datetime | None:
-    record: Record | None = seen.record
+    record: Store | None = seen.record
     at = record.fact("synced_at") if record is not None else None
     return datetime.fromtimestamp(at, seen.now.tzinfo) if at else None

@@ -6,13 +6,13 @@ from datetime import date
 
 import msgspec
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.names import project_names
 from retold.query import dates
-from retold.query.narrowing import Choices, Narrowing, choices, narrowed
+from retold.query.narrowing import Choices, ReportFilters, choices, narrowed
 from retold.query.period import Period, by_name, chosen
-from retold.query.question import UNKNOWN, Question
-from retold.web.answer import Asked
+from retold.query.question import UNKNOWN, ReportQuery
+from retold.web.answer import PageRequest
 from retold.web.looks import address
 
 PERIODS = {"7d": "7 days", "30d": "30 days", "month": "This month", "year": "Year", "all": "All"}
@@ -21,15 +21,15 @@ _MOST = 10_000
 """Pages: more nobody turns."""
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class ReportUrl(msgspec.Struct, frozen=True):
     """A choice, and what there is to choose from."""
 
-    narrowing: Narrowing
+    narrowing: ReportFilters
     period: Period
     choices: Choices
     today: date
 
-    def question(self, record: Record, period: Period | None = None) -> Question:
+    def question(self, record: Store, period: Period | None = None) -> ReportQuery:
         """Return what is asked for; of another period, where one is told."""
         return narrowed(record, self.narrowing, self.choices, (period or self.period).span)
 
@@ -61,15 +61,15 @@ class Chosen(msgspec.Struct, frozen=True):
         return f"{self.period.since or 'the beginning'} to {self.period.until or 'now'}"
 
 
-def chosen_in(asked: Asked, record: Record, usual: str = "7d") -> Chosen:
+def chosen_in(asked: PageRequest, record: Store, usual: str = "7d") -> ReportUrl:
     """Return what an address chooses."""
     today = dates.today()
-    told = {name: asked.get(name) for name in Narrowing.__struct_fields__}
+    told = {name: asked.get(name) for name in ReportFilters.__struct_fields__}
     period = chosen(asked.get("period", usual), asked.get("since"), asked.get("until"), today)
     told["agent"] = told["agent"].lower()
-    return Chosen(Narrowing(**told), period, choices(record), today)
+    return ReportUrl(ReportFilters(**told), period, choices(record), today)
 
 
-def page_of(asked: Asked) -> int:
+def page_of(asked: PageRequest) -> int:
     """Return which page is wanted, from 0."""
     return asked.number("page", 0, _MOST)

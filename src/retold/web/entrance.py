@@ -19,7 +19,7 @@ MOST = 64
 """As many links and visitors are remembered: the oldest are let go."""
 
 
-class Entrance:
+class LoginTokens:
     """Hands out links and cookies, and knows them again; all of it is forgotten with the process."""
 
     def __init__(

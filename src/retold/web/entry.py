@@ -3,7 +3,7 @@
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, Response
 
-from retold.web.entrance import Entrance
+from retold.web.entrance import LoginTokens
 from retold.web.guard import Refusal, refused
 from retold.web.looks import rendered
 from retold.web.peers import is_of_others
@@ -12,7 +12,7 @@ from retold.web.request import form_of
 _WAIT = Refusal(429, "Too many tokens were tried: wait a minute")
 
 
-async def entered(request: Request, entrance: Entrance) -> Response:
+async def entered(request: Request, entrance: LoginTokens) -> Response:
     """Let somebody in, or tell them how to come in."""
     if is_of_others(request.client, request.scope["server"]):
         return refused(Refusal(403, "Another user of this machine asked for this"))

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 
 OFTEN = 0.5
 """Seconds between two looks at whether anything was written."""
@@ -63,7 +63,7 @@ class Following:
 
     async def _look(self) -> None:
         """Notice what other processes write; SQLite counts that for a connection that stays open."""
-        with Record(self._folder) as record:
+        with Store(self._folder) as record:
             before = record.version()
             while True:
                 await asyncio.sleep(OFTEN)

@@ -11,8 +11,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from retold.serving.allowance import Allowance
-from retold.serving.server import MOST
-from retold.web.entrance import Entrance
+from retold.serving.server import MOST_HEADER_BYTES
+from retold.web.entrance import LoginTokens
 
 ENTER, STATIC = "/enter", "/static/"
 LONGEST = 8_192
@@ -49,10 +49,10 @@ def refused(refusal: Refusal) -> PlainTextResponse:
     return PlainTextResponse(f"{refusal.text}\n", refusal.status, {"connection": "close"})
 
 
-class Guard:
+class WebGuard:
     """Stands before the pages."""
 
-    def __init__(self, app: ASGIApp, entrance: Entrance, hosts: Container[str]) -> None:
+    def __init__(self, app: ASGIApp, entrance: LoginTokens, hosts: Container[str]) -> None:
         """Take what a browser may call this server, as `127.0.0.1:8080`."""
         self._app, self._entrance, self._hosts = app, entrance, hosts
         self._known, self._strangers = Allowance(*KNOWN), Allowance(*STRANGERS)
@@ -87,7 +87,7 @@ class Guard:
             return Refusal(421, "This is not the name of this server: `retold web --name` gives it one")
         if len(scope["raw_path"]) + len(scope["query_string"]) > LONGEST:
             return Refusal(414, "The address is too long")
-        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST:
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > MOST_HEADER_BYTES:
             return Refusal(431, "The headers are too long")
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return Refusal(405, "Only GET and POST")

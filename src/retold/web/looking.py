@@ -12,7 +12,7 @@ from retold.query import dates
 from retold.query.facets import DATES, conditions_of
 from retold.query.shelf import usual_spans
 from retold.query.wanted import FILTERS, UnknownChoice, choice_of
-from retold.web.answer import Asked
+from retold.web.answer import PageRequest
 from retold.web.looks import address
 
 LONGEST = 400
@@ -23,7 +23,7 @@ _FAR = 100_000
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
-class Looking(msgspec.Struct, frozen=True):
+class ListUrl(msgspec.Struct, frozen=True):
     """A query, how it is meant, and by what the list is narrowed down."""
 
     text: str
@@ -85,7 +85,7 @@ class Looking(msgspec.Struct, frozen=True):
         """Return where the same is found without any filter."""
         return self.without(*FILTERS)
 
-    def _without(self, *names: str) -> Looking:
+    def _without(self, *names: str) -> ListUrl:
         kept = {name: value for name, value in self.filters.items() if name not in names}
         return msgspec.structs.replace(self, filters=kept)
 
@@ -100,7 +100,7 @@ def as_sentence(message: str) -> str:
     return f"{message[:1].upper()}{message[1:]}."
 
 
-def looking_of(asked: Asked) -> Looking:
+def looking_of(asked: PageRequest) -> ListUrl:
     """Return what an address asks for; what makes no sense in it is left out, and noted."""
     filters: dict[str, str] = {}
     notes: list[str] = []
@@ -116,7 +116,7 @@ def looking_of(asked: Asked) -> Looking:
         except ValueError:
             notes.append(f"“{value}” is no date: try 2026-01-27, 7d or yesterday.")
     mode, order = asked.get("mode"), asked.get("order")
-    return Looking(
+    return ListUrl(
         asked.get("q").strip()[:LONGEST],
         mode if mode in MODES else "",
         order if order in ORDERS else "",

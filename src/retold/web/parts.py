@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.html.calls import CallView
 from retold.export.html.clip import HEAD, TAIL
 from retold.export.html.entries import Block
-from retold.export.html.frame import Frame
+from retold.export.html.frame import RenderContext
 from retold.export.html.runs import runs
-from retold.export.telling import Choice, Telling
-from retold.ingest.slices import Slice, told_slice
+from retold.export.telling import ExportOptions, ExportSession
+from retold.ingest.slices import TimelineSlice, load_slice
 from retold.model.session import View
-from retold.web.answer import Asked, Missing, Shown
+from retold.web.answer import NotFound, PageRequest, TemplatePage
 from retold.web.shows import shows
 
 PAGE = 40
@@ -28,16 +28,16 @@ LONG = 2_000
 """Characters of a call that is only sent when somebody opens it."""
 CLIPPED = HEAD + TAIL
 FARTHEST = 10**9
-ALL = Choice(thoughts=True, tokens=True, notices=True, is_redacted=False)
+ALL = ExportOptions(thoughts=True, tokens=True, notices=True, is_redacted=False)
 """Everything is sent, and what is not to be seen is hidden: to show it takes no request."""
 
 
-def view_of(asked: Asked) -> View:
+def view_of(asked: PageRequest) -> View:
     """Return the view that was asked for."""
     return "active" if asked.get("view") == "active" else "full"
 
 
-def part_at(record: Record, key: str, at: int, view: View) -> Slice:
+def part_at(record: Store, key: str, at: int, view: View) -> TimelineSlice:
     """Return the part of a session around a place; raises Missing if there is no session."""
     part = part_from(record, key, max(0, at - BEFORE), view, FIRST)
     if part.first + len(part.session.timeline) <= at < part.total:  # what is before takes all the room
@@ -45,15 +45,15 @@ def part_at(record: Record, key: str, at: int, view: View) -> Slice:
     return part
 
 
-def part_from(record: Record, key: str, first: int, view: View, count: int = PAGE) -> Slice:
+def part_from(record: Store, key: str, first: int, view: View, count: int = PAGE) -> TimelineSlice:
     """Return the part of a session from a place on; raises Missing if there is no session."""
-    part = told_slice(record, key, first, count, view)
+    part = load_slice(record, key, first, count, view)
     if part is None:
-        raise Missing(f"There is no session {key} in the archive.")
+        raise NotFound(f"There is no session {key} in the archive.")
     return part
 
 
-def part_until(record: Record, key: str, end: int, view: View) -> Slice:
+def part_until(record: Store, key: str, end: int, view: View) -> TimelineSlice:
     """Return the part of a session before a place; of large entries fewer."""
     count = min(PAGE, end)
     while True:
@@ -63,9 +63,11 @@ def part_until(record: Record, key: str, end: int, view: View) -> Slice:
         count //= 2
 
 
-def told(asked: Asked, part: Slice, prefix: str = "e", level: int = 2, depth: int = 0) -> dict[str, Any]:
+def told(
+    asked: PageRequest, part: TimelineSlice, prefix: str = "e", level: int = 2, depth: int = 0
+) -> dict[str, Any]:
     """Return a part as templates are given it."""
-    frame = Frame(Telling(part.session), ALL, prefix, level, depth, part.first)
+    frame = RenderContext(ExportSession(part.session), ALL, prefix, level, depth, part.first)
     end = part.first + len(part.session.timeline)
     return {
         "frame": frame,
@@ -84,12 +86,12 @@ def told(asked: Asked, part: Slice, prefix: str = "e", level: int = 2, depth: in
     }
 
 
-def piece(asked: Asked, template: str, values: Mapping[str, Any]) -> Shown:
+def piece(asked: PageRequest, template: str, values: Mapping[str, Any]) -> TemplatePage:
     """Return a piece of a session's page; where no script asked for it, a page with nothing else on it."""
     given = {"key": asked.get("key"), **values}
     if asked.get("piece"):
-        return Shown(template, given)
-    return Shown("session_alone.html", {**given, "template": template})
+        return TemplatePage(template, given)
+    return TemplatePage("session_alone.html", {**given, "template": template})
 
 
 def grouped(blocks: Iterable[Block]) -> Iterator[list[Block]]:

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, parse_qsl
 
 from starlette.requests import Request
 
-from retold.web.answer import Asked
+from retold.web.answer import PageRequest
 from retold.web.guard import cookies_of
 
 LARGEST = 65_536
@@ -29,9 +29,9 @@ async def form_of(request: Request) -> dict[str, str]:
     return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS, errors="strict"))
 
 
-def asked_of(request: Request, form: dict[str, str], form_token: str) -> Asked:
+def asked_of(request: Request, form: dict[str, str], form_token: str) -> PageRequest:
     """Return a request as pages get it; raises ValueError for an address that is none of ours."""
     query = parse_qs(
         request.scope["query_string"].decode("latin-1"), errors="replace", max_num_fields=_FIELDS
     )
-    return Asked(request.scope["path"], query, form, cookies_of(request.headers), form_token)
+    return PageRequest(request.scope["path"], query, form, cookies_of(request.headers), form_token)

@@ -8,17 +8,17 @@ from contextlib import suppress
 
 import msgspec
 
-from retold.serving.names import LOOPBACK, Names
-from retold.serving.server import Server, bound
-from retold.web.answer import Page
+from retold.serving.names import LOOPBACK, HostNames
+from retold.serving.server import LoopbackServer, bound
+from retold.web.answer import PageRoute
 from retold.web.app import application
-from retold.web.entrance import Entrance
+from retold.web.entrance import LoginTokens
 from retold.web.guard import ENTER
 from retold.web.looks import address
 from retold.web.pages import PAGES
 
 
-class Place(msgspec.Struct, frozen=True):
+class PageAddress(msgspec.Struct, frozen=True):
     """Where the page is to be."""
 
     folder: str
@@ -39,15 +39,15 @@ class Place(msgspec.Struct, frozen=True):
 class Web:
     """A server that is about to run."""
 
-    def __init__(self, place: Place, pages: Sequence[Page] = PAGES) -> None:
+    def __init__(self, place: PageAddress, pages: Sequence[PageRoute] = PAGES) -> None:
         """Take a port; raises OSError if that cannot be had."""
         self._place = place
         taken = bound(place.host, place.port)
         self.port: int = taken.getsockname()[1]
-        self.entrance = Entrance(self.port, place.token)
-        names = Names(self.port, place.names, place.is_open)
+        self.entrance = LoginTokens(self.port, place.token)
+        names = HostNames(self.port, place.names, place.is_open)
         app = application(place.folder, self.entrance, names, pages)
-        self._server = Server(app, taken)
+        self._server = LoopbackServer(app, taken)
 
     def link(self) -> str:
         """Return a new link that works once, within a minute."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from retold.web.answer import Asked
+from retold.web.answer import PageRequest
 
 COOKIE = "retold-show"
 TOOLS = ("none", "calls", "open")
@@ -31,7 +31,7 @@ TOGGLES = (
 _NAMES = tuple(toggle.name for toggle in TOGGLES)
 
 
-class Shows(msgspec.Struct, frozen=True):
+class DisplayOptions(msgspec.Struct, frozen=True):
     """What is shown, and how much of tool calls."""
 
     names: frozenset[str] = frozenset(("branches",))
@@ -49,22 +49,22 @@ class Shows(msgspec.Struct, frozen=True):
         names = [name for name in _NAMES if name in self.names]
         return " ".join(f"show-{name}" for name in (*names, *(["calls"] if self.tools != "none" else [])))
 
-    def flipped(self, name: str) -> Shows:
+    def flipped(self, name: str) -> DisplayOptions:
         """Return the choice with one thing the other way."""
-        return Shows(self.names ^ {name}, self.tools)
+        return DisplayOptions(self.names ^ {name}, self.tools)
 
-    def with_tools(self, tools: str) -> Shows:
+    def with_tools(self, tools: str) -> DisplayOptions:
         """Return the choice with more or less of tool calls."""
-        return Shows(self.names, tools)
+        return DisplayOptions(self.names, tools)
 
 
-def shows(asked: Asked) -> Shows:
+def shows(asked: PageRequest) -> DisplayOptions:
     """Return what is to be shown: as the address says, else as it was chosen last."""
     told = asked.get("show") or asked.cookies.get(COOKIE, "")
     words = frozenset(told.split("."))
     if not words & {*_NAMES, *TOOLS, _NOTHING}:
-        return Shows()
-    return Shows(words & frozenset(_NAMES), next(_tools(words)))
+        return DisplayOptions()
+    return DisplayOptions(words & frozenset(_NAMES), next(_tools(words)))
 
 
 def _tools(words: frozenset[str]) -> Iterator[str]:

@@ -12,17 +12,17 @@ from retold.care.calling import own_command
 _alone = Lock()
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class PageSyncOutcome(msgspec.Struct, frozen=True):
     """What came of it, in words."""
 
     text: str
     is_well: bool = True
 
 
-def sync(env: Mapping[str, str]) -> Outcome:
+def sync(env: Mapping[str, str]) -> PageSyncOutcome:
     """Run `retold sync`, unless it runs for somebody else already."""
     if not _alone.acquire(blocking=False):
-        return Outcome("The archive is being brought up to date already.")
+        return PageSyncOutcome("The archive is being brought up to date already.")
     try:
         done = subprocess.run(  # noqa: S603 - ourselves
             [*own_command(), "sync", "--json"],
@@ -35,8 +35,10 @@ def sync(env: Mapping[str, str]) -> Outcome:
         _alone.release()
     if done.returncode != 0:
         told = done.stderr.decode(errors="replace").strip().splitlines()
-        return Outcome(told[-1] if told else f"retold sync ended with {done.returncode}", is_well=False)
-    return Outcome(_words(json.loads(done.stdout)))
+        return PageSyncOutcome(
+            told[-1] if told else f"retold sync ended with {done.returncode}", is_well=False
+        )
+    return PageSyncOutcome(_words(json.loads(done.stdout)))
 
 
 def _words(told: Mapping[str, int]) -> str:

@@ -36,7 +36,7 @@ def watching(env: Mapping[str, str]) -> Iterator[None]:
 
 def follow() -> None:
     """Keep the archive up to date, for as long as the one who started this lives."""
-    from retold.care.moments import moments
+    from retold.care.moments import change_events
     from retold.care.watch import rested
     from retold.ingest.config import read_config
     from retold.ingest.home import retold_home
@@ -51,7 +51,7 @@ def follow() -> None:
         update(task, lambda: None, lambda _done, _size: None)
 
     look()
-    for _ in moments(task, lambda _why: None):
+    for _ in change_events(task, lambda _why: None):
         rested(look)
 
 

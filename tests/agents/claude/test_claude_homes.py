@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from retold.agents import claude
-from retold.agents.protocol import Home, Source
+from retold.agents.protocol import AgentHome, Source
 from retold.model.entries import Message
 from retold.model.parts import ToolCall
 from retold.model.session import Session
@@ -104,7 +104,7 @@ def made(tmp_path: Path) -> Made:
     return Made(tmp_path / "ann")
 
 
-def home_of(folder: Path) -> Home:
+def home_of(folder: Path) -> AgentHome:
     home = claude.home_in(folder)
     assert home is not None
     return home

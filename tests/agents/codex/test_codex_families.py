@@ -11,7 +11,7 @@ import zstandard
 
 from retold import Message, Session, Text, ToolCall
 from retold.agents import codex
-from retold.agents.protocol import Home, Reading, Source
+from retold.agents.protocol import AgentHome, Reading, Source
 from retold.ingest.derive import conversations, scraps
 from retold.model.problem import Problem
 from retold.model.session import View
@@ -56,7 +56,7 @@ def sessions(*homes: Path, view: View = "full") -> dict[str, Session]:
 def on_disk(disk: Disk, home: Path) -> dict[str, Session]:
     """Every thread that a disk holds, by its id; all files are taken for one cluster."""
     clustered, loose = list[Reading](), list[Reading]()
-    for source in codex.find(Home(home, home / "sessions", disk=disk)):
+    for source in codex.find(AgentHome(home, home / "sessions", disk=disk)):
         assert isinstance(source, Source)
         readings = codex.read(source)
         assert not isinstance(readings, Problem)
@@ -384,7 +384,7 @@ def test_a_plain_file_wins_over_a_packed_one_of_its_name(home: Path) -> None:
     assert [session.counts.prompts for session in sessions(home).values()] == [2]
 
 
-def found_names(home: Home) -> Iterator[str]:
+def found_names(home: AgentHome) -> Iterator[str]:
     return (source.path.name for source in codex.find(home) if isinstance(source, Source))
 
 
@@ -399,7 +399,9 @@ def test_only_rollouts_and_lists_are_found(home: Path) -> None:
     ):
         (home / name).write_text("{}")
     write(home, FORK, two_turns(), "sessions/1/2/3/4/5")
-    assert list(found_names(Home(home, home / "sessions"))) == [f"rollout-2026-03-01T10-00-00-{MAIN}.jsonl"]
+    assert list(found_names(AgentHome(home, home / "sessions"))) == [
+        f"rollout-2026-03-01T10-00-00-{MAIN}.jsonl"
+    ]
 
 
 def test_homes_come_from_the_environment(home: Path, tmp_path: Path) -> None:
@@ -411,12 +413,12 @@ def test_homes_come_from_the_environment(home: Path, tmp_path: Path) -> None:
 
 
 def test_a_home_is_known_by_its_name_or_by_what_lies_in_it(home: Path, tmp_path: Path) -> None:
-    assert codex.home_in(tmp_path) == codex.home_in(home) == Home(home, home / "sessions")
+    assert codex.home_in(tmp_path) == codex.home_in(home) == AgentHome(home, home / "sessions")
     backup = tmp_path / "backup"
     (backup / "sessions").mkdir(parents=True)
     assert codex.home_in(backup) is None
     write(backup, MAIN, two_turns())
-    assert codex.home_in(backup) == Home(backup, backup / "sessions")
+    assert codex.home_in(backup) == AgentHome(backup, backup / "sessions")
 
 
 def test_a_count_that_repeats_the_fork_is_not_its_own(home: Path) -> None:

@@ -6,7 +6,7 @@ from retold.agents.gemini.copies import copied_from
 from retold.agents.gemini.raw import ENVIRONMENT_ID
 from retold.agents.gemini.replay import replay
 from retold.agents.gemini.state import State, folded_copies
-from retold.reading.lines import Line
+from retold.reading.lines import JsonLine
 
 Record = dict[str, Any]
 CONTEXT = "<session_context>\nToday.\n</session_context>"
@@ -86,7 +86,7 @@ def test_a_record_that_is_listed_still_is_no_original() -> None:
 
 def test_ids_that_come_and_go_close_no_circle() -> None:
     lists = [[user(name, "Go.")] for name in ("u1", "u2", "u1", "u2", "u3", "u1")]
-    lines = [Line(number, {"$set": {"messages": block}}) for number, block in enumerate(lists, 1)]
+    lines = [JsonLine(number, {"$set": {"messages": block}}) for number, block in enumerate(lists, 1)]
     state = replay(State("x"), lines)
     for copy in state.copies:
         line = [copy]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from retold.agents.gemini.loader import active_records
 from retold.agents.gemini.replay import replay
 from retold.agents.gemini.state import State
-from retold.reading.lines import Line
+from retold.reading.lines import JsonLine
 
 Record = dict[str, Any]
 IDS = "abcdef"
@@ -59,7 +59,7 @@ def as_the_cli_does(log: list[Record]) -> list[Record]:
 
 
 def folded(log: list[Record], start: State, first: int = 1) -> State:
-    return replay(start, [Line(number, record) for number, record in enumerate(log, first)])
+    return replay(start, [JsonLine(number, record) for number, record in enumerate(log, first)])
 
 
 @pytest.mark.slow

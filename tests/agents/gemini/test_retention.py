@@ -10,7 +10,7 @@ import pytest
 
 from retold.agents.gemini import limit, retention
 from retold.agents.gemini.limits import rules
-from retold.agents.protocol import Home, Threat
+from retold.agents.protocol import AgentHome, Threat
 from support.real_gemini import Gemini
 
 NOW = datetime.now(UTC)
@@ -40,7 +40,7 @@ class Den:
     """A home with one project, to put sessions into."""
 
     def __init__(self, folder: Path, name: str = "den") -> None:
-        self.home = Home(folder / ".gemini", folder / ".gemini" / "tmp")
+        self.home = AgentHome(folder / ".gemini", folder / ".gemini" / "tmp")
         self.project = folder / name
         self.chats = self.home.sessions / name / "chats"
         self.project.mkdir(parents=True)
@@ -293,6 +293,6 @@ def test_huge_numbers_do_not_overflow(den: Den) -> None:
 def test_no_home_means_no_threat(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x", encoding="utf-8")
     for path in (tmp_path / "nothing", tmp_path / "file"):
-        home = Home(path, path / "tmp")
+        home = AgentHome(path, path / "tmp")
         assert list(retention(home)) == []
         assert limit(home).seconds == 30 * DAY

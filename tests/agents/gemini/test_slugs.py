@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from retold.agents.gemini.slugs import slug_of, slugified
-from retold.agents.protocol import Home
+from retold.agents.protocol import AgentHome
 from support.real_gemini import RealCli, install_oracle
 
 ROOT = "/home/ann/My.Proj_01"
@@ -90,7 +90,7 @@ def test_a_project_has_the_folder_that_the_cli_finds(
     home = tmp_path / ".gemini"
     home.mkdir()
     made(home)
-    ours = slug_of(Home(home, home / "tmp"), ROOT)
+    ours = slug_of(AgentHome(home, home / "tmp"), ROOT)
     assert ours == _asked(core, home)  # last, because the CLI writes down what it finds
 
 

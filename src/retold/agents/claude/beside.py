@@ -13,7 +13,7 @@ from retold.agents.claude.state import FACTS, MAIN, Node, Preserved, State
 from retold.agents.claude.words import is_human, said
 from retold.model.entries import Entry, Event, EventKind, Message
 from retold.model.parts import Attachment, Context, Opaque
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 
 TITLES = {
     "custom-title": "customTitle",
@@ -37,7 +37,7 @@ _TOLD = frozenset(
 _MENTIONS = ("file", "directory", "selected_lines_in_ide", "opened_file_in_ide", "compact_file_reference")
 
 
-def beside(record: Record, state: State, notes: Notes) -> bool:
+def beside(record: Record, state: State, notes: ReaderNotes) -> bool:
     """Fold a line in that stands beside the conversation; False if nobody knows its kind."""
     kind = record["type"]
     at = notes.time(record.get("timestamp"))
@@ -63,7 +63,7 @@ def beside(record: Record, state: State, notes: Notes) -> bool:
     return True
 
 
-def unknown(value: Any, state: State, notes: Notes) -> Node:
+def unknown(value: Any, state: State, notes: ReaderNotes) -> Node:
     """Return a line that nobody understands as it is; others may still hang on it."""
     if type(value) is not dict:
         return Node(Event(None, "notice", None, "live", "", Opaque(value)))
@@ -138,7 +138,7 @@ def _message(error: Any) -> str:
     return ""
 
 
-def _attached(record: Record, event: Event, state: State, notes: Notes) -> Entry:
+def _attached(record: Record, event: Event, state: State, notes: ReaderNotes) -> Entry:
     """Return injected context: words that were typed while the agent was busy, files that were named, or neither."""
     held, extra = record.get("attachment"), _beyond(record)
     kind = held.get("type") if type(held) is dict else None

@@ -5,8 +5,8 @@ being installed and without being asked for; `plugin init` of that version puts 
 and so refused in a headless run, unless the user's settings allow them.
 """
 
-from retold.agents.connection import NAME, Connection, ConnectPlan, ListItem, OwnFile, as_json, signature
-from retold.agents.protocol import Home
+from retold.agents.connection import NAME, AgentConnection, ConnectPlan, ListItem, OwnFile, as_json, signature
+from retold.agents.protocol import AgentHome
 
 WRITTEN = signature("claude")
 TOOLS = f"mcp__plugin_{NAME}_{NAME}"
@@ -14,7 +14,7 @@ TOOLS = f"mcp__plugin_{NAME}_{NAME}"
 FRONT = ('argument-hint: "[what]"', f"allowed-tools: {TOOLS}")
 
 
-def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
+def connect_plan(home: AgentHome, connection: AgentConnection) -> ConnectPlan:
     """Return the plugin and the permission."""
     folder = home.path / "skills" / NAME
     texts = {
@@ -28,7 +28,7 @@ def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
     return ConnectPlan(folder, files, (allowed,), "/recall", is_trust_needed=False)
 
 
-def _manifest(connection: Connection) -> dict[str, object]:
+def _manifest(connection: AgentConnection) -> dict[str, object]:
     server = connection.server
     return {
         "name": NAME,

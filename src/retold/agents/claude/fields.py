@@ -17,7 +17,7 @@ from retold.agents.claude.raw import (
     Usual,
 )
 from retold.agents.claude.spread import gather_message
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 
 KNOWN = frozenset(
     ("apiErrorStatus", "apiErrorType", "attributionMcpServer", "attributionMcpTool", "attributionPlugin",
@@ -52,7 +52,7 @@ _SHAPES = {
 }
 
 
-def known_line(record: Record, notes: Notes) -> tuple[Usual, Record] | None:
+def known_line(record: Record, notes: ReaderNotes) -> tuple[Usual, Record] | None:
     """Return a line of the conversation, and what it holds besides; None if nothing is said in it."""
     line_shape, said_shape = _KINDS[record["type"]]
     record = gather_message(record, notes)
@@ -75,7 +75,9 @@ def known_line(record: Record, notes: Notes) -> tuple[Usual, Record] | None:
     return line_shape(**taken, timestamp=at, message=said_shape(**said)), extra
 
 
-def _taken(shape: type[Any], record: Record, notes: Notes, apart: tuple[str, ...]) -> tuple[Record, Record]:
+def _taken(
+    shape: type[Any], record: Record, notes: ReaderNotes, apart: tuple[str, ...]
+) -> tuple[Record, Record]:
     """Return the fields that fit, by our names, and everything else by its own."""
     fields, taken, extra = _SHAPES[shape], {}, {}
     for key, value in record.items():
@@ -95,7 +97,7 @@ def _taken(shape: type[Any], record: Record, notes: Notes, apart: tuple[str, ...
     return taken, extra
 
 
-def _usage(value: Any, notes: Notes) -> tuple[UsageRecord | None, Record | None]:
+def _usage(value: Any, notes: ReaderNotes) -> tuple[UsageRecord | None, Record | None]:
     """Return the tokens as far as they are whole numbers, and what else stands there."""
     if type(value) is not dict:
         if value is not None:
@@ -105,7 +107,7 @@ def _usage(value: Any, notes: Notes) -> tuple[UsageRecord | None, Record | None]
     return (UsageRecord(**taken) if taken.keys() & set(_COUNTS) else None), extra
 
 
-def _blocks(content: list[Any], notes: Notes) -> tuple[list[Block | Any], Record]:
+def _blocks(content: list[Any], notes: ReaderNotes) -> tuple[list[Block | Any], Record]:
     """Return the blocks of content, and what stands in them that no field of theirs tells, by their places."""
     blocks: list[Block | Any] = []
     beyond: Record = {}
@@ -118,7 +120,7 @@ def _blocks(content: list[Any], notes: Notes) -> tuple[list[Block | Any], Record
     return blocks, beyond
 
 
-def block(item: Any, notes: Notes) -> tuple[Block | Any, Record]:
+def block(item: Any, notes: ReaderNotes) -> tuple[Block | Any, Record]:
     """Return a block of content, and what it holds besides; as it stands, if it is of no known shape."""
     shape = BLOCKS.get(item["type"]) if type(item) is dict and type(item.get("type")) is str else None
     if shape is None:
@@ -130,7 +132,7 @@ def block(item: Any, notes: Notes) -> tuple[Block | Any, Record]:
         return item, {}
 
 
-def _tell_unknown(of: str, keys: Collection[str], notes: Notes) -> None:
+def _tell_unknown(of: str, keys: Collection[str], notes: ReaderNotes) -> None:
     if keys:
         named = ", ".join([f"{key:.60}" for key in sorted(keys)[:_NAMED]])
         more = f" and {len(keys) - _NAMED} more" if len(keys) > _NAMED else ""

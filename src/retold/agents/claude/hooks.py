@@ -5,7 +5,7 @@ on Windows too, where it comes with Git, was only read, in reports of others (ve
 """
 
 from retold.agents.connection import NAME
-from retold.agents.protocol import Call, Home, HookPlan
+from retold.agents.protocol import AgentHome, HookCall, HookPlan
 
 EVENTS = ("SessionEnd", "Stop")
 PATIENCE = 30
@@ -13,7 +13,7 @@ PLUGIN = ("skills", NAME, "hooks", "hooks.json")
 """Where a plugin has its hooks."""
 
 
-def hook_plan(home: Home, call: Call) -> HookPlan | None:
+def hook_plan(home: AgentHome, call: HookCall) -> HookPlan | None:
     """Return what has to stand in `settings.json`."""
     hook = {"type": "command", "command": call.sh, "timeout": PATIENCE}
     return HookPlan(home.path / "settings.json", EVENTS, {"hooks": [hook]}, home.path.joinpath(*PLUGIN))

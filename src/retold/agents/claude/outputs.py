@@ -8,8 +8,8 @@ from retold.model.problem import Problem
 from retold.reading.decoding import as_text
 from retold.reading.disk import Disk
 from retold.reading.files import FileBytes, printable, read_bytes
-from retold.reading.folders import entries
-from retold.reading.notes import Notes
+from retold.reading.folders import list_folder
+from retold.reading.notes import ReaderNotes
 
 MARK = "<persisted-output>"
 _RESULTS = "tool-results"
@@ -18,7 +18,7 @@ _RESULTS = "tool-results"
 class Outputs:
     """The files beside a transcript; only what lies in a session's own folder is opened, whatever a line names."""
 
-    def __init__(self, session_folder: str, notes: Notes, disk: Disk) -> None:
+    def __init__(self, session_folder: str, notes: ReaderNotes, disk: Disk) -> None:
         """Take the session's folder, where to tell what is missing, and where to look."""
         self.session_folder, self.notes, self.disk = session_folder, notes, disk
         self._names = cache(partial(_names, disk=disk))
@@ -47,5 +47,5 @@ def _names(folder: Path, disk: Disk) -> frozenset[str]:
     """Return the files that lie there; a link may lead anywhere, and is none of them."""
     if disk.is_link(str(folder)) or disk.is_link(str(folder.parent)):
         return frozenset()
-    found = (entry for entry in entries(folder, disk) if not isinstance(entry, Problem))
+    found = (entry for entry in list_folder(folder, disk) if not isinstance(entry, Problem))
     return frozenset(entry.name for entry in found if entry.is_file(follow_symlinks=False))

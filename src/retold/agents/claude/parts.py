@@ -14,10 +14,10 @@ from retold.agents.claude.raw import (
 from retold.agents.claude.results import attachment
 from retold.agents.claude.words import Said, machine_kind, said
 from retold.model.parts import Context, ContextKind, Opaque, Part, Text, Thinking
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 
 
-def answer_part(block: Block | Any, notes: Notes) -> Part:
+def answer_part(block: Block | Any, notes: ReaderNotes) -> Part:
     """Return what a block of the model's says."""
     if type(block) is ToolUseBlock:
         return tool_call(block)
@@ -28,7 +28,7 @@ def answer_part(block: Block | Any, notes: Notes) -> Part:
     return other_part(block, notes)
 
 
-def other_part(block: Block | Any, notes: Notes) -> Part:
+def other_part(block: Block | Any, notes: ReaderNotes) -> Part:
     """Return what stands for something else than words."""
     match block:
         case ImageBlock(source):
@@ -65,7 +65,7 @@ def _plain(block: Any) -> Any:
     return {"type": "thinking", "thinking": block.thinking} if isinstance(block, ThinkingBlock) else block
 
 
-def said_parts(content: str | list[Any], notes: Notes) -> Said:
+def said_parts(content: str | list[Any], notes: ReaderNotes) -> Said:
     """Return a person's words among the blocks of a line, and all there is; results are told by their calls."""
     if type(content) is str:
         return said(content)
@@ -84,7 +84,7 @@ def said_parts(content: str | list[Any], notes: Notes) -> Said:
     return "\n".join(words) if words else None, parts
 
 
-def machine_parts(content: str | list[Any], kind: ContextKind | None, notes: Notes) -> list[Part]:
+def machine_parts(content: str | list[Any], kind: ContextKind | None, notes: ReaderNotes) -> list[Part]:
     """Return what the agent wrote in a person's place."""
     parts: list[Part] = []
     for block in [content] if type(content) is str else content:

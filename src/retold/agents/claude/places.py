@@ -10,12 +10,12 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.protocol import Home, Source
+from retold.agents.protocol import AgentHome, Source
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.reading.disk import DISK, Disk
 from retold.reading.files import printable
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 
 FOLDER = ".claude"
 _AGENT = "agent-"
@@ -44,7 +44,7 @@ class Origin(msgspec.Struct, frozen=True):
     """Where a session keeps what does not stand in its transcript."""
 
 
-def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
+def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[AgentHome]:
     """Yield the homes: `CLAUDE_CONFIG_DIR` may name several; newer versions also look below `.config`."""
     projects = env.get("CLAUDE_PROJECTS_DIR")
     chosen = [folder for folder in (env.get("CLAUDE_CONFIG_DIR") or "").split(",") if folder.strip()]
@@ -54,44 +54,44 @@ def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
         Path(env.get("XDG_CONFIG_HOME") or user / ".config") / "claude",
     ]
     for folder in folders[:1] if projects else folders:
-        yield Home(folder, Path(projects) if projects else folder / "projects", disk=disk)
+        yield AgentHome(folder, Path(projects) if projects else folder / "projects", disk=disk)
 
 
-def home_in(folder: Path, disk: Disk = DISK) -> Home | None:
+def home_in(folder: Path, disk: Disk = DISK) -> AgentHome | None:
     """Return the home that a folder holds, or is."""
     for candidate in (folder / FOLDER, folder / ".config" / "claude", folder):
         projects = candidate / "projects"
         if disk.is_folder(str(projects)) and (candidate.name == FOLDER or _has_transcripts(projects, disk)):
-            return Home(candidate, projects, disk=disk)
+            return AgentHome(candidate, projects, disk=disk)
     return None
 
 
 def _has_transcripts(projects: Path, disk: Disk) -> bool:
-    found = (entry for entry in entries(projects, disk) if not isinstance(entry, Problem))
+    found = (entry for entry in list_folder(projects, disk) if not isinstance(entry, Problem))
     folders = (entry for entry in found if entry.is_dir(follow_symlinks=False))
     return any(
         not isinstance(file, Problem) and UUID.fullmatch(file.name.removesuffix(_ENDING))
         for folder in folders
-        for file in entries(Path(folder.path), disk)
+        for file in list_folder(Path(folder.path), disk)
     )
 
 
-def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - every transcript names its folder itself
+def clues(home: AgentHome) -> Iterator[Clue]:  # noqa: ARG001 - every transcript names its folder itself
     """Yield nothing: the name of a project's folder does not tell where it lies."""
     return iter(())
 
 
-def find(home: Home) -> Iterator[Source | Problem]:
+def find(home: AgentHome) -> Iterator[Source | Problem]:
     """Yield every transcript of a home, in a steady order."""
-    for project in entries(home.sessions, home.disk):
+    for project in list_folder(home.sessions, home.disk):
         if isinstance(project, Problem):
             yield project
         elif project.is_dir(follow_symlinks=False):
             yield from _transcripts(Path(project.path), home)
 
 
-def _transcripts(project: Path, home: Home) -> Iterator[Source | Problem]:
-    for entry in entries(project, home.disk):
+def _transcripts(project: Path, home: AgentHome) -> Iterator[Source | Problem]:
+    for entry in list_folder(project, home.disk):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_dir(follow_symlinks=False):
@@ -107,9 +107,9 @@ def _cluster(path: str, name: str) -> str:
     return cluster_of(name) if is_named else printable(path)
 
 
-def _subagents(folder: Path, home: Home, session: str, depth: int = 0) -> Iterator[Source | Problem]:
+def _subagents(folder: Path, home: AgentHome, session: str, depth: int = 0) -> Iterator[Source | Problem]:
     """Yield the subagents of a session; journals beside them tell only when they started and ended."""
-    for entry in entries(folder, home.disk):
+    for entry in list_folder(folder, home.disk):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_dir(follow_symlinks=False) and depth < _DEPTH:

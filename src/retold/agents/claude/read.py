@@ -11,7 +11,7 @@ from retold.agents.claude.state import State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.reading.disk import Disk
-from retold.reading.lines import Line, decode_line
+from retold.reading.lines import JsonLine, decode_line
 from retold.reading.streams import START, LineFile, open_lines
 
 FORMAT = "claude-jsonl"
@@ -60,7 +60,9 @@ def _is_transcript(file: LineFile, path: str) -> bool:
     for number, raw, _ in file.pieces():
         if number > _TELLING:
             return False
-        if any(isinstance(line, Line) and _is_ours(line.value) for line in decode_line(raw, number, path)):
+        if any(
+            isinstance(line, JsonLine) and _is_ours(line.value) for line in decode_line(raw, number, path)
+        ):
             return True
     return False
 

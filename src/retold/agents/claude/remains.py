@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from retold.agents.claude.places import UUID, find
-from retold.agents.protocol import Home, Remains, Source
+from retold.agents.protocol import AgentHome, Remains, Source
 from retold.model.problem import Problem
 from retold.reading.disk import Disk, DiskEntry
 from retold.reading.files import FileBytes, read_bytes
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 from retold.reading.lines import decode_lines
 
 UNREAD = ("file-history", "plans", "tasks", "todos")
 """Folders with things of sessions that are in no transcript."""
 
 
-def remains(home: Home) -> Iterator[Remains]:
+def remains(home: AgentHome) -> Iterator[Remains]:
     """Yield prompts and outputs whose transcript is not there, and what is not read yet."""
     for name in UNREAD:
         if _found(home.path / name, home.disk):
@@ -30,7 +30,7 @@ def remains(home: Home) -> Iterator[Remains]:
             yield from _outputs(Path(project.path), home.disk, there)
 
 
-def _typed(home: Home) -> Counter[str]:
+def _typed(home: AgentHome) -> Counter[str]:
     """Return how many prompts of each session the log has; older versions did not write down which it was."""
     file = read_bytes(home.path / "history.jsonl", home.disk)
     typed: Counter[str] = Counter()
@@ -54,4 +54,4 @@ def _outputs(project: Path, disk: Disk, there: set[str | None]) -> Iterator[Rema
 def _found(folder: Path, disk: Disk) -> list[DiskEntry]:
     if disk.is_link(str(folder)):
         return []
-    return [entry for entry in entries(folder, disk) if not isinstance(entry, Problem)]
+    return [entry for entry in list_folder(folder, disk) if not isinstance(entry, Problem)]

@@ -36,7 +36,7 @@ from retold.model.problem import Problem
 from retold.model.usage import Usage
 from retold.reading.disk import Disk
 from retold.reading.lines import decode_line
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 from retold.reading.streams import Piece
 
 _facts = attrgetter("cwd", "version", "git_branch", "user_type", "entrypoint", "slug")
@@ -71,7 +71,7 @@ class _Fold:
 
     def __init__(self, state: State, disk: Disk) -> None:
         self.state = state
-        self.notes = Notes(state.path)
+        self.notes = ReaderNotes(state.path)
         self.notes.problems = state.problems
         self.outputs = Outputs(state.origin.session_folder, self.notes, disk)
         self.session = next(reversed(state.sessions), None)

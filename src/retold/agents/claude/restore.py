@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from retold.agents.claude.places import LONGEST, project_folder
-from retold.agents.protocol import Lost, Refused, Restored, Target
+from retold.agents.protocol import Lost, Restored, RestoreRefused, Target
 from retold.agents.verbatim import verbatim
 
 
-def restore(lost: Lost, target: Target) -> Restored | Refused:
+def restore(lost: Lost, target: Target) -> Restored | RestoreRefused:
     """Return the files that a home lacks, byte for byte; for another project, in the folder of that project."""
     if target.root is None or target.root == lost.session.project.root:
         return verbatim(lost, target)
     folder = project_folder(target.root)
     if folder is None:
-        return Refused(f"Claude Code hashes paths of more than {LONGEST} characters: {target.root}")
+        return RestoreRefused(f"Claude Code hashes paths of more than {LONGEST} characters: {target.root}")
     return verbatim(lost, target, lambda place: Path(folder, *place.parts[1:]))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 from retold.agents.claude.places import find
-from retold.agents.protocol import Ghost, Home, Limit, Source, Threat
+from retold.agents.protocol import AgentHome, Ghost, Limit, Source, Threat
 from retold.model.problem import Problem, problem
 from retold.reading.files import modified_at, open_file, printable
 from retold.reading.settings import read_settings
@@ -18,12 +18,12 @@ _DAY = 86_400
 _LONGEST = 36_500
 
 
-def ghosts(home: Home) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
+def ghosts(home: AgentHome) -> Iterator[Ghost]:  # noqa: ARG001 - as every agent has it
     """Yield nothing: Claude Code leaves no files without conversation beside those that have one."""
     return iter(())
 
 
-def limit(home: Home) -> Limit:
+def limit(home: AgentHome) -> Limit:
     """Return for how long a transcript is kept that nothing is added to."""
     path = home.path / "settings.json"
     found = read_settings(path, home.disk)
@@ -36,7 +36,7 @@ def limit(home: Home) -> Limit:
     return Limit(min(days, _LONGEST) * _DAY, "written")
 
 
-def retention(home: Home) -> Iterator[Threat]:
+def retention(home: AgentHome) -> Iterator[Threat]:
     """Yield every transcript, with the time from which on it is too old."""
     seconds = limit(home).seconds or 0
     for source in find(home):

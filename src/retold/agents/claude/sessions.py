@@ -16,7 +16,7 @@ from retold.model.parts import ToolCall
 from retold.model.problem import Problem, problem
 from retold.model.project import Project, root_hash
 from retold.model.session import Coverage, SessionStatus
-from retold.reading.streams import START, Mark
+from retold.reading.streams import START, FileMark
 
 
 class Recorded(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Recorded(msgspec.Struct, frozen=True):
     """Whether this is the conversation that tells what stands beside it, and what went wrong."""
     settled: State | None = None
     """The state at the last line end: from here a file that has grown is read on."""
-    mark: Mark = START
+    mark: FileMark = START
     places: Sequence[int] = ()
     """Where its lines stand, and what is told with them."""
 

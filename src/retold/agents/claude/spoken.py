@@ -17,7 +17,7 @@ from retold.agents.claude.state import State
 from retold.agents.claude.words import CONTINUED, is_human, is_interruption, rejection_words
 from retold.model.entries import Event, EventKind
 from retold.model.parts import Context, ContextKind, Part
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 
 
 class Spoken(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Spoken(msgspec.Struct, frozen=True):
     text: str = ""
 
 
-def spoken(line: SaidLine, extra: Record, state: State, notes: Notes) -> Spoken:
+def spoken(line: SaidLine, extra: Record, state: State, notes: ReaderNotes) -> Spoken:
     """Return what a line in the human's place holds."""
     content = line.message.content
     if type(content) is list:
@@ -66,7 +66,7 @@ def _machine_kind(extra: Record) -> ContextKind | None:
     return "notification" if "origin" in extra else None
 
 
-def _summary(line: SaidLine, text: str, state: State, notes: Notes) -> Spoken:
+def _summary(line: SaidLine, text: str, state: State, notes: ReaderNotes) -> Spoken:
     """Return what a compaction left; builds that write no boundary before it have no other mark of one."""
     place = state.places.get(line.parent_uuid or "")
     boundary = None if place is None else state.nodes[place].entry
@@ -92,7 +92,7 @@ def _part(name: str, found: Result, state: State, before: int = 0) -> Part:
     return Context("tool_result", found.text, name, found.is_error, found.attachments)
 
 
-def _results(line: SaidLine, blocks: list[ToolResultBlock], state: State, notes: Notes) -> Spoken:
+def _results(line: SaidLine, blocks: list[ToolResultBlock], state: State, notes: ReaderNotes) -> Spoken:
     """Return the results on a line; its one twin belongs to its one result."""
     twin = line.tool_use_result if len(blocks) == 1 else None
     results = tuple([(block.tool_use_id, result(block.content, block.is_error, twin)) for block in blocks])

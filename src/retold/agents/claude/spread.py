@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 from retold.agents.claude.raw import Record
 from retold.model.depth import shown_value
 from retold.reading.decoding import Decoded, decode
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 
 FIRST = "0"
 """The key that every spread string has, and no other message."""
@@ -43,7 +43,7 @@ def _joined(found: re.Match[bytes]) -> bytes:
     return first + second + b'",' + second_key + b'"' if int(second_number) == int(number) + 1 else found[0]
 
 
-def gather_message(record: Record, notes: Notes) -> Record:
+def gather_message(record: Record, notes: ReaderNotes) -> Record:
     """Return a line whose message is whole; the line itself if nothing in it is spread."""
     message = record.get("message")
     if type(message) is dict and FIRST in message:
@@ -74,7 +74,7 @@ def _is_character(value: Any) -> TypeGuard[str]:
     return type(value) is str and len(value) <= 1
 
 
-def _message(text: str, rest: Record, notes: Notes) -> Record:
+def _message(text: str, rest: Record, notes: ReaderNotes) -> Record:
     """Return the message that a string holds, with the other fields where the string does not tell them."""
     stream = _Stream(notes)
     for event in _events(text):
@@ -96,7 +96,7 @@ def _events(text: str) -> Iterator[Any]:
 class _Stream:
     """A message while its events are taken in."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: ReaderNotes) -> None:
         self.message: Record = {}
         self._notes = notes
         self._blocks: dict[Any, Record] = {}

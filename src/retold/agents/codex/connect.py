@@ -3,15 +3,15 @@
 Run with 0.166.0. It has no place for a command of its own: a skill is called with `$recall`, or by the model.
 """
 
-from retold.agents.connection import NAME, Connection, ConnectPlan, OwnFile, Table, signature
-from retold.agents.protocol import Home
+from retold.agents.connection import NAME, AgentConnection, ConnectPlan, OwnFile, SettingsTable, signature
+from retold.agents.protocol import AgentHome
 
 WRITTEN = signature("codex")
 
 
-def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
+def connect_plan(home: AgentHome, connection: AgentConnection) -> ConnectPlan:
     """Return the server and the skill."""
-    table = Table(home.path / "config.toml", ("mcp_servers", NAME), connection.server.entry)
+    table = SettingsTable(home.path / "config.toml", ("mcp_servers", NAME), connection.server.entry)
     folder = home.path / "skills" / "recall"
     return ConnectPlan(
         folder,

@@ -11,7 +11,7 @@ from retold.agents.codex.places import find_rollout
 from retold.agents.codex.state import State
 from retold.agents.protocol import Source
 from retold.reading.decoding import Decoded, decode
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 
 NOWHERE = sys.maxsize
 """Behind every place: a copy of which no line is its own yet."""
@@ -26,7 +26,7 @@ def own_from(state: State, source: Source) -> int | None:
     path = find_rollout(state.copied_from, source) if state.copied_from else None
     if path is None:
         return None
-    notes = Notes(source.shown)
+    notes = ReaderNotes(source.shown)
     mine, theirs = (pieces_of(file, notes, source.disk) for file in (source.path, path))
     next(mine, None)
     place = 1

@@ -10,7 +10,7 @@ from retold.agents.codex.state import State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import Decoded, Undecodable, as_json_text, decode
-from retold.reading.files import FileBytes, read_bytes, without_nuls
+from retold.reading.files import FileBytes, read_bytes, remove_nuls
 from retold.reading.salvage import salvage
 
 
@@ -35,7 +35,7 @@ def read_document(source: Source) -> Sequence[Reading] | Problem:
 
 def _object(file: FileBytes, path: str) -> tuple[Record, tuple[Problem, ...]] | Problem:
     """Return the document, or what is whole of one that is cut."""
-    data, skipped = without_nuls(file)
+    data, skipped = remove_nuls(file)
     match decode(data):
         case Decoded(dict(value), mended=mended) if _is_session(value):
             return value, (*skipped, *(problem(code, message, path) for code, message in mended))

@@ -4,9 +4,9 @@
 timer is early enough.
 """
 
-from retold.agents.protocol import Call, Home, HookPlan
+from retold.agents.protocol import AgentHome, HookCall, HookPlan
 
 
-def hook_plan(home: Home, call: Call) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
+def hook_plan(home: AgentHome, call: HookCall) -> HookPlan | None:  # noqa: ARG001 - as every agent has it
     """Return nothing: a timer has to do."""
     return None

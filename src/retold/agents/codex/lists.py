@@ -17,7 +17,7 @@ from retold.model.problem import Problem, problem
 from retold.model.project import Project
 from retold.model.session import Coverage
 from retold.reading.lines import decode_line
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 from retold.reading.streams import LineFile, open_lines
 
 FORMATS: dict[str, str] = {"history": "codex-history", "index": "codex-index"}
@@ -77,7 +77,7 @@ def name_in(readings: Sequence[Reading]) -> str | None:
 def lost_draft(readings: Sequence[Reading]) -> Draft:
     """Return the draft of a thread of which no rollout is left."""
     first = readings[0]
-    notes = Notes(first.source.shown)
+    notes = ReaderNotes(first.source.shown)
     timeline = tuple(_entries(readings, notes))
     known = sorted(entry.at for entry in timeline if entry.at is not None)
     return Draft(
@@ -99,7 +99,7 @@ def lost_draft(readings: Sequence[Reading]) -> Draft:
     )
 
 
-def _entries(readings: Sequence[Reading], notes: Notes) -> Iterator[Entry]:
+def _entries(readings: Sequence[Reading], notes: ReaderNotes) -> Iterator[Entry]:
     """Yield each prompt and each name once: two homes may hold the same list."""
     seen: set[str] = set()
     for reading in readings:
@@ -112,7 +112,7 @@ def _entries(readings: Sequence[Reading], notes: Notes) -> Iterator[Entry]:
                 yield entry
 
 
-def _entry(record: Record, notes: Notes) -> Entry:
+def _entry(record: Record, notes: ReaderNotes) -> Entry:
     text, name = record.get("text"), record.get("thread_name")
     if type(text) is str:
         at = notes.time(record.get("ts"))

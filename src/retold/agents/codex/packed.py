@@ -9,13 +9,13 @@ from retold.agents.codex.places import PACKED
 from retold.model.problem import Problem
 from retold.reading.disk import Disk, OpenFile
 from retold.reading.files import open_file
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 from retold.reading.streams import Piece, open_lines, split_lines
 
 CHUNK = 1 << 16
 
 
-def pieces_of(path: Path, notes: Notes, disk: Disk) -> Iterator[Piece]:
+def pieces_of(path: Path, notes: ReaderNotes, disk: Disk) -> Iterator[Piece]:
     """Yield the lines of a file in either form; none, if it cannot be opened."""
     if path.name.endswith(PACKED):
         packed = open_file(path, disk)
@@ -29,7 +29,7 @@ def pieces_of(path: Path, notes: Notes, disk: Disk) -> Iterator[Piece]:
             yield from file.pieces()
 
 
-def packed_pieces(file: OpenFile, notes: Notes) -> Iterator[Piece]:
+def packed_pieces(file: OpenFile, notes: ReaderNotes) -> Iterator[Piece]:
     """Yield the lines of a zstd file; where it is damaged, they end and the notes tell."""
     import zstandard  # noqa: PLC0415 - few homes hold a compressed rollout
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.protocol import Home, Source
+from retold.agents.protocol import AgentHome, Source
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.reading.disk import DISK, Disk
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 from retold.reading.times import shifted
 
 FOLDER = ".codex"
@@ -54,19 +54,19 @@ def name_of(path: Path) -> Name | None:
     return Name(match["thread"], match["rollout"] or match["thread"]) if match else None
 
 
-def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
+def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[AgentHome]:
     """Yield the home; `CODEX_SESSIONS_DIR` is ours and names the folder that stands for `sessions`."""
     user = env.get("HOME") or env.get("USERPROFILE") or Path.home()
     folder = Path(env.get("CODEX_HOME") or Path(user) / FOLDER)
-    yield Home(folder, Path(env.get("CODEX_SESSIONS_DIR") or folder / SESSIONS), disk=disk)
+    yield AgentHome(folder, Path(env.get("CODEX_SESSIONS_DIR") or folder / SESSIONS), disk=disk)
 
 
-def home_in(folder: Path, disk: Disk = DISK) -> Home | None:
+def home_in(folder: Path, disk: Disk = DISK) -> AgentHome | None:
     """Return the home that a folder holds, or is."""
     for candidate in (folder / FOLDER, folder):
         folders = (candidate / SESSIONS, candidate / ARCHIVED)
         if any(disk.is_folder(str(held)) for held in folders) and _is_home(candidate, disk):
-            return Home(candidate, candidate / SESSIONS, disk=disk)
+            return AgentHome(candidate, candidate / SESSIONS, disk=disk)
     return None
 
 
@@ -76,7 +76,7 @@ def _is_home(folder: Path, disk: Disk) -> bool:
     return next(_rollouts(folder / SESSIONS, folder / ARCHIVED, disk), None) is not None
 
 
-def find(home: Home) -> Iterator[Source | Problem]:
+def find(home: AgentHome) -> Iterator[Source | Problem]:
     """Yield every rollout of a home, in a steady order, and the two lists that tell of all threads."""
     for name in (HISTORY, INDEX):
         path = home.path / name
@@ -97,7 +97,7 @@ def _rollouts(sessions: Path, archived: Path, disk: Disk) -> Iterator[tuple[Path
 
 
 def _below(folder: Path, depth: int, disk: Disk) -> Iterator[tuple[Path, Name] | Problem]:
-    held = list(entries(folder, disk))
+    held = list(list_folder(folder, disk))
     names = {entry.name for entry in held if not isinstance(entry, Problem)}
     for entry in held:
         if isinstance(entry, Problem):
@@ -113,7 +113,7 @@ def _below(folder: Path, depth: int, disk: Disk) -> Iterator[tuple[Path, Name] |
                 yield Path(entry.path), name
 
 
-def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - every rollout names its own folder
+def clues(home: AgentHome) -> Iterator[Clue]:  # noqa: ARG001 - every rollout names its own folder
     """Yield nothing: no list of projects is kept."""
     return iter(())
 
@@ -121,7 +121,7 @@ def clues(home: Home) -> Iterator[Clue]:  # noqa: ARG001 - every rollout names i
 def find_rollout(rollout: str, source: Source) -> Path | None:
     """Return the file of a rollout in the home that another lies in: beside it, archived, or by the day in its id."""
     for folder in _likely_folders(rollout, source):
-        for entry in entries(folder, source.disk):
+        for entry in list_folder(folder, source.disk):
             if isinstance(entry, Problem) or not entry.is_file(follow_symlinks=False):
                 continue
             name = name_of(Path(entry.path))

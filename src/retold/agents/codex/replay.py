@@ -26,7 +26,7 @@ from retold.reading.lines import decode_line
 from retold.reading.streams import Piece
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class RolloutLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A line as all are since 0.33."""
 
     timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
@@ -36,8 +36,8 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     metadata: Any = None
 
 
-_ENVELOPE = frozenset(Line.__struct_fields__)
-_LINE = msgspec.json.Decoder(Line)
+_ENVELOPE = frozenset(RolloutLine.__struct_fields__)
+_LINE = msgspec.json.Decoder(RolloutLine)
 
 
 class Numbered(msgspec.Struct, gc=False):

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from retold.agents.protocol import Lost, Refused, Restored, Target
+from retold.agents.protocol import Lost, Restored, RestoreRefused, Target
 from retold.agents.verbatim import verbatim
 
 
-def restore(lost: Lost, target: Target) -> Restored | Refused:
+def restore(lost: Lost, target: Target) -> Restored | RestoreRefused:
     """Return the files that a home lacks, byte for byte."""
     return verbatim(lost, target)
 

@@ -10,8 +10,8 @@ from retold.agents.codex.replay import before, fold_slowly, replay
 from retold.agents.codex.state import Meter, State, copied
 from retold.agents.protocol import Source
 from retold.reading.disk import OpenFile
-from retold.reading.notes import Notes
-from retold.reading.streams import START, LineFile, Mark
+from retold.reading.notes import ReaderNotes
+from retold.reading.streams import START, FileMark, LineFile
 
 DEPTH = 16
 """How many files a thread may go on from, one behind the other."""
@@ -24,7 +24,7 @@ class Rollout(msgspec.Struct, frozen=True):
     state: State
     settled: State
     """The state at the last line end: from here a file that has grown is read on."""
-    mark: Mark = START
+    mark: FileMark = START
     base: "Rollout | None" = None
     own_from: int | None = None
     """The place of the first line that is not another thread's; None where all are its own."""
@@ -46,7 +46,7 @@ def new_state(source: Source, pointer: str = "") -> State:
     name = name_of(source.path)
     rollout = name.rollout if name else source.path.name.partition(".")[0]
     is_of_thread = name is None or name.is_first
-    return State(Notes(source.shown, pointer), Meter(rollout, f"{rollout}/1", is_of_thread))
+    return State(ReaderNotes(source.shown, pointer), Meter(rollout, f"{rollout}/1", is_of_thread))
 
 
 def read_lines(source: Source, file: LineFile, known: Rollout | None) -> Rollout:
@@ -71,7 +71,7 @@ def read_packed(source: Source, file: OpenFile) -> Rollout:
 
 
 def rollout(
-    source: Source, state: State, settled: State, mark: Mark = START, base: Rollout | None = None
+    source: Source, state: State, settled: State, mark: FileMark = START, base: Rollout | None = None
 ) -> Rollout:
     """Return a file with all that lies around it: the one it goes on from, the one it was copied from."""
     return Rollout(

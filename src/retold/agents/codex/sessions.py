@@ -16,7 +16,7 @@ from retold.model.estimate import estimated
 from retold.model.parts import ToolCall
 from retold.model.problem import Problem, problem
 from retold.model.session import Coverage, SessionStatus, View
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 
 _TOLD = frozenset(("id", "timestamp", "cwd"))
 """What of a thread's own record has a field of ours."""
@@ -28,7 +28,7 @@ def recorded_draft(readings: Sequence[Reading], lists: Sequence[Reading], view: 
     first = min(rollouts, key=lambda rollout: (str(rollout.state.meta.get("timestamp")), rollout.id or ""))
     meta, path = first.state.meta, readings[0].source
     thread = first.thread or path.path.name.partition(".")[0]
-    notes = Notes(path.shown)
+    notes = ReaderNotes(path.shown)
     full = timeline(rollouts)
     if all(entry.usage is None for entry in full if type(entry) is Message):
         full = estimated(full, thread)

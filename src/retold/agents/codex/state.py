@@ -10,7 +10,7 @@ import msgspec
 from retold.agents.codex.raw import Record
 from retold.model.entries import Entry, Message
 from retold.model.usage import Usage
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 
 Role = Literal["user", "assistant"]
 Figures = tuple[int, int, int, int, int, int]
@@ -95,7 +95,7 @@ class Cut(msgspec.Struct, frozen=True):
 class State(msgspec.Struct):
     """A rollout, as far as it was read."""
 
-    notes: Notes
+    notes: ReaderNotes
     meter: Meter
     entries: list[Entry | None] = msgspec.field(default_factory=list)
     """None where a call waits for its result, and where an event's words came again as an item's."""

@@ -145,7 +145,7 @@ class Told(Shape, tag="agent_message"):
     memory_citation: None = None
 
 
-class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="type", kw_only=True):
+class UsualLine(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="type", kw_only=True):
     """What every line has."""
 
     timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
@@ -153,13 +153,13 @@ class Line(msgspec.Struct, forbid_unknown_fields=True, gc=False, tag_field="type
     metadata: Beside = None
 
 
-class ItemLine(Line, tag="response_item"):
+class ItemLine(UsualLine, tag="response_item"):
     """A line with an item."""
 
     payload: Said | Reasoning | Call | CustomCall | Output | CustomOutput
 
 
-class EventLine(Line, tag="event_msg"):
+class EventLine(UsualLine, tag="event_msg"):
     """A line with an event."""
 
     payload: Count | Told

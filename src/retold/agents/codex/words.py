@@ -12,7 +12,7 @@ import msgspec
 from retold.agents.codex.raw import rest
 from retold.model.depth import shown_value
 from retold.model.parts import Attachment, Context, ContextKind, Opaque, Part, Text
-from retold.reading.notes import Notes
+from retold.reading.notes import ReaderNotes
 
 INJECTED: dict[str, ContextKind] = {
     "<environment_context>": "environment",
@@ -56,7 +56,7 @@ class Said(msgspec.Struct, frozen=True, gc=False):
     """Whether the message itself tells that these words were typed."""
 
 
-def said_by_user(content: Any, kinds: Any, notes: Notes) -> Said:
+def said_by_user(content: Any, kinds: Any, notes: ReaderNotes) -> Said:
     """Tell the human's words from what Codex added; `kinds` names what each item is (0.166)."""
     items = _items(content)
     named = kinds if type(kinds) is list and len(kinds) == len(items) else None
@@ -82,7 +82,7 @@ def said_by_user(content: Any, kinds: Any, notes: Notes) -> Said:
     return Said(tuple(parts), "\n".join(words) if words else None, named is not None)
 
 
-def said(content: Any, notes: Notes) -> tuple[Part, ...]:
+def said(content: Any, notes: ReaderNotes) -> tuple[Part, ...]:
     """Return what a model said: text with what is noted in it, and what came along."""
     parts: list[Part] = []
     for item in _items(content):
@@ -94,7 +94,7 @@ def said(content: Any, notes: Notes) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def instructed(content: Any, notes: Notes) -> tuple[Part, ...]:
+def instructed(content: Any, notes: ReaderNotes) -> tuple[Part, ...]:
     """Return what Codex itself told the model."""
     return tuple(
         other_part(item, notes) if (text := _text(item)) is None else Context("environment", text)
@@ -143,7 +143,7 @@ def attachment(item: dict[str, Any]) -> Attachment | None:
     return None
 
 
-def other_part(item: Any, notes: Notes) -> Part:
+def other_part(item: Any, notes: ReaderNotes) -> Part:
     """Return what is no text: an image, something sealed, or what nobody knows."""
     if type(item) is dict:
         if item.get("type") in ("input_image", "input_audio", "image", "localImage", "local_image"):

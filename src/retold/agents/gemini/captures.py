@@ -21,7 +21,7 @@ from retold.model.parts import Opaque, Part, Text
 from retold.model.project import Project
 from retold.model.session import Coverage
 from retold.model.usage import Totals
-from retold.reading.lines import Line
+from retold.reading.lines import JsonLine
 from retold.reading.times import elapsed_ms, parse_time
 
 _ALL_EVENTS = ("type", "timestamp")
@@ -39,7 +39,7 @@ class Captured(msgspec.Struct, frozen=True):
     """The objects of a captured output, with their lines; `-o json` is one object."""
 
     origin: Origin
-    objects: tuple[Line, ...]
+    objects: tuple[JsonLine, ...]
     is_stream: bool
 
 

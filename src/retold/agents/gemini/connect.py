@@ -6,8 +6,8 @@ even declared in a headless run unless a policy of the user's allows it, and wha
 
 import json
 
-from retold.agents.connection import NAME, Connection, ConnectPlan, OwnFile, as_json, signature
-from retold.agents.protocol import Home
+from retold.agents.connection import NAME, AgentConnection, ConnectPlan, OwnFile, as_json, signature
+from retold.agents.protocol import AgentHome
 
 CONTEXT = "RETOLD.md"
 WRITTEN = signature("gemini")
@@ -23,7 +23,7 @@ priority = 200
 """
 
 
-def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
+def connect_plan(home: AgentHome, connection: AgentConnection) -> ConnectPlan:
     """Return the extension and the policy."""
     folder = home.path / "extensions" / NAME
     guide = connection.guide
@@ -40,7 +40,7 @@ def connect_plan(home: Home, connection: Connection) -> ConnectPlan:
     return ConnectPlan(folder, (*files, policy), (), "/recall", is_trust_needed=True)
 
 
-def _manifest(connection: Connection) -> dict[str, object]:
+def _manifest(connection: AgentConnection) -> dict[str, object]:
     server = connection.server
     return {
         "name": NAME,
@@ -51,7 +51,7 @@ def _manifest(connection: Connection) -> dict[str, object]:
     }
 
 
-def _command(connection: Connection) -> str:
+def _command(connection: AgentConnection) -> str:
     guide = connection.guide
     return f"""\
 # {WRITTEN}

@@ -15,11 +15,11 @@ from retold.agents.gemini.read import read
 from retold.agents.gemini.replay import as_state
 from retold.agents.gemini.sessions import Recorded
 from retold.agents.gemini.state import State
-from retold.agents.protocol import Ghost, Home, Source
+from retold.agents.protocol import AgentHome, Ghost, Source
 from retold.model.problem import Problem
 
 
-def ghosts(home: Home) -> Iterator[Ghost]:
+def ghosts(home: AgentHome) -> Iterator[Ghost]:
     """Yield the files in which nothing was said, beside files of the same session in which something was.
 
     Only where several files share a short id is anything read.

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from retold.agents.gemini.normalise import entry
+from retold.agents.gemini.normalise import normalise_entry
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.pairing import Placed, paired
 from retold.agents.gemini.places import Origin
@@ -50,7 +50,7 @@ def history_draft(reading: Reading) -> Draft:
     placed = []
     for index, record in enumerate(_records(found.turns)):
         notes.place = (0, index)
-        placed.append(Placed(entry(record, "live", setting), notes.place))
+        placed.append(Placed(normalise_entry(record, "live", setting), notes.place))
     timeline = estimated(paired(placed, notes), found.origin.stem)
     derived = found.origin.named_at or reading.modified_at
     summary = found.beside.get("summary")

@@ -6,7 +6,7 @@ Run with 0.33.2, 0.38.2, 0.51.0 and 0.61.0; times are in milliseconds. On Window
 """
 
 from retold.agents.connection import NAME
-from retold.agents.protocol import Call, Home, HookPlan
+from retold.agents.protocol import AgentHome, HookCall, HookPlan
 
 EVENTS = ("SessionEnd", "AfterAgent")
 PATIENCE = 30_000
@@ -14,7 +14,7 @@ EXTENSION = ("extensions", NAME, "hooks", "hooks.json")
 """Where an extension has its hooks."""
 
 
-def hook_plan(home: Home, call: Call) -> HookPlan | None:
+def hook_plan(home: AgentHome, call: HookCall) -> HookPlan | None:
     """Return what has to stand in `settings.json`."""
     command = call.powershell if call.is_windows else call.sh
     hook = {"name": "retold", "type": "command", "command": command, "timeout": PATIENCE}

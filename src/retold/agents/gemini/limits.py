@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from retold.agents.protocol import Home
+from retold.agents.protocol import AgentHome
 from retold.model.problem import Problem, problem
 from retold.reading.files import printable
 from retold.reading.settings import read_settings
@@ -31,7 +31,7 @@ class Rules(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
-def rules(home: Home) -> Rules:
+def rules(home: AgentHome) -> Rules:
     """Return the rules of a home; the usual ones where its settings cannot be understood.
 
     Settings of a project or of the whole machine, which may say otherwise, are not looked for.

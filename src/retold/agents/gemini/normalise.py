@@ -36,7 +36,7 @@ from retold.model.entries import Entry, Event, EventKind, Fate, Message
 from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
 
 
-def entry(record: Any, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()) -> Entry:
+def normalise_entry(record: Any, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()) -> Entry:
     """Return the entry that a record makes; `versions` are all its versions, where it has several."""
     if type(record) is not dict:
         setting.notes.kept("unexpected-shape", f"a message that is a {type(record).__name__}")

@@ -12,7 +12,7 @@ from retold.agents.gemini.places import Origin
 from retold.model.problem import Problem
 from retold.reading.disk import Disk
 from retold.reading.files import read_bytes
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 
 # Compiled when first needed, as few sessions have such outputs.
 _REFERENCE = (
@@ -60,7 +60,7 @@ def _files(folder: str, session_id: str, disk: Disk) -> Iterator[tuple[str, str]
     # Most sessions have none. No link is followed at any level: what lies outside the home is none of ours to read.
     if not disk.is_folder(own) or disk.is_link(folder) or disk.is_link(own):
         return
-    for file in entries(Path(own), disk):
+    for file in list_folder(Path(own), disk):
         if not isinstance(file, Problem) and file.is_file(follow_symlinks=False):
             content = read_bytes(Path(file.path), disk)
             if not isinstance(content, Problem):

@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 
 from retold.agents.gemini.restored import without_prefix
-from retold.agents.protocol import Home, Source
+from retold.agents.protocol import AgentHome, Source
 from retold.model.problem import Problem
 from retold.model.project import Clue
 from retold.reading.decoding import Decoded, decode
 from retold.reading.disk import DISK, Disk
 from retold.reading.files import FileBytes, printable, read_bytes
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 
 FOLDER = ".gemini"
 NOT_PROJECTS = frozenset(("bin", "background-processes"))
@@ -65,7 +65,7 @@ class Origin(msgspec.Struct, frozen=True):
             return None
 
 
-def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
+def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[AgentHome]:
     """Yield the home: `GEMINI_CLI_HOME` may name it or, as the CLI means it, the folder that it lies in."""
     if chosen := env.get("GEMINI_CLI_HOME"):
         yield home_in(Path(chosen), disk) or _home(Path(chosen) / FOLDER, env, disk)
@@ -73,38 +73,38 @@ def homes(env: Mapping[str, str], disk: Disk = DISK) -> Iterator[Home]:
         yield _home(Path(env.get("HOME") or env.get("USERPROFILE") or Path.home()) / FOLDER, env, disk)
 
 
-def _home(folder: Path, env: Mapping[str, str], disk: Disk) -> Home:
+def _home(folder: Path, env: Mapping[str, str], disk: Disk) -> AgentHome:
     sessions = env.get("GEMINI_SESSIONS_DIR")
-    return Home(folder, Path(sessions) if sessions else folder / "tmp", disk=disk)
+    return AgentHome(folder, Path(sessions) if sessions else folder / "tmp", disk=disk)
 
 
-def home_in(folder: Path, disk: Disk = DISK) -> Home | None:
+def home_in(folder: Path, disk: Disk = DISK) -> AgentHome | None:
     """Return the home that a folder holds, or is."""
     for candidate in (folder / FOLDER, folder):
         sessions = candidate / "tmp"
         if disk.is_folder(str(sessions)) and (candidate.name == FOLDER or _has_projects(sessions, disk)):
-            return Home(candidate, sessions, disk=disk)
+            return AgentHome(candidate, sessions, disk=disk)
     return None
 
 
 def _has_projects(folder: Path, disk: Disk) -> bool:
     names = ("chats", "logs.json", "checkpoints", ".project_root")
-    found = (entry.path for entry in entries(folder, disk) if not isinstance(entry, Problem))
+    found = (entry.path for entry in list_folder(folder, disk) if not isinstance(entry, Problem))
     held = (os.path.join(path, name) for path in found if disk.is_folder(path) for name in names)
     return any(disk.is_folder(path) or disk.is_file(path) for path in held)
 
 
-def find(home: Home) -> Iterator[Source | Problem]:
+def find(home: AgentHome) -> Iterator[Source | Problem]:
     """Yield every file of a home that may hold conversations, in a steady order."""
-    for project in entries(home.sessions, home.disk):
+    for project in list_folder(home.sessions, home.disk):
         if isinstance(project, Problem):
             yield project
         elif project.is_dir(follow_symlinks=False) and project.name not in NOT_PROJECTS:
             yield from _sources(Path(project.path), home)
 
 
-def _sources(project: Path, home: Home) -> Iterator[Source | Problem]:
-    for entry in entries(project, home.disk):
+def _sources(project: Path, home: AgentHome) -> Iterator[Source | Problem]:
+    for entry in list_folder(project, home.disk):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_file(follow_symlinks=False):
@@ -118,9 +118,9 @@ def _sources(project: Path, home: Home) -> Iterator[Source | Problem]:
             yield from _chats(Path(entry.path), home)
 
 
-def _chats(chats: Path, home: Home) -> Iterator[Source | Problem]:
+def _chats(chats: Path, home: AgentHome) -> Iterator[Source | Problem]:
     yield from _files(chats, home)
-    for entry in entries(chats, home.disk):
+    for entry in list_folder(chats, home.disk):
         if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
             yield from _files(Path(entry.path), home, cluster_of(entry.name))
 
@@ -130,10 +130,10 @@ def short_id(session_id: str) -> str:
     return _UNSAFE.sub("_", session_id)[:8]
 
 
-def clues(home: Home) -> Iterator[Clue]:
+def clues(home: AgentHome) -> Iterator[Clue]:
     """Yield the roots that the markers and the registry of a home name."""
     for folder in (home.sessions, home.path / "history"):
-        for entry in entries(folder, home.disk):
+        for entry in list_folder(folder, home.disk):
             if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
                 root = marked_root(entry.path, home.disk)
                 if root is not None:
@@ -158,7 +158,7 @@ def project_hash(project_folder: str, disk: Disk) -> str | None:
     return None if root is None else hashlib.sha256(root.encode()).hexdigest()
 
 
-def _registered(home: Home) -> Iterator[Clue]:
+def _registered(home: AgentHome) -> Iterator[Clue]:
     file = read_bytes(home.path / "projects.json", home.disk)
     decoded = decode(file.data) if isinstance(file, FileBytes) else None
     projects = (
@@ -171,8 +171,8 @@ def _registered(home: Home) -> Iterator[Clue]:
             yield Clue(root, "registry", name)
 
 
-def _files(folder: Path, home: Home, cluster: str | None = None) -> Iterator[Source | Problem]:
-    for entry in entries(folder, home.disk):
+def _files(folder: Path, home: AgentHome, cluster: str | None = None) -> Iterator[Source | Problem]:
+    for entry in list_folder(folder, home.disk):
         if isinstance(entry, Problem):
             yield entry
         elif entry.is_file(follow_symlinks=False) and _SESSION_MATERIAL.fullmatch(entry.name):
@@ -222,6 +222,6 @@ def stem(name: str) -> str:
 
 def _parent_stem(chats: Path, parent_id: str, disk: Disk) -> str | None:
     short = short_id(parent_id)
-    names = (entry.name for entry in entries(chats, disk) if not isinstance(entry, Problem))
+    names = (entry.name for entry in list_folder(chats, disk) if not isinstance(entry, Problem))
     stems = sorted(stem(name) for name in names if name.startswith("session-") and f"-{short}.json" in name)
     return stems[0] if stems else None

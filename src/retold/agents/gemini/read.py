@@ -23,7 +23,7 @@ from retold.model.session import Kind
 from retold.reading.decoding import Decoded, decode
 from retold.reading.disk import Disk
 from retold.reading.files import FileBytes, read_lines
-from retold.reading.lines import Line, count_lines, decode_lines
+from retold.reading.lines import JsonLine, count_lines, decode_lines
 
 _SEAL_SAMPLE = 4096
 
@@ -113,7 +113,7 @@ def _only_grew(earlier: Reading, data: bytes) -> bool:
 
 
 def _stream(source: Source, file: FileBytes) -> Reading:
-    objects: list[Line] = []
+    objects: list[JsonLine] = []
     problems: list[Problem] = []
     for line in decode_lines(file.data, source.shown, cuts=file.cuts):
         if isinstance(line, Problem):
@@ -149,7 +149,7 @@ def _object(found: Document, source: Source, file: FileBytes, place: Origin) -> 
     if is_captured(value):
         native_id = value.get("session_id")
         known = native_id if type(native_id) is str else None
-        captured = Captured(place, (Line(1, value),), is_stream=False)
+        captured = Captured(place, (JsonLine(1, value),), is_stream=False)
         return (_reading(source, file, "gemini-json-output", known, captured, found.problems),)
     key = "clientHistory" if "clientHistory" in value else "history"
     if not _is_list_of(value.get(key), is_turn):

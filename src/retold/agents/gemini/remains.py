@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from retold.agents.gemini.places import NOT_PROJECTS, short_id
-from retold.agents.protocol import Home, Remains
+from retold.agents.protocol import AgentHome, Remains
 from retold.model.problem import Problem
 from retold.reading.disk import Disk, DiskEntry
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 
 UNREAD = ("antigravity", "antigravity-cli")
 """Folders of Antigravity, which keeps conversations of its own in the same home."""
@@ -19,7 +19,7 @@ _LONGEST_ENDING = 9
 """A dash, and what a file's name has of the id of its session."""
 
 
-def remains(home: Home) -> Iterator[Remains]:
+def remains(home: AgentHome) -> Iterator[Remains]:
     """Yield outputs whose session is not there, and the folders of others."""
     for name in UNREAD:
         if home.disk.is_folder(str(home.path / name)) and _found(home.path / name, home.disk):
@@ -48,4 +48,4 @@ def _outputs(project: Path, disk: Disk) -> Iterator[Remains]:
 def _found(folder: Path, disk: Disk) -> list[DiskEntry]:
     if disk.is_link(str(folder)):
         return []
-    return [entry for entry in entries(folder, disk) if not isinstance(entry, Problem)]
+    return [entry for entry in list_folder(folder, disk) if not isinstance(entry, Problem)]

@@ -16,7 +16,7 @@ from retold.agents.gemini.raw import SNAPSHOT, Record, is_message, looks_said, p
 from retold.agents.gemini.state import Key, Place, Plain, State, Version, add_version, fold_copies, says_all
 from retold.model.entries import Fate
 from retold.model.problem import Problem, problem
-from retold.reading.lines import Line
+from retold.reading.lines import JsonLine
 
 
 def as_state(found: State | Plain) -> State:
@@ -26,7 +26,7 @@ def as_state(found: State | Plain) -> State:
     return document(found.path, msgspec.to_builtins(found.record))
 
 
-def replay(state: State, lines: Iterable[Line | Problem]) -> State:
+def replay(state: State, lines: Iterable[JsonLine | Problem]) -> State:
     """Fold more lines into the state."""
     fold = _Fold(state)
     for line in lines:
@@ -93,7 +93,7 @@ class _Fold:
             problems=tuple(self.problems),
         )
 
-    def take(self, line: Line) -> None:
+    def take(self, line: JsonLine) -> None:
         """Classify one record in the CLI's own order, and apply it."""
         self.lines = line.number
         self.records += 1
@@ -167,7 +167,7 @@ class _Fold:
             dropped, _ = self.live.popitem()
             self.gone[dropped] = "rewound"
 
-    def update(self, changes: Record, line: Line) -> None:
+    def update(self, changes: Record, line: JsonLine) -> None:
         """Apply a `$set`: a list of messages replaces the live ones, other keys are merged."""
         messages = changes.get("messages", [])
         if type(messages) is not list:
@@ -177,7 +177,7 @@ class _Fold:
         )
         self.merge(changes, is_loaded=is_merged)
 
-    def replace(self, messages: list[Any], line: Line) -> bool:
+    def replace(self, messages: list[Any], line: JsonLine) -> bool:
         """Make these the live messages; return whether the loader gets to the end of the list."""
         survives = line.strict
         if survives:
@@ -198,7 +198,7 @@ class _Fold:
         for message_id in self.live:
             self.gone.pop(message_id, None)
 
-    def begin(self, record: Record, line: Line) -> None:
+    def begin(self, record: Record, line: JsonLine) -> None:
         """Apply a metadata line; it may be a whole session on one line."""
         is_loaded = line.strict and type(record.get("projectHash")) is str
         self.merge(record, is_loaded=is_loaded)

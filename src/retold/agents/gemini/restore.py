@@ -23,11 +23,11 @@ from retold.agents.gemini.resumable import as_document, as_lines, is_wellformed,
 from retold.agents.gemini.sessions import Recorded
 from retold.agents.gemini.slugs import MARKER, hash_of, slug_of
 from retold.agents.gemini.state import State
-from retold.agents.protocol import Addition, Home, Lost, Refused, Restored, Source, Target
+from retold.agents.protocol import Addition, AgentHome, Lost, Restored, RestoreRefused, Source, Target
 from retold.model.problem import Problem
 from retold.model.session import View
 from retold.model.wire import time_text
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 
 _SUMMARY = 120
 _MOST_TIMES = 99
@@ -38,19 +38,21 @@ def resume(native_id: str) -> Sequence[str]:
     return ("gemini", "--resume", native_id)
 
 
-def restore(lost: Lost, target: Target) -> Restored | Refused:
+def restore(lost: Lost, target: Target) -> Restored | RestoreRefused:
     """Return the files to write: the session last, so that it is found only when all is there."""
     found = [reading.state for reading in lost.readings if isinstance(reading.state, Recorded)]
     native_id = lost.session.native_id
     if lost.session.kind == "subagent" and lost.session.parent is not None:
-        return Refused(f"{lost.session.key} is a subagent's: go on with {lost.session.parent}")
+        return RestoreRefused(f"{lost.session.key} is a subagent's: go on with {lost.session.parent}")
     if not found or native_id is None or lost.session.kind != "main":
-        return Refused(f"{lost.session.key} holds no conversation that Gemini CLI could go on with")
+        return RestoreRefused(f"{lost.session.key} holds no conversation that Gemini CLI could go on with")
     if target.root is None:
-        return Refused(f"{lost.session.key}: the folder of its project is not known; name it with --project")
+        return RestoreRefused(
+            f"{lost.session.key}: the folder of its project is not known; name it with --project"
+        )
     version = NEWEST if target.version is None else release(target.version)
     if version is None:
-        return Refused(f"{target.version} is no version: write it as 0.61.0")
+        return RestoreRefused(f"{target.version} is no version: write it as 0.61.0")
     folder = _folder(target.home, target.root, version)
     there = list(_there(folder, native_id, target.home))
     if target.view is None and (present := _present(there, is_clean=target.is_clean)) is not None:
@@ -59,13 +61,13 @@ def restore(lost: Lost, target: Target) -> Restored | Refused:
     return _written(_Draft(lost, target, version, folder, state), there)
 
 
-def _folder(home: Home, root: str, version: Release) -> Path:
+def _folder(home: AgentHome, root: str, version: Release) -> Path:
     """Return a project's folder. What still lies under its hash is copied to its name by the CLI's next start, if nothing is there."""
     hashed = home.sessions / hash_of(root)
     if not version.has_slugs:
         return hashed
     named = home.sessions / slug_of(home, root)
-    held = {entry.name for entry in entries(named, home.disk) if not isinstance(entry, Problem)}
+    held = {entry.name for entry in list_folder(named, home.disk) if not isinstance(entry, Problem)}
     return hashed if not held - {MARKER} and home.disk.is_folder(str(hashed)) else named
 
 
@@ -79,9 +81,9 @@ class _Draft(msgspec.Struct, frozen=True):
     state: State
 
 
-def _there(folder: Path, native_id: str, home: Home) -> Iterator[tuple[Path, State]]:
+def _there(folder: Path, native_id: str, home: AgentHome) -> Iterator[tuple[Path, State]]:
     """Yield the files of a project's folder that are of this session."""
-    for entry in entries(folder / "chats", home.disk):
+    for entry in list_folder(folder / "chats", home.disk):
         if isinstance(entry, Problem) or not entry.name.startswith("session-"):
             continue
         if entry.is_file(follow_symlinks=False) and _may_be_of(entry.name, native_id):
@@ -110,10 +112,10 @@ def _present(there: Sequence[tuple[Path, State]], *, is_clean: bool) -> str | No
     return None if latest is None else str(latest.metadata["sessionId"])
 
 
-def _written(draft: _Draft, there: Sequence[tuple[Path, State]]) -> Restored | Refused:
+def _written(draft: _Draft, there: Sequence[tuple[Path, State]]) -> Restored | RestoreRefused:
     view, messages = _messages(draft)
     if not messages:
-        return Refused(f"{draft.lost.session.key}: no message of it is left")
+        return RestoreRefused(f"{draft.lost.session.key}: no message of it is left")
     digest = hashlib.sha256(_encoded(messages)).hexdigest()[:32]
     for path, state in there:
         mark = mark_of(state.metadata)

@@ -17,7 +17,7 @@ KEY = "retold"
 WRITTEN = ("directories", "memoryScratchpad", "sessionId", "projectHash", "summary")
 """What else we write about a session; what its own files say of it counts."""
 _ID = re.compile(r"r\d*_(?=[0-9A-Za-z])")
-_UUID = re.compile(r"r\d*_([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})", re.IGNORECASE)
+_REWIND_UUID = re.compile(r"r\d*_([0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12})", re.IGNORECASE)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST = 64
 
@@ -54,7 +54,7 @@ def native_id(metadata: Record) -> str | None:
 
 def original_id(session_id: str) -> str:
     """Return the id that a session had before it was written back."""
-    match = _UUID.fullmatch(session_id)
+    match = _REWIND_UUID.fullmatch(session_id)
     return match[1] if match else session_id
 
 

@@ -61,7 +61,7 @@ def responses(state: State) -> dict[str, Record]:
 def as_lines(messages: Sequence[Record], given: Mapping[str, Record]) -> list[Record]:
     """Return messages for JSON lines: calls among the parts of an answer, their responses in a message of their own."""
     told: list[Record] = []
-    for record, written, calls in _written(messages):
+    for record, written, calls in _written_messages(messages):
         told.append(written)
         if calls:
             written["content"] = [*_words(record), *({"functionCall": call} for call in calls)]
@@ -78,7 +78,7 @@ def as_lines(messages: Sequence[Record], given: Mapping[str, Record]) -> list[Re
 def as_document(messages: Sequence[Record], given: Mapping[str, Record]) -> list[Record]:
     """Return messages for one JSON document: results in their calls, as versions up to 0.38 read them."""
     told: list[Record] = []
-    for record, written, calls in _written(messages):
+    for record, written, calls in _written_messages(messages):
         told.append(written)
         if calls:
             written["content"] = plain_text(record.get("content"))
@@ -88,7 +88,7 @@ def as_document(messages: Sequence[Record], given: Mapping[str, Record]) -> list
     return told
 
 
-def _written(messages: Sequence[Record]) -> Iterator[tuple[Record, Record, list[Record]]]:
+def _written_messages(messages: Sequence[Record]) -> Iterator[tuple[Record, Record, list[Record]]]:
     """Yield each message, what is written of it, and its calls; what only holds responses is told with the calls."""
     for record in messages:
         if record["type"] == "gemini":

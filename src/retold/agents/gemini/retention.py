@@ -22,9 +22,9 @@ from retold.agents.gemini.read import read
 from retold.agents.gemini.replay import as_state
 from retold.agents.gemini.sessions import Recorded
 from retold.agents.gemini.state import State
-from retold.agents.protocol import Home, Limit, Reading, Reason, Source, Threat
+from retold.agents.protocol import AgentHome, Limit, Reading, Reason, Source, Threat
 from retold.model.problem import Problem
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 from retold.reading.times import parse_time
 
 _LISTED = re.compile(r"session-.*\.jsonl?", re.DOTALL)
@@ -45,26 +45,26 @@ class Candidate(msgspec.Struct, frozen=True):
     """None where the CLI takes it for new."""
 
 
-def limit(home: Home) -> Limit:
+def limit(home: AgentHome) -> Limit:
     """Return how long the CLI keeps sessions."""
     found = rules(home)
     seconds = found.max_age.total_seconds() if found.is_on and found.max_age else None
     return Limit(seconds, "said", SPARED, found.problems)
 
 
-def retention(home: Home) -> Iterator[Threat]:
+def retention(home: AgentHome) -> Iterator[Threat]:
     """Yield every file that the CLI will delete, with the earliest reason for it."""
     told = rules(home)
     if not told.is_on:
         return
-    for project in entries(home.sessions, home.disk):
+    for project in list_folder(home.sessions, home.disk):
         if isinstance(project, Problem) or not project.is_dir(follow_symlinks=False):
             continue
         if project.name not in NOT_PROJECTS and not _HASH.fullmatch(project.name):
             yield from _of_project(Path(project.path) / "chats", home, told)
 
 
-def _of_project(chats: Path, home: Home, told: Rules) -> Iterator[Threat]:
+def _of_project(chats: Path, home: AgentHome, told: Rules) -> Iterator[Threat]:
     found = [_candidate(Source(path, home)) for path in _files(chats, home)]
     own = [threat for one in found if (threat := _own(one, told)) is not None]
     reasons = {threat.source.path: threat for threat in [*_too_many(found, told), *own][::-1]}
@@ -76,10 +76,10 @@ def _of_project(chats: Path, home: Home, told: Rules) -> Iterator[Threat]:
         yield from _together(group, [reasons[path] for one in group if (path := one.source.path) in reasons])
 
 
-def _files(chats: Path, home: Home) -> Iterator[Path]:
+def _files(chats: Path, home: AgentHome) -> Iterator[Path]:
     if home.disk.is_link(str(chats)):
         return
-    for entry in entries(chats, home.disk):
+    for entry in list_folder(chats, home.disk):
         if isinstance(entry, Problem) or not entry.is_file(follow_symlinks=False):
             continue
         if _LISTED.fullmatch(entry.name):

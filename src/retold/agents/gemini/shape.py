@@ -10,9 +10,9 @@ from retold.agents.gemini.raw import is_turn, looks_said
 from retold.agents.gemini.usual import ConversationRecord, usual_conversation
 from retold.model.problem import Problem, problem
 from retold.reading.decoding import Decoded, Undecodable, as_json_text, as_text, decode
-from retold.reading.files import FileBytes, too_long, without_nuls
+from retold.reading.files import FileBytes, remove_nuls, too_long
 from retold.reading.holes import LONGEST
-from retold.reading.lines import Line, decode_lines
+from retold.reading.lines import JsonLine, decode_lines
 from retold.reading.salvage import Salvage, salvage, value_at
 
 _SHARE_HEADING = re.compile(r"\A\ufeff?\s*(?:## (?:USER|MODEL) \S+|\S+ ## (?:USER|MODEL))\s*$", re.MULTILINE)
@@ -70,7 +70,7 @@ def shape(file: FileBytes, path: str) -> Lines | Stream | Usual | Document | Mar
         return _lines(data, path) or problem("not-a-session", "JSON lines of no known kind", path)
     if len(data) > LONGEST:
         return too_long(file)
-    text, skipped = without_nuls(file)
+    text, skipped = remove_nuls(file)
     usual = None if is_one_line or skipped else usual_conversation(text)
     if usual is not None:
         return Usual(usual)
@@ -105,7 +105,7 @@ def _is_json(line: memoryview) -> bool:
 def _lines(data: bytes, path: str) -> Lines | Stream | Problem | None:
     """Look at the first lines: one that is surely Gemini's decides."""
     for line in islice(decode_lines(data, path), _PROBE_LINES):
-        if isinstance(line, Line) and type(line.value) is dict:
+        if isinstance(line, JsonLine) and type(line.value) is dict:
             if _is_record(line.value):
                 return Lines()
             if _is_streamed(line.value):

@@ -29,13 +29,13 @@ def turns(text: str) -> list[dict[str, Any]]:
 def _parts(block: str) -> Iterator[dict[str, Any]]:
     position = 0
     while (match := _TOOL.search(block, position)) and (ends := block.find(_FENCE, match.end())) >= 0:
-        yield from _text(block[position : match.start()])
+        yield from _text_part(block[position : match.start()])
         yield _tool(match[1], block[match.end() : ends], block[match.start() : ends + len(_FENCE)])
         position = ends + len(_FENCE)
-    yield from _text(block[position:])
+    yield from _text_part(block[position:])
 
 
-def _text(text: str) -> Iterator[dict[str, Any]]:
+def _text_part(text: str) -> Iterator[dict[str, Any]]:
     if text.strip():
         yield {"text": text.strip("\n")}
 

@@ -12,11 +12,11 @@ from itertools import chain, count
 from typing import Any
 
 from retold.agents.gemini.places import marked_root
-from retold.agents.protocol import Home
+from retold.agents.protocol import AgentHome
 from retold.model.problem import Problem
 from retold.reading.decoding import Decoded, decode
 from retold.reading.files import FileBytes, read_bytes
-from retold.reading.folders import entries
+from retold.reading.folders import list_folder
 
 MARKER = ".project_root"
 _VALID = re.compile(r"[a-z0-9-]+")
@@ -27,7 +27,7 @@ def hash_of(root: str) -> str:
     return hashlib.sha256(root.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def slug_of(home: Home, root: str) -> str:
+def slug_of(home: AgentHome, root: str) -> str:
     """Return the name of a project's folder: the one it has, or the one that the CLI would give it."""
     known, registry = _normal(root), _registry(home)
     registered = registry.get(known)
@@ -53,7 +53,7 @@ def slugified(name: str) -> str:
     return re.sub(r"^-|-$", "", hyphened) or "project"
 
 
-def _registry(home: Home) -> Mapping[str, str]:
+def _registry(home: AgentHome) -> Mapping[str, str]:
     """Return the registry; an empty one where the CLI would start again from nothing."""
     file = read_bytes(home.path / "projects.json", home.disk)
     decoded = decode(file.data) if isinstance(file, FileBytes) else None
@@ -66,19 +66,19 @@ def _registry(home: Home) -> Mapping[str, str]:
     return projects
 
 
-def _folders(home: Home) -> Iterator[str]:
+def _folders(home: AgentHome) -> Iterator[str]:
     for base in (home.sessions, home.path / "history"):
-        for entry in entries(base, home.disk):
+        for entry in list_folder(base, home.disk):
             if not isinstance(entry, Problem) and entry.is_dir(follow_symlinks=False):
                 yield entry.name
 
 
-def _owners(home: Home, name: str) -> set[str]:
+def _owners(home: AgentHome, name: str) -> set[str]:
     """Return the roots that markers in folders of this name tell."""
     bases = (home.sessions, home.path / "history")
     found = (marked_root(str(base / name), home.disk) for base in bases)
     return {_normal(root) for root in found if root is not None}
 
 
-def _is_anothers(home: Home, name: str, root: str) -> bool:
+def _is_anothers(home: AgentHome, name: str, root: str) -> bool:
     return bool(_owners(home, name) - {root})

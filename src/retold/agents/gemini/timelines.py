@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from retold.agents.gemini.loader import active_records
-from retold.agents.gemini.normalise import entry, usual_entry
+from retold.agents.gemini.normalise import normalise_entry, usual_entry
 from retold.agents.gemini.pairing import Placed, paired
 from retold.agents.gemini.raw import ENVIRONMENT_ID, RESPONSE_SUFFIX, RESULTS_SUFFIX, looks_said
 from retold.agents.gemini.setting import Setting
@@ -59,9 +59,9 @@ def _replayed(state: State, setting: Setting) -> Iterator[Placed]:
             record, others = richest(versions)
             yield from _superseded(others, setting)
             if not ask_alike(versions):
-                made = entry(record, fate, setting, versions)
+                made = normalise_entry(record, fate, setting, versions)
                 yield from _superseded(_asked_otherwise(made, versions, others), setting)
-        made = entry(record, fate, setting, versions) if made is None else made
+        made = normalise_entry(record, fate, setting, versions) if made is None else made
         yield Placed(made, place, may_go=_is_rerecorded(key))
 
 
@@ -80,7 +80,7 @@ def _is_rerecorded(key: Key) -> bool:
 def _superseded(versions: Iterable[Version], setting: Setting) -> Iterator[Placed]:
     """Yield versions that say something else than the one that is shown; their tokens are counted there."""
     for record, place in versions:
-        made = entry(record, "superseded", setting)
+        made = normalise_entry(record, "superseded", setting)
         told = msgspec.structs.replace(made, usage=None) if isinstance(made, Message) else made
         yield Placed(told, place, may_go=True)
 
@@ -89,7 +89,7 @@ def active_timeline(state: State, setting: Setting) -> tuple[Entry, ...]:
     """Return exactly what the CLI's loader returns: every record, in its order, never filtered."""
     placed = []
     for record in active_records(state):
-        made = entry(record, "live", setting)
+        made = normalise_entry(record, "live", setting)
         if type(record) is dict and record.get("id") == ENVIRONMENT_ID:
             made = msgspec.structs.replace(made, id=ENVIRONMENT_ID)
         placed.append(Placed(made))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.archive.examination import damage
 from retold.care.doctor.coverage import coverage
 from retold.care.doctor.deletion import deletions
@@ -27,7 +27,7 @@ def _of(part: Callable[[Survey], Iterator[Finding]], survey: Survey) -> Iterator
     try:
         yield from part(survey)
     except Exception as error:
-        told = str(error) if isinstance(error, Stopped) else damage(survey.folder)
+        told = str(error) if isinstance(error, RetoldError) else damage(survey.folder)
         if told is None:
             raise
         yield Finding("archive-damaged", "loss", told)

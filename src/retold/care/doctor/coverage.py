@@ -7,7 +7,7 @@ from pathlib import Path
 from retold.archive.holdings import damages, summaries
 from retold.archive.sources import FAILURES
 from retold.care.doctor.finding import SYNC, command
-from retold.care.doctor.survey import Place, Survey
+from retold.care.doctor.survey import Survey, SurveyedHome
 from retold.model.finding import Finding
 from retold.model.problem import Problem
 from retold.reading.files import open_file, printable
@@ -28,7 +28,7 @@ def coverage(survey: Survey) -> Iterator[Finding]:
     yield from _inside(survey)
 
 
-def _unarchived(place: Place, survey: Survey) -> Iterator[Finding]:
+def _unarchived(place: SurveyedHome, survey: Survey) -> Iterator[Finding]:
     new = [path for path, answer in place.files.items() if not survey.is_known(path, answer)]
     closed = {path: found for path in new if (found := _trouble(path, place)) is not None}
     for path, found in closed.items():
@@ -40,7 +40,7 @@ def _unarchived(place: Place, survey: Survey) -> Iterator[Finding]:
         yield Finding("unarchived", "note", text, place.shown, fix=SYNC, count=count)
 
 
-def _trouble(path: str, place: Place) -> Problem | None:
+def _trouble(path: str, place: SurveyedHome) -> Problem | None:
     file = open_file(Path(path), place.home.disk)
     if isinstance(file, Problem):
         return file
@@ -48,7 +48,7 @@ def _trouble(path: str, place: Place) -> Problem | None:
     return None
 
 
-def _refused(place: Place, survey: Survey) -> Iterator[Finding]:
+def _refused(place: SurveyedHome, survey: Survey) -> Iterator[Finding]:
     for path in place.files:
         held = survey.held.get(path)
         told = None if held is None or held.refusal is None else json.loads(held.refusal)

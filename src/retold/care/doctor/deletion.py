@@ -7,7 +7,7 @@ import msgspec
 
 from retold.agents.protocol import Threat
 from retold.care.doctor.finding import KEEP, SYNC, command
-from retold.care.doctor.survey import Archived, Place, Survey
+from retold.care.doctor.survey import Archived, Survey, SurveyedHome
 from retold.export.zone import day
 from retold.model.finding import Finding
 from retold.model.problem import Severity
@@ -45,10 +45,10 @@ def deletions(survey: Survey) -> Iterator[Finding]:
         if place.is_own:
             for doomed in _doomed(place, survey, owners):
                 if doomed.threat.at is None or doomed.threat.at <= survey.soon:
-                    yield _finding(doomed, place, survey)
+                    yield _deletion_finding(doomed, place, survey)
 
 
-def _doomed(place: Place, survey: Survey, owners: Mapping[str, Archived]) -> Iterator[_Doomed]:
+def _doomed(place: SurveyedHome, survey: Survey, owners: Mapping[str, Archived]) -> Iterator[_Doomed]:
     """Yield each session once, with what threatens it first; one file that is not archived is enough to lose something."""
     first: dict[str, _Doomed] = {}
     conversations = {
@@ -80,7 +80,7 @@ def _is_nothing(threat: Threat, answer: str | None) -> bool:
     return (threat.reason == "empty" and threat.beside is None) or (answer or "0 ").startswith("0 ")
 
 
-def _finding(doomed: _Doomed, place: Place, survey: Survey) -> Finding:
+def _deletion_finding(doomed: _Doomed, place: SurveyedHome, survey: Survey) -> Finding:
     threat = doomed.threat
     is_due = threat.at is None or threat.at <= survey.now
     when = "goes at the next start" if is_due or threat.at is None else f"goes on {day(threat.at)}"
@@ -110,7 +110,7 @@ def _severity(doomed: _Doomed) -> Severity:
     return "warning" if doomed.code in ("ghost-twin", "subagent-sibling") else "note"
 
 
-def _fix(doomed: _Doomed, place: Place) -> str | None:
+def _fix(doomed: _Doomed, place: SurveyedHome) -> str | None:
     """Return what helps; nothing has to be done about what is archived where the agent itself sees to that."""
     if not doomed.is_archived:
         return SYNC

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from retold.archive.examination import Fault
 from retold.archive.health import own_files
-from retold.archive.record import Record, is_emptied
+from retold.archive.record import Store, is_emptied
 from retold.archive.shards import is_in_step
 from retold.care.doctor.finding import REINDEX, SYNC, command
 from retold.care.doctor.survey import Survey
@@ -41,7 +41,7 @@ def health(survey: Survey) -> Iterator[Finding]:
     yield from _folder(survey.folder)
 
 
-def _record(record: Record, survey: Survey) -> Iterator[Finding]:
+def _record(record: Store, survey: Survey) -> Iterator[Finding]:
     generation = record.fact("generation")
     # Where nobody may write, SQLite cannot look into an index that was left in the middle of things.
     if os.access(survey.folder, os.W_OK) and not is_in_step(survey.folder, record.id, generation):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from retold.agents.protocol import Remains
-from retold.care.doctor.survey import Place, Survey
+from retold.care.doctor.survey import Survey, SurveyedHome
 from retold.model.finding import Finding
 from retold.reading.files import printable
 
@@ -14,10 +14,10 @@ def remains(survey: Survey) -> Iterator[Finding]:
     for place in survey.places:
         for found in place.agent.remains(place.home):
             if found.native_id is None or found.native_id not in known:
-                yield _finding(found, place)
+                yield _remains_finding(found, place)
 
 
-def _finding(found: Remains, place: Place) -> Finding:
+def _remains_finding(found: Remains, place: SurveyedHome) -> Finding:
     path = printable(found.path)
     match found.kind:
         case "prompts":

@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from retold.agents.protocol import Agent, Home, Source
+from retold.agents.protocol import Agent, AgentHome, Source
 from retold.agents.registry import AGENTS
-from retold.archive.database import Stopped
+from retold.archive.database import RetoldError
 from retold.archive.examination import Fault, damage, examine
 from retold.archive.hiding import HiddenPaths
 from retold.archive.holdings import held_files, owned_files
 from retold.archive.limits import SOON
 from retold.archive.listing import count_sessions
-from retold.archive.record import Record, exists
+from retold.archive.record import Store, exists
 from retold.care.keep import CALLING, hooks
 from retold.care.timers.machine import Machine
 from retold.ingest.answers import file_answer
@@ -30,7 +30,7 @@ from retold.reading.disk import DISK
 from retold.reading.files import printable
 
 
-class Held(msgspec.Struct, frozen=True):
+class ArchivedFile(msgspec.Struct, frozen=True):
     """What the archive has of a file."""
 
     home: str
@@ -64,11 +64,11 @@ class Archived(msgspec.Struct, frozen=True):
         return self.title or self.key
 
 
-class Place(msgspec.Struct, frozen=True):
+class SurveyedHome(msgspec.Struct, frozen=True):
     """A home of an agent, with the files in it: path, and size, time and identity as one text."""
 
     agent: Agent
-    home: Home
+    home: AgentHome
     files: Mapping[str, str | None]
     problems: tuple[Problem, ...]
     is_kept: bool
@@ -90,14 +90,14 @@ class Survey(msgspec.Struct, frozen=True):
 
     folder: str
     now: datetime
-    places: Sequence[Place]
+    places: Sequence[SurveyedHome]
     config: Config
     trouble: str | None = None
     """Why `config.toml` cannot be used."""
-    record: Record | None = None
+    record: Store | None = None
     stopped: str | None = None
     """Why the archive cannot be opened or read, if there is one."""
-    held: Mapping[str, Held] = {}
+    held: Mapping[str, ArchivedFile] = {}
     sessions: Sequence[Archived] = ()
     hidden: HiddenPaths | None = None
     faults: Sequence[Fault] = ()
@@ -123,7 +123,7 @@ class Survey(msgspec.Struct, frozen=True):
         held = self.held.get(path) or self._hidden(path)
         return held is not None and answer == held.status
 
-    def _hidden(self, path: str) -> Held | None:
+    def _hidden(self, path: str) -> ArchivedFile | None:
         """Return what the archive has of a file that only forgotten conversations lead to."""
         return self.held.get(self.hidden.stored(path)) if self.hidden else None
 
@@ -150,12 +150,12 @@ def survey(env: Mapping[str, str], *, is_full: bool = False) -> Survey:
     try:
         if not exists(folder):
             return empty
-        record = Record(folder)
+        record = Store(folder)
         faults = tuple(examine(record, is_full=is_full, day=now.toordinal()))
-    except (Stopped, OSError) as error:
+    except (RetoldError, OSError) as error:
         return msgspec.structs.replace(empty, stopped=str(error))
     try:
-        held = {path: Held(*row) for name in AGENTS for path, *row in held_files(record, name)}
+        held = {path: ArchivedFile(*row) for name in AGENTS for path, *row in held_files(record, name)}
         return Survey(
             folder,
             now,
@@ -171,7 +171,7 @@ def survey(env: Mapping[str, str], *, is_full: bool = False) -> Survey:
         )
     except Exception as error:
         record.connection.close()
-        told = str(error) if isinstance(error, Stopped) else damage(folder)
+        told = str(error) if isinstance(error, RetoldError) else damage(folder)
         if told is None:
             raise
         return msgspec.structs.replace(empty, stopped=told, faults=faults)
@@ -180,19 +180,19 @@ def survey(env: Mapping[str, str], *, is_full: bool = False) -> Survey:
 def _config(folder: str) -> tuple[Config, str | None]:
     try:
         return read_config(folder), None
-    except (Stopped, OSError, ValueError) as error:
+    except (RetoldError, OSError, ValueError) as error:
         return Config({}, []), str(error)
 
 
 def _places(
     agent: Agent, env: Mapping[str, str], config: Config, kept: Collection[str | None]
-) -> list[Place]:
+) -> list[SurveyedHome]:
     given = [(label, Path(home)) for label, home in config.homes.items()]
     homes = homes_of(agent, env, given, DISK)
     return [_place(agent, home, is_kept=str(home.path) in kept) for home in homes]
 
 
-def _place(agent: Agent, home: Home, *, is_kept: bool) -> Place:
+def _place(agent: Agent, home: AgentHome, *, is_kept: bool) -> SurveyedHome:
     files: dict[str, str | None] = {}
     problems: list[Problem] = []
     for found in agent.find(home):
@@ -200,10 +200,10 @@ def _place(agent: Agent, home: Home, *, is_kept: bool) -> Place:
             files[str(found.path)] = file_answer(os.fspath(found.path))
         else:
             problems.append(found)
-    return Place(agent, home, files, tuple(problems), is_kept)
+    return SurveyedHome(agent, home, files, tuple(problems), is_kept)
 
 
-def _sessions(record: Record) -> list[Archived]:
+def _sessions(record: Store) -> list[Archived]:
     files: dict[tuple[Any, ...], list[tuple[str, str, bool]]] = {}
     for *session, path, home, is_of_many in owned_files(record):
         files.setdefault((*session,), []).append((path, home, is_of_many))

@@ -3,8 +3,8 @@
 import shlex
 from collections.abc import Sequence
 
-from retold.archive.database import Stopped
-from retold.care.changes import Change
+from retold.archive.database import RetoldError
+from retold.care.changes import FileChangePlan
 from retold.care.timers.machine import MINUTES, NOT_RUN, Machine
 
 NAME = "cron"
@@ -27,14 +27,16 @@ def is_there(machine: Machine) -> bool:
 is_on = is_there
 
 
-def changes(machine: Machine, words: Sequence[str] | None) -> list[Change]:
+def changes(machine: Machine, words: Sequence[str] | None) -> list[FileChangePlan]:
     """Return the crontab as it is and as it is to be."""
     table = _table(machine) or ""
     after = without_lines(table) if words is None else with_lines(table, words)
-    return [Change(TABLE, *(text.encode(errors="surrogateescape") or None for text in (table, after)))]
+    return [
+        FileChangePlan(TABLE, *(text.encode(errors="surrogateescape") or None for text in (table, after)))
+    ]
 
 
-def install(machine: Machine, changes: Sequence[Change]) -> list[str]:
+def install(machine: Machine, changes: Sequence[FileChangePlan]) -> list[str]:
     """Hand cron the new table; one without a line is removed."""
     for change in changes:
         ran = (
@@ -43,11 +45,11 @@ def install(machine: Machine, changes: Sequence[Change]) -> list[str]:
             else machine.run("crontab", "-", told=change.after)
         )
         if ran.code:
-            raise Stopped(ran.why)
+            raise RetoldError(ran.why)
     return []
 
 
-def remove(machine: Machine, changes: Sequence[Change]) -> None:
+def remove(machine: Machine, changes: Sequence[FileChangePlan]) -> None:
     """Do the same."""
     install(machine, changes)
 

@@ -4,8 +4,8 @@ import os
 import plistlib
 from collections.abc import Sequence
 
-from retold.archive.database import Stopped
-from retold.care.changes import Change, carry_out, content, remove_folders
+from retold.archive.database import RetoldError
+from retold.care.changes import FileChangePlan, carry_out, content, remove_folders
 from retold.care.timers.machine import MINUTES, Machine
 
 NAME = "launch agent"
@@ -27,7 +27,7 @@ def is_on(machine: Machine) -> bool:
     return is_there(machine) and machine.run("launchctl", "list", LABEL).code == 0
 
 
-def changes(machine: Machine, words: Sequence[str] | None) -> list[Change]:
+def changes(machine: Machine, words: Sequence[str] | None) -> list[FileChangePlan]:
     """Return the one file."""
     told = {
         "Label": LABEL,
@@ -37,22 +37,24 @@ def changes(machine: Machine, words: Sequence[str] | None) -> list[Change]:
         "ProcessType": "Background",
     }
     path = _path(machine)
-    return [Change(path, content(path), None if words is None else plistlib.dumps(told, sort_keys=False))]
+    return [
+        FileChangePlan(path, content(path), None if words is None else plistlib.dumps(told, sort_keys=False))
+    ]
 
 
-def install(machine: Machine, changes: Sequence[Change]) -> list[str]:
+def install(machine: Machine, changes: Sequence[FileChangePlan]) -> list[str]:
     """Write the file and have it loaded."""
     folders = carry_out(changes)
     machine.run("launchctl", "bootout", f"{_domain()}/{LABEL}")
     ran = machine.run("launchctl", "bootstrap", _domain(), _path(machine))
     if ran.code == 0 or machine.run("launchctl", "load", "-w", _path(machine)).code == 0:
         return folders
-    carry_out([Change(change.path, change.after, change.before) for change in changes])
+    carry_out([FileChangePlan(change.path, change.after, change.before) for change in changes])
     remove_folders(folders)
-    raise Stopped(ran.why)
+    raise RetoldError(ran.why)
 
 
-def remove(machine: Machine, changes: Sequence[Change]) -> None:
+def remove(machine: Machine, changes: Sequence[FileChangePlan]) -> None:
     """Have it unloaded and remove the file."""
     if machine.run("launchctl", "bootout", f"{_domain()}/{LABEL}").code:
         machine.run("launchctl", "unload", "-w", _path(machine))

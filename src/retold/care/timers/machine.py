@@ -8,7 +8,7 @@ from typing import Protocol
 
 import msgspec
 
-from retold.care.changes import Change
+from retold.care.changes import FileChangePlan
 
 PATIENCE = 30
 NOT_RUN = 126
@@ -77,11 +77,11 @@ class Timer(Protocol):
     def is_on(self, machine: Machine) -> bool:
         """Tell whether it will call retold."""
 
-    def changes(self, machine: Machine, words: Sequence[str] | None) -> list[Change]:
+    def changes(self, machine: Machine, words: Sequence[str] | None) -> list[FileChangePlan]:
         """What has to be written so that it calls retold with these words; without any, what has to be removed."""
 
-    def install(self, machine: Machine, changes: Sequence[Change]) -> list[str]:
+    def install(self, machine: Machine, changes: Sequence[FileChangePlan]) -> list[str]:
         """Make the changes and switch it on; return the folders made. Raises Stopped, with all as it was."""
 
-    def remove(self, machine: Machine, changes: Sequence[Change]) -> None:
+    def remove(self, machine: Machine, changes: Sequence[FileChangePlan]) -> None:
         """Switch it off and make the changes; raises Stopped."""

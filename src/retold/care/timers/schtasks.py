@@ -4,8 +4,8 @@ import subprocess
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from retold.archive.database import Stopped
-from retold.care.changes import Change
+from retold.archive.database import RetoldError
+from retold.care.changes import FileChangePlan
 from retold.care.timers.machine import MINUTES, Machine
 
 NAME = "scheduled task"
@@ -25,29 +25,29 @@ def is_there(machine: Machine) -> bool:
 is_on = is_there
 
 
-def changes(machine: Machine, words: Sequence[str] | None) -> list[Change]:
+def changes(machine: Machine, words: Sequence[str] | None) -> list[FileChangePlan]:
     """Return the task as a line; of another than the wanted one, it is only known that it is there."""
     after = None if words is None else subprocess.list2cmdline(words).encode()
     ran = machine.run("schtasks", "/Query", "/TN", TASK, "/XML")
     told = ran.out.replace(b"\0", b"").decode(errors="replace")
     is_wanted = words is not None and all(escape(word) in told for word in words)
     before = None if ran.code else after if is_wanted else b"(another command)"
-    return [Change(f"scheduled task {TASK}", before, after)]
+    return [FileChangePlan(f"scheduled task {TASK}", before, after)]
 
 
-def install(machine: Machine, changes: Sequence[Change]) -> list[str]:
+def install(machine: Machine, changes: Sequence[FileChangePlan]) -> list[str]:
     """Have the task made, in place of an older one."""
     for change in changes:
         line = (change.after or b"").decode()
         every = ("/SC", "MINUTE", "/MO", str(MINUTES))
         ran = machine.run("schtasks", "/Create", "/F", "/TN", TASK, *every, "/TR", line)
         if ran.code:
-            raise Stopped(ran.why)
+            raise RetoldError(ran.why)
     return []
 
 
-def remove(machine: Machine, changes: Sequence[Change]) -> None:  # noqa: ARG001 - as every timer has it
+def remove(machine: Machine, changes: Sequence[FileChangePlan]) -> None:  # noqa: ARG001 - as every timer has it
     """Have the task removed."""
     ran = machine.run("schtasks", "/Delete", "/F", "/TN", TASK)
     if ran.code:
-        raise Stopped(ran.why)
+        raise RetoldError(ran.why)

@@ -4,8 +4,8 @@ import contextlib
 import os
 from collections.abc import Sequence
 
-from retold.archive.database import Stopped
-from retold.care.changes import Change, carry_out, content, remove_folders
+from retold.archive.database import RetoldError
+from retold.care.changes import FileChangePlan, carry_out, content, remove_folders
 from retold.care.timers.machine import MINUTES, Machine
 
 NAME = "systemd user timer"
@@ -48,29 +48,29 @@ def is_on(machine: Machine) -> bool:
     return is_there(machine) and _systemctl(machine, "is-enabled", f"{UNIT}.timer") is None
 
 
-def changes(machine: Machine, words: Sequence[str] | None) -> list[Change]:
+def changes(machine: Machine, words: Sequence[str] | None) -> list[FileChangePlan]:
     """Return the two units."""
     service = None if words is None else _SERVICE.format(line=" ".join(map(quoted, words))).encode()
     timer = None if words is None else _TIMER.encode()
     return [
-        Change(path, content(path), after)
+        FileChangePlan(path, content(path), after)
         for path, after in zip(_paths(machine), (service, timer), strict=True)
     ]
 
 
-def install(machine: Machine, changes: Sequence[Change]) -> list[str]:
+def install(machine: Machine, changes: Sequence[FileChangePlan]) -> list[str]:
     """Write the units and switch the timer on."""
     folders = carry_out(changes)
     why = _systemctl(machine, "daemon-reload") or _systemctl(machine, "enable", "--now", f"{UNIT}.timer")
     if why is None:
         return folders
-    carry_out([Change(change.path, change.after, change.before) for change in changes])
+    carry_out([FileChangePlan(change.path, change.after, change.before) for change in changes])
     remove_folders(folders)
     _systemctl(machine, "daemon-reload")
-    raise Stopped(why)
+    raise RetoldError(why)
 
 
-def remove(machine: Machine, changes: Sequence[Change]) -> None:
+def remove(machine: Machine, changes: Sequence[FileChangePlan]) -> None:
     """Switch the timer off and remove the units; what systemd cannot be asked to remove goes all the same."""
     _systemctl(machine, "disable", "--now", f"{UNIT}.timer")
     carry_out(changes)

@@ -8,10 +8,10 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
     from retold.ingest.digest import Digest
-    from retold.query.places import Place
+    from retold.query.places import ProjectPlace
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -56,7 +56,7 @@ def run(options: Namespace, console: Console) -> int:
     return 0
 
 
-def _meant(record: Record, text: str | None, console: Console) -> Place | int:
+def _meant(record: Store, text: str | None, console: Console) -> ProjectPlace | int:
     """Return the project that is meant; an exit code where that is not clear."""
     from retold.cli.project_names import find_project
     from retold.query.places import around, meant, places, with_roots
@@ -83,13 +83,13 @@ def _meant(record: Record, text: str | None, console: Console) -> Place | int:
     return found[0]
 
 
-def _digest(record: Record, place: Place, options: Namespace) -> Digest:
+def _digest(record: Store, place: ProjectPlace, options: Namespace) -> Digest:
     from retold.cli.filters import add_filters
     from retold.ingest.digest import digest
     from retold.ingest.gleanings import MOST
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
-    wanted = add_filters(Wanted(), options, without=("project",))
+    wanted = add_filters(Filters(), options, without=("project",))
     wanted.keep_project(place)
     return digest(record, wanted, options.limit or MOST)
 

@@ -33,7 +33,7 @@ def run(options: Namespace, console: Console) -> int:
     from retold.cli.project_names import find_project
     from retold.ingest.home import retold_home
     from retold.query.wanted import FILTERS
-    from retold.tui.answers import Archive
+    from retold.tui.answers import ArchiveQueries
     from retold.tui.app import Browser
 
     with opened(console) as record:
@@ -41,7 +41,7 @@ def run(options: Namespace, console: Console) -> int:
             find_project(record, options.project, console)
     given = [(name, getattr(options, name, None)) for name in FILTERS]
     filters = tuple((name, value) for name, value in given if value is not None)
-    archive = Archive(retold_home(os.environ), filters, os.getcwd())
+    archive = ArchiveQueries(retold_home(os.environ), filters, os.getcwd())
     app = Browser(archive, " ".join(options.query))
     key = app.run()
     if key is not None:

@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.care.connect import Work
+    from retold.care.connect import ConnectWork
     from retold.care.timers.machine import Machine
     from retold.cli.console import Console
 
@@ -66,7 +66,7 @@ def run(options: Namespace, console: Console) -> int:
     return code
 
 
-def _done(work: Work, machine: Machine, options: Namespace, console: Console) -> int:
+def _done(work: ConnectWork, machine: Machine, options: Namespace, console: Console) -> int:
     """Show what is to be done, and do it if that is wanted."""
     from retold.care.changes import difference
     from retold.care.connect import carry_out_work
@@ -124,7 +124,7 @@ def _tell_connected(machine: Machine, options: Namespace, console: Console) -> N
     console.tell(f"retold: undo it: `retold connect {options.agent} --remove`")
 
 
-def _tell_removed(work: Work, console: Console) -> None:
+def _tell_removed(work: ConnectWork, console: Console) -> None:
     if work.has_hook:
         console.tell(
             f"retold: {work.agent} no longer has its sessions archived at their end: `retold keep --install` does that alone"

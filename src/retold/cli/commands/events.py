@@ -56,10 +56,10 @@ def _told(options: Namespace, console: Console) -> Iterator[Session | Problem | 
 
 def _of_archive(name: str, options: Namespace, console: Console) -> Session | int:
     from retold.cli.archive import no_such_session, opened
-    from retold.ingest.retell import retold
+    from retold.ingest.retell import load_session
     from retold.query.listing import named
 
     with opened(console) as record:
         found = named(record, name)
-        session = retold(record, found[0][0], options.view) if len(found) == 1 else None
+        session = load_session(record, found[0][0], options.view) if len(found) == 1 else None
         return no_such_session(console, name, found) if session is None else session

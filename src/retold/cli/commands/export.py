@@ -14,7 +14,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
 
 
@@ -61,7 +61,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Write the files; 1 if there is nothing to export, 2 if it is not clear what or where to."""
-    from retold.cli.exporting import Export
+    from retold.cli.exporting import ExportRun
 
     if not (options.sessions or options.all or any(getattr(options, name) is not None for name in FILTERS)):
         console.tell("retold: name a session or a filter, or --all")
@@ -76,7 +76,7 @@ def run(options: Namespace, console: Console) -> int:
         return _dataset(options, console)
     with opened(console) as record:
         keys = _chosen(record, options, console)
-        return keys if isinstance(keys, int) else Export(record, options, console).run(keys)
+        return keys if isinstance(keys, int) else ExportRun(record, options, console).run(keys)
 
 
 def _dataset(options: Namespace, console: Console) -> int:
@@ -100,12 +100,12 @@ def _dataset(options: Namespace, console: Console) -> int:
 
 
 def _chosen(
-    record: Record, options: Namespace, console: Console, *, every_kind: bool = False
+    record: Store, options: Namespace, console: Console, *, every_kind: bool = False
 ) -> list[str] | int:
     """Return the keys of what is meant, each once; an exit code where that is not clear."""
     from retold.cli.project_names import project_finder
     from retold.query.listing import listed_keys, named, titled
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
     keys: list[str] = []
     for name in options.sessions:
@@ -114,7 +114,7 @@ def _chosen(
             return no_such_session(console, name, found)
         keys.append(found[0][0])
     if not options.sessions:
-        wanted = add_filters(Wanted(find_project=project_finder(record, console)), options)
+        wanted = add_filters(Filters(find_project=project_finder(record, console)), options)
         keys = [key for key, _ in titled(record, wanted)] if every_kind else listed_keys(record, wanted)
     if not keys and not every_kind:
         console.tell("retold: no sessions found")

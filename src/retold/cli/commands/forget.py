@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterable, Sequence
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
     from retold.query.listing import Heading
 
@@ -34,7 +34,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Forget; 1 if nothing matches or nobody agrees, 2 if the command line is not clear."""
-    from retold.archive.record import FORGETTING, Record
+    from retold.archive.record import FORGETTING, Store
     from retold.cli.confirm import is_confirmed
     from retold.ingest.forgetting import forget
     from retold.ingest.home import retold_home
@@ -43,7 +43,7 @@ def run(options: Namespace, console: Console) -> int:
         console.tell("retold: name either a SESSION or a --project to forget")
         return 2
     folder = retold_home(os.environ)
-    with Record(folder) as record:
+    with Store(folder) as record:
         found = _matches(record, options, console)
         is_unfinished = record.fact(FORGETTING) is not None
         if not isinstance(found, int):
@@ -64,7 +64,7 @@ def run(options: Namespace, console: Console) -> int:
     return 0
 
 
-def _matches(record: Record, options: Namespace, console: Console) -> list[Heading] | int:
+def _matches(record: Store, options: Namespace, console: Console) -> list[Heading] | int:
     """Return the sessions to forget, or the exit code where none match or the name is not clear."""
     from retold.query.listing import headings_of, named
 
@@ -76,13 +76,13 @@ def _matches(record: Record, options: Namespace, console: Console) -> list[Headi
     return headings_of(record, [key for key, _ in found])
 
 
-def _of_project(record: Record, text: str, console: Console) -> list[Heading] | int:
+def _of_project(record: Store, text: str, console: Console) -> list[Heading] | int:
     """Return the sessions of the one project that a text names; an exact name wins over a part of a name."""
     from retold.cli.project_names import project_finder
     from retold.query.listing import headings
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
-    wanted = Wanted(find_project=project_finder(record, console))
+    wanted = Filters(find_project=project_finder(record, console))
     wanted.add("project", text)
     rows = headings(record, wanted)
     if not rows:
@@ -119,7 +119,7 @@ def _place(found: Sequence[Heading]) -> str:
     return next((place for place in roots if place), "(no project)")
 
 
-def _list(record: Record, found: Sequence[Heading], console: Console, verb: str) -> int:
+def _list(record: Store, found: Sequence[Heading], console: Console, verb: str) -> int:
     """List what goes, with subagents counted; return how many sessions that is."""
     from retold.archive.sessions import family
     from retold.export.table import project_name

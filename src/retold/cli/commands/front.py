@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
 
 NEWEST = 20
@@ -20,13 +20,13 @@ HINTS = "Next: retold search WORDS, retold show ID, retold web, retold browse; a
 def run(options: object, console: Console) -> int:  # noqa: ARG001 - as every command has it
     """Bring the archive up to date and print the newest sessions."""
     from retold.archive.listing import count_sessions
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.commands.list import print_list
     from retold.ingest.home import retold_home
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
     coverage = run_sync(console)
-    with Record(retold_home(os.environ)) as record:
+    with Store(retold_home(os.environ)) as record:
         count = count_sessions(record)
         if not count:
             console.tell(coverage_line(coverage))
@@ -36,7 +36,7 @@ def run(options: object, console: Console) -> int:  # noqa: ARG001 - as every co
                 " `retold sync --home DIR` reads a home from elsewhere."
             )
             return 0
-        code = print_list(record, console, Wanted(), NEWEST, every_kind=False)
+        code = print_list(record, console, Filters(), NEWEST, every_kind=False)
         if count > NEWEST:
             console.tell(f"… and {count - NEWEST:,} more: retold list")
         for line in _warnings(record):
@@ -46,7 +46,7 @@ def run(options: object, console: Console) -> int:  # noqa: ARG001 - as every co
     return code
 
 
-def _warnings(record: Record) -> Iterator[str]:
+def _warnings(record: Store) -> Iterator[str]:
     """Yield a line for each agent that deletes some of the sessions soon."""
     from retold.agents import TITLES
     from retold.archive.limits import DAY, due_soon

@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.care.keep import Done, Work
+    from retold.care.keep import Done, HookWork
     from retold.care.timers.machine import Machine
     from retold.cli.console import Console
 
@@ -95,7 +95,7 @@ def _tell_state(machine: Machine, console: Console) -> None:
     console.line(f"{'timer':8}{'yes' if is_on else 'no'}  ({kind})")
 
 
-def _installed(work: Work, machine: Machine, console: Console, *, is_dry: bool) -> int:
+def _installed(work: HookWork, machine: Machine, console: Console, *, is_dry: bool) -> int:
     from retold.care.keep import carry_out_installation, hooks, timer
 
     for hook in hooks(machine):
@@ -119,7 +119,7 @@ def _installed(work: Work, machine: Machine, console: Console, *, is_dry: bool) 
     return 0
 
 
-def _removed(work: Work, machine: Machine, console: Console, *, is_dry: bool) -> int:
+def _removed(work: HookWork, machine: Machine, console: Console, *, is_dry: bool) -> int:
     from retold.care.keep import carry_out_removal
 
     if not work.is_any:
@@ -133,7 +133,7 @@ def _removed(work: Work, machine: Machine, console: Console, *, is_dry: bool) ->
     return 0
 
 
-def _show(work: Work, console: Console) -> None:
+def _show(work: HookWork, console: Console) -> None:
     """Print every change before it is made."""
     from retold.care.changes import difference
 
@@ -153,11 +153,11 @@ def _tell_done(done: Done, console: Console, what: str) -> None:
 
 def _catch_up(console: Console) -> None:
     """Archive what there is, so that a hook has little to do, and remove the ghosts that are there already."""
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.care.ghosts import own_homes, remove_ghosts
     from retold.cli.syncing import coverage_line, run_sync
     from retold.ingest.home import retold_home
 
     console.tell(coverage_line(run_sync(console)))
-    with Record(retold_home(os.environ)) as record:
+    with Store(retold_home(os.environ)) as record:
         remove_ghosts(record, own_homes(os.environ))

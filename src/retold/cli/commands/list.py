@@ -8,9 +8,9 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -32,10 +32,10 @@ def run(options: Namespace, console: Console) -> int:
     from retold.cli.archive import opened
     from retold.cli.project_names import project_finder
     from retold.query.listing import summaries
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
     with opened(console) as record:
-        wanted = add_filters(Wanted(find_project=project_finder(record, console)), options)
+        wanted = add_filters(Filters(find_project=project_finder(record, console)), options)
         if not options.json:
             code = print_list(record, console, wanted, options.limit, every_kind=options.all)
             if code:
@@ -52,7 +52,7 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def print_list(
-    record: Record, console: Console, wanted: Wanted, limit: int | None, *, every_kind: bool
+    record: Store, console: Console, wanted: Filters, limit: int | None, *, every_kind: bool
 ) -> int:
     """Print the table; 1 if there is nothing in it."""
     from retold.export.table import session_table

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from retold.cli.console import Console
-    from retold.mcp.desk import Desk
+    from retold.mcp.desk import QueryService
 
 SCOPES = ("project", "all")
 TOKEN = "RETOLD_MCP_TOKEN"  # noqa: S105 - the name of a variable
@@ -53,10 +53,12 @@ def run(options: Namespace, console: Console) -> int:
         console.tell(f"retold: {wrong}")
         return 2
     from retold.ingest.home import retold_home
-    from retold.mcp.desk import Desk, Place
+    from retold.mcp.desk import QueryService, ServerPlace
 
     here, named = os.getcwd(), os.environ.get("PWD")
-    desk = Desk(Place(retold_home(os.environ), here, options.scope == "all", not options.no_redact, named))
+    desk = QueryService(
+        ServerPlace(retold_home(os.environ), here, options.scope == "all", not options.no_redact, named)
+    )
     desk.prepare()  # while what comes next is imported
     try:
         code = _served(desk, options, console)
@@ -80,7 +82,7 @@ def _wrong(options: Namespace) -> str | None:
     return None
 
 
-def _served(desk: Desk, options: Namespace, console: Console) -> int:
+def _served(desk: QueryService, options: Namespace, console: Console) -> int:
     import logging
 
     from retold.cli.crash import crash_log

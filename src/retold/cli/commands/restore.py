@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.care.restore import Plan
+    from retold.care.restore import RestorePlan
     from retold.cli.console import Console
 
 
@@ -50,7 +50,7 @@ def run(options: Namespace, console: Console) -> int:
     return 0
 
 
-def _tell(plan: Plan, console: Console, *, is_dry: bool) -> None:
+def _tell(plan: RestorePlan, console: Console, *, is_dry: bool) -> None:
     from retold.care.resume import command_line
 
     if not plan.additions:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
 
 
@@ -40,7 +40,7 @@ def run(options: Namespace, console: Console) -> int:
         return _run(record, key, console) if options.run else _print(record, key, console)
 
 
-def _print(record: Record, key: str, console: Console) -> int:
+def _print(record: Store, key: str, console: Console) -> int:
     from retold.care.resume import endangered, quoted, way_on, whole_line
 
     plan = way_on(record, key, os.environ)
@@ -57,7 +57,7 @@ def _print(record: Record, key: str, console: Console) -> int:
     return 0
 
 
-def _run(record: Record, key: str, console: Console) -> int:
+def _run(record: Store, key: str, console: Console) -> int:
     from retold.care.restore import write
     from retold.care.resume import clear_ghosts, command_line, way_on
     from retold.care.resume import run as run_agent

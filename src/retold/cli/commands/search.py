@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterable, Iterator
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
-    from retold.query.hits import Conversation
+    from retold.query.hits import SearchResult
     from retold.query.language import Field
     from retold.query.wanted import FindProject
 
@@ -52,7 +52,7 @@ def _is_unwanted(word: str) -> bool:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the conversations, the best first; 1 if nothing is found, 2 if the query means nothing."""
-    from retold.query.language import Unclear
+    from retold.query.language import QuerySyntaxError
 
     code = 1
     try:
@@ -64,7 +64,7 @@ def run(options: Namespace, console: Console) -> int:
             else:
                 _print(conversation, console, is_first=code == 1)
             code = 0
-    except Unclear as unclear:
+    except QuerySyntaxError as unclear:
         console.tell(
             f"retold: {' '.join(options.query).strip()}\n        {' ' * unclear.place}^ {unclear.message}"
         )
@@ -72,7 +72,7 @@ def run(options: Namespace, console: Console) -> int:
     return code
 
 
-def _found(options: Namespace, console: Console) -> Iterator[Conversation]:
+def _found(options: Namespace, console: Console) -> Iterator[SearchResult]:
     from retold.cli.archive import opened
     from retold.cli.indexed import searched
     from retold.cli.project_names import project_finder
@@ -102,33 +102,33 @@ def _fields(text: str, options: Namespace) -> Iterable[Field]:
     return (parse_plain if options.any else parse)(text).fields
 
 
-def _scan(record: Record, text: str, options: Namespace, find: FindProject) -> Iterator[Conversation]:
+def _scan(record: Store, text: str, options: Namespace, find: FindProject) -> Iterator[SearchResult]:
     from retold.query.scan import scanned
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
-    wanted = add_filters(Wanted(find_project=find), options, in_messages=True)
+    wanted = add_filters(Filters(find_project=find), options, in_messages=True)
     return scanned(record, text, wanted, options.limit, is_regex=options.regex)
 
 
-def _recall(record: Record, text: str, options: Namespace, find: FindProject) -> Iterator[Conversation]:
+def _recall(record: Store, text: str, options: Namespace, find: FindProject) -> Iterator[SearchResult]:
     from retold.query.plain import parse_plain
     from retold.query.recall import Recall
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
     query = parse_plain(text)
-    wanted = add_filters(Wanted(query.fields, find_project=find), options, in_messages=True)
+    wanted = add_filters(Filters(query.fields, find_project=find), options, in_messages=True)
     return Recall(record, query, wanted).conversations(options.limit)
 
 
 def _search(
-    record: Record, text: str, options: Namespace, find: FindProject, console: Console
-) -> Iterator[Conversation]:
+    record: Store, text: str, options: Namespace, find: FindProject, console: Console
+) -> Iterator[SearchResult]:
     from retold.query.language import parse
     from retold.query.search import Search
-    from retold.query.wanted import Wanted
+    from retold.query.wanted import Filters
 
     query = parse(text)
-    wanted = add_filters(Wanted(query.fields, find_project=find), options, in_messages=True)
+    wanted = add_filters(Filters(query.fields, find_project=find), options, in_messages=True)
     search, left = Search(record, query, wanted), options.limit
     for conversation in search.conversations(options.limit):
         yield conversation
@@ -139,7 +139,7 @@ def _search(
         )
 
 
-def _print(conversation: Conversation, console: Console, *, is_first: bool) -> None:
+def _print(conversation: SearchResult, console: Console, *, is_first: bool) -> None:
     from retold.export.hits import conversation_lines
 
     if not is_first:

@@ -21,9 +21,9 @@ def run(options: Namespace, console: Console) -> int:
         found = named(record, options.session)
         if len(found) != 1:
             return no_such_session(console, options.session, found)
-        from retold.ingest.retell import retold
+        from retold.ingest.retell import load_session
 
-        session = retold(record, found[0][0], options.view)
+        session = load_session(record, found[0][0], options.view)
         if session is None:
             return no_such_session(console, options.session, [])
         print_session(session, options, console)

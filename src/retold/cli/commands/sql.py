@@ -48,7 +48,7 @@ def run(options: Namespace, console: Console) -> int:
         return _WRONG
     if options.query is None:
         return _listed(options.tables or "", form, console)
-    from retold.archive.answer import Answer, Clock, Faulty
+    from retold.archive.answer import QueryClock, QueryError, QueryResult
     from retold.cli.archive import opened
     from retold.cli.sql import print_answer, typed_query
 
@@ -56,8 +56,8 @@ def run(options: Namespace, console: Console) -> int:
     try:
         query = typed_query(options.query)
         with opened(console) as record:
-            print_answer(Answer(record, query, values, Clock(options.timeout)), form, console)
-    except Faulty as error:
+            print_answer(QueryResult(record, query, values, QueryClock(options.timeout)), form, console)
+    except QueryError as error:
         console.tell(f"retold: {' '.join(str(error).split())}")
         return _WRONG
     return 0

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from retold.cli.console import Console
-    from retold.query.question import Question
+    from retold.query.question import ReportQuery
 
 TIMES = ("since", "until")
 """Filters that here mean requests, and not whole sessions."""
@@ -39,22 +39,22 @@ def run(options: Namespace, console: Console) -> int:
     """Print the report; 1 if there is nothing to report."""
     from retold.cli.project_names import project_finder
     from retold.cli.stats import counted
-    from retold.query.question import Question, span
-    from retold.query.wanted import Wanted
+    from retold.query.question import ReportQuery, span
+    from retold.query.wanted import Filters
 
     if options.explain and (options.by == "tool" or options.csv):
         console.tell("retold: --explain tells of requests: not by tool, and not as CSV")
         return 2
     asked = span(options.since, options.until, is_utc=bool(options.utc))
     with counted(console) as record:
-        wanted = add_filters(Wanted(find_project=project_finder(record, console)), options, without=TIMES)
-        code = _told(Question(record, wanted, asked, options.model, options.tool), options, console)
+        wanted = add_filters(Filters(find_project=project_finder(record, console)), options, without=TIMES)
+        code = _told(ReportQuery(record, wanted, asked, options.model, options.tool), options, console)
         if code == 1:
             tell_unknown(record, options, console)
         return code
 
 
-def _told(question: Question, options: Namespace, console: Console) -> int:
+def _told(question: ReportQuery, options: Namespace, console: Console) -> int:
     from retold.cli import stats
 
     if options.explain:

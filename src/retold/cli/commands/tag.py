@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
 
-    from retold.archive.record import Record
+    from retold.archive.record import Store
     from retold.cli.console import Console
 
 
@@ -38,7 +38,7 @@ def run(options: Namespace, console: Console) -> int:
     return changed(options.session, console, lambda record, key: _change(record, key, tags, console))
 
 
-def _change(record: Record, key: str, tags: Sequence[str], console: Console) -> None:
+def _change(record: Store, key: str, tags: Sequence[str], console: Console) -> None:
     from retold.ingest.hand import tag_session, tags_of
 
     if tags:

@@ -21,14 +21,14 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Bring the archive up to date, then tell what is new until Ctrl-C."""
-    from retold.care.moments import moments, session_folders
-    from retold.care.watch import Ear, Watch, rested
+    from retold.care.moments import change_events, session_folders
+    from retold.care.watch import SessionWatch, WatchListener, rested
     from retold.cli.syncing import Progress, asked_task, coverage_line
 
     task = asked_task(console, options.home or (), options.agent or ())
     progress = Progress(console)
-    ear = Ear(progress.tell_wait, progress.show, progress.tell_damage, progress.tell_problem)
-    watch = Watch(task, ear, with_thoughts=options.thoughts)
+    ear = WatchListener(progress.tell_wait, progress.show, progress.tell_damage, progress.tell_problem)
+    watch = SessionWatch(task, ear, with_thoughts=options.thoughts)
     coverage = watch.begin()
     progress.end()
     console.tell(coverage_line(coverage))
@@ -42,7 +42,7 @@ def run(options: Namespace, console: Console) -> int:
         for news in watch.look():
             printer.show(news)
 
-    for _ in moments(task, lambda why: console.tell(f"retold: looking every other second: {why}")):
+    for _ in change_events(task, lambda why: console.tell(f"retold: looking every other second: {why}")):
         rested(look)
     return 0
 

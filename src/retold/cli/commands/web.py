@@ -57,11 +57,11 @@ def run(options: Namespace, console: Console) -> int:
     from contextlib import nullcontext
 
     from retold.serving.token import weakness
-    from retold.web.server import Place, Web
+    from retold.web.server import PageAddress, Web
     from retold.web.watcher import watching
 
     token = options.token or os.environ.get(TOKEN) or None
-    place = Place(retold_home(os.environ), options.host, options.port, token, tuple(options.name))
+    place = PageAddress(retold_home(os.environ), options.host, options.port, token, tuple(options.name))
     if place.is_open and not token:
         console.tell(
             f"retold: {options.host} can be reached from other machines: give --token, or {TOKEN}, as well"

@@ -7,7 +7,7 @@ import msgspec
 
 from retold.demo.acts import Acted, report
 from retold.demo.diff import parse_change
-from retold.demo.story import Call
+from retold.demo.story import StoryCall
 from retold.demo.wording import Json
 
 REFUSED = (
@@ -42,7 +42,7 @@ def told_calls(acted: Acted, root: str, agent_id: str) -> Iterator[Told]:
     yield told
 
 
-def _plain(call: Call, root: str) -> Told:
+def _plain(call: StoryCall, root: str) -> Told:
     match call.kind:
         case "edit" | "write":
             return _change(call, f"{root}/{call.what}")
@@ -58,7 +58,7 @@ def _plain(call: Call, root: str) -> Told:
             return _web(call)
 
 
-def _run(call: Call) -> Told:
+def _run(call: StoryCall) -> Told:
     command = f"ls {call.what}" if call.kind == "list" else call.what
     args = {"command": command, "description": f"Run {command.split()[0]}"}
     if call.fate == "failed":
@@ -74,7 +74,7 @@ def _run(call: Call) -> Told:
     return Told("Bash", args, call.body, shown, is_error=False)
 
 
-def _change(call: Call, path: str) -> Told:
+def _change(call: StoryCall, path: str) -> Told:
     if call.kind == "write":
         args: Json = {"file_path": path, "content": f"{call.body}\n"}
         shown: Json = {"type": "create", "filePath": path, "content": args["content"], "structuredPatch": []}
@@ -94,7 +94,7 @@ def _change(call: Call, path: str) -> Told:
     return Told("Edit", args, f"The file {path} has been updated successfully.", shown)
 
 
-def _look(call: Call, root: str) -> Told:
+def _look(call: StoryCall, root: str) -> Told:
     rows = call.body.splitlines()
     match call.kind:
         case "read":
@@ -119,7 +119,7 @@ def _look(call: Call, root: str) -> Told:
             return Told("Grep", args, call.body, shown)
 
 
-def _web(call: Call) -> Told:
+def _web(call: StoryCall) -> Told:
     if call.kind == "fetch":
         args = {"url": call.what, "prompt": "What does this page say about the question?"}
         size = len(call.body.encode())
@@ -130,7 +130,7 @@ def _web(call: Call) -> Told:
     return Told("WebSearch", {"query": call.what}, content, shown)
 
 
-def _tasks(call: Call) -> Iterator[Told]:
+def _tasks(call: StoryCall) -> Iterator[Told]:
     for number, (text, _) in enumerate(call.todos(), start=1):
         args = {"subject": text, "description": text, "activeForm": text}
         shown = {"task": {"id": str(number), "subject": text}}

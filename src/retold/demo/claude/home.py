@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from retold.demo.acts import Acted, Moment, Stage
-from retold.demo.cast import INSTRUCTIONS, File, Setting
-from retold.demo.claude.transcript import Transcript
+from retold.demo.cast import INSTRUCTIONS, File, StorySetting
+from retold.demo.claude.transcript import DemoTranscript
 from retold.demo.dice import Dice
 from retold.demo.story import Ask, Story
 from retold.demo.wording import Json, document, lines
@@ -13,12 +13,12 @@ from retold.demo.wording import Json, document, lines
 SUBAGENT_MODEL = "claude-haiku-4-5-20251001"
 
 
-def claude_files(stories: Sequence[Story], setting: Setting) -> Iterator[File]:
+def claude_files(stories: Sequence[Story], setting: StorySetting) -> Iterator[File]:
     """Yield every file of the home; a story that another was forked from stands before it."""
-    written: dict[str, Transcript] = {}
+    written: dict[str, DemoTranscript] = {}
     for story in stories:
         dice = Dice("claude", story.id)
-        transcript = Transcript(dice.uuid(), setting.root(story.project), story.model, dice)
+        transcript = DemoTranscript(dice.uuid(), setting.root(story.project), story.model, dice)
         written[story.id] = transcript
         base = _copied(transcript, written, story)
         stage = Stage(setting.start(story.when), INSTRUCTIONS["claude"] + base, dice)
@@ -27,7 +27,7 @@ def claude_files(stories: Sequence[Story], setting: Setting) -> Iterator[File]:
         yield from _files(story, transcript, setting, stage.at)
 
 
-def _copied(transcript: Transcript, written: Mapping[str, Transcript], story: Story) -> int:
+def _copied(transcript: DemoTranscript, written: Mapping[str, DemoTranscript], story: Story) -> int:
     """Begin a fork with the lines of its parent, as of this session; return how many tokens they are."""
     if story.forked_from is None:
         return 0
@@ -38,7 +38,7 @@ def _copied(transcript: Transcript, written: Mapping[str, Transcript], story: St
     return len(lines(said)) // 12
 
 
-def _files(story: Story, transcript: Transcript, setting: Setting, at: datetime) -> Iterator[File]:
+def _files(story: Story, transcript: DemoTranscript, setting: StorySetting, at: datetime) -> Iterator[File]:
     folder = f".claude/projects/{setting.claude_name(story.project)}"
     records = [*transcript.records, *_names(story, transcript.session_id)]
     yield File(f"{folder}/{transcript.session_id}.jsonl", lines(records), at)
@@ -59,8 +59,8 @@ def _names(story: Story, session_id: str) -> Iterator[Json]:
     yield {"type": "last-prompt", "lastPrompt": story.prompts()[-1], "sessionId": session_id}
 
 
-def _subagent(parent: Transcript, agent_id: str, acted: Acted) -> list[Json]:
-    transcript = Transcript(parent.session_id, parent.root, SUBAGENT_MODEL, parent.dice, agent_id)
+def _subagent(parent: DemoTranscript, agent_id: str, acted: Acted) -> list[Json]:
+    transcript = DemoTranscript(parent.session_id, parent.root, SUBAGENT_MODEL, parent.dice, agent_id)
     _, task = acted.call.delegated()
     for moment in (Moment(acted.at, acted.at, Ask(task)), *acted.inner):
         transcript.play(moment)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from retold.demo.acts import Acted, Answer, Moment, Spent
+from retold.demo.acts import Acted, Moment, StoryAnswer, StoryUsage
 from retold.demo.cast import VERSIONS
 from retold.demo.claude.calls import Told, told_calls
 from retold.demo.dice import Dice
@@ -23,7 +23,7 @@ CONTINUED = (
 )
 
 
-class Transcript(msgspec.Struct):
+class DemoTranscript(msgspec.Struct):
     """The lines of a session, or of one of its subagents, so far."""
 
     session_id: str
@@ -42,7 +42,7 @@ class Transcript(msgspec.Struct):
         match moment.event:
             case Ask(text):
                 self._prompt(text, moment.at)
-            case Answer() as answer:
+            case StoryAnswer() as answer:
                 self._answer(answer, moment)
             case Shell(command, output):
                 self.say(f"<bash-input>{command}</bash-input>", moment.at)
@@ -85,7 +85,7 @@ class Transcript(msgspec.Struct):
             told = {"type": "file-history-snapshot", "messageId": name, "snapshot": snapshot}
             self.records.append({**told, "isSnapshotUpdate": False})
 
-    def _answer(self, answer: Answer, moment: Moment) -> None:
+    def _answer(self, answer: StoryAnswer, moment: Moment) -> None:
         pairs = [(told, acted) for acted in answer.calls for told in self._told(acted)]
         asked = [(f"toolu_01{self.dice.name(22)}", told, acted) for told, acted in pairs]
         blocks: list[Json] = [
@@ -112,7 +112,7 @@ class Transcript(msgspec.Struct):
             self.started.append((agent_id, acted))
         return told_calls(acted, self.root, agent_id)
 
-    def _blocks(self, blocks: list[Json], spent: Spent, moment: Moment) -> Iterator[str]:
+    def _blocks(self, blocks: list[Json], spent: StoryUsage, moment: Moment) -> Iterator[str]:
         """Append a response, a line for each block, and yield their ids."""
         response, request = f"msg_01{self.dice.name(22)}", f"req_011C{self.dice.name(20)}"
         reason = "tool_use" if blocks[-1]["type"] == "tool_use" else "end_turn"
@@ -173,7 +173,7 @@ class Transcript(msgspec.Struct):
         self.say("<local-command-stdout>Compacted (ctrl+o to see full summary)</local-command-stdout>", at)
 
 
-def _usage(spent: Spent, *, is_last: bool) -> Json:
+def _usage(spent: StoryUsage, *, is_last: bool) -> Json:
     """Return what a line says of its response: what was put out so far, the rest of it the same on each."""
     fresh = min(6, spent.input - spent.cached)
     written = spent.input - spent.cached - fresh

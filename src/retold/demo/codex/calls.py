@@ -8,7 +8,7 @@ import msgspec
 from retold.demo.acts import Acted, report
 from retold.demo.dice import Dice
 from retold.demo.diff import parse_change
-from retold.demo.story import Call
+from retold.demo.story import StoryCall
 from retold.demo.wording import Json
 
 AGENTS = "multi_agent_v1"
@@ -51,7 +51,7 @@ def _function(name: str, args: Json, call_id: str, output: str, namespace: str |
     )
 
 
-def _executed(call: Call, call_id: str, root: str, dice: Dice) -> Told:
+def _executed(call: StoryCall, call_id: str, root: str, dice: Dice) -> Told:
     commands = {
         "read": f"sed -n '1,200p' {call.what}",
         "list": f"ls {call.what}",
@@ -68,7 +68,7 @@ def _executed(call: Call, call_id: str, root: str, dice: Dice) -> Told:
     return _function("exec_command", args, call_id, told + counted)
 
 
-def _patched(call: Call, call_id: str, root: str) -> Told:
+def _patched(call: StoryCall, call_id: str, root: str) -> Told:
     path = f"{root}/{call.what}"
     if call.kind == "write":
         rows = "".join(f"+{row}\n" for row in call.body.splitlines())
@@ -100,7 +100,7 @@ def _patched(call: Call, call_id: str, root: str) -> Told:
     )
 
 
-def _searched(call: Call, call_id: str) -> Told:
+def _searched(call: StoryCall, call_id: str) -> Told:
     action: Json = {"type": "search", "query": call.what, "queries": [call.what]}
     if call.kind == "fetch":
         action = {"type": "open_page", "url": call.what}
@@ -108,7 +108,7 @@ def _searched(call: Call, call_id: str) -> Told:
     return Told(asked, {"type": "web_search_end", "call_id": call_id, "query": call.what, "action": action})
 
 
-def _served(call: Call, call_id: str) -> Told:
+def _served(call: StoryCall, call_id: str) -> Told:
     server, tool, args = call.on_server()
     told = _function(tool, args, call_id, call.body, f"mcp__{server}")
     result: Json = {"Ok": {"content": [{"type": "text", "text": call.body}], "isError": False}}

@@ -5,9 +5,9 @@ from datetime import datetime
 
 import msgspec
 
-from retold.demo.acts import Acted, Moment, Spent, Stage
-from retold.demo.cast import INSTRUCTIONS, VERSIONS, File, Setting
-from retold.demo.codex.rollout import Rollout
+from retold.demo.acts import Acted, Moment, Stage, StoryUsage
+from retold.demo.cast import INSTRUCTIONS, VERSIONS, File, StorySetting
+from retold.demo.codex.rollout import DemoRollout
 from retold.demo.dice import Dice
 from retold.demo.story import Ask, Story
 from retold.demo.wording import Json, lines, stamp
@@ -26,7 +26,7 @@ class Thread(msgspec.Struct, frozen=True):
     """A story of Codex that was played: its rollout, and when."""
 
     story: Story
-    rollout: Rollout
+    rollout: DemoRollout
     moments: tuple[Moment, ...]
 
     @property
@@ -40,7 +40,7 @@ class Thread(msgspec.Struct, frozen=True):
         return self.moments[-1].ended_at
 
 
-def codex_files(stories: Sequence[Story], setting: Setting) -> Iterator[File]:
+def codex_files(stories: Sequence[Story], setting: StorySetting) -> Iterator[File]:
     """Yield every file of the home; a story that another was forked from stands before it."""
     threads: dict[str, Thread] = {}
     for story in stories:
@@ -53,14 +53,14 @@ def codex_files(stories: Sequence[Story], setting: Setting) -> Iterator[File]:
     yield from _lists(list(threads.values()))
 
 
-def _thread(story: Story, setting: Setting, threads: Mapping[str, Thread]) -> Thread:
+def _thread(story: Story, setting: StorySetting, threads: Mapping[str, Thread]) -> Thread:
     dice = Dice("codex", story.id)
     parent = threads[story.forked_from] if story.forked_from else None
     copied = len(lines(parent.rollout.records)) // 10 if parent else 0
     stage = Stage(setting.start(story.when), INSTRUCTIONS["codex"] + copied, dice)
     moments = tuple(stage.play(story.beats))
     at = moments[0].at
-    rollout = Rollout(dice.uuid7(at), setting.root(story.project), story.model, dice)
+    rollout = DemoRollout(dice.uuid7(at), setting.root(story.project), story.model, dice)
     forked = {"forked_from_id": parent.rollout.thread_id} if parent else {}
     how = ("codex_exec", "exec") if "exec" in story.marks else ("codex_cli_rs", "cli")
     rollout.put("session_meta", _about(rollout, at, originator=how[0], source=how[1], **forked), at)
@@ -71,7 +71,7 @@ def _thread(story: Story, setting: Setting, threads: Mapping[str, Thread]) -> Th
     return Thread(story, rollout, moments)
 
 
-def _about(rollout: Rollout, at: datetime, **more: object) -> Json:
+def _about(rollout: DemoRollout, at: datetime, **more: object) -> Json:
     """Return what the first line says."""
     told = {
         "session_id": rollout.thread_id,
@@ -87,7 +87,7 @@ def _about(rollout: Rollout, at: datetime, **more: object) -> Json:
     return {**told, **more}
 
 
-def _play(rollout: Rollout, moments: Sequence[Moment], *, is_first: bool = True) -> None:
+def _play(rollout: DemoRollout, moments: Sequence[Moment], *, is_first: bool = True) -> None:
     """Write a thread down from its first turn to its last."""
     at = moments[0].at
     rollout.begin_turn(at)
@@ -100,7 +100,7 @@ def _play(rollout: Rollout, moments: Sequence[Moment], *, is_first: bool = True)
     rollout.end_turn(moments[-1].ended_at)
 
 
-def _file(rollout: Rollout, at: datetime, ended_at: datetime, story: Story) -> File:
+def _file(rollout: DemoRollout, at: datetime, ended_at: datetime, story: Story) -> File:
     name = f"rollout-{at:%Y-%m-%dT%H-%M-%S}-{rollout.thread_id}.jsonl"
     folder = "archived_sessions" if "archived" in story.marks else f"sessions/{at:%Y/%m/%d}"
     return File(f".codex/{folder}/{name}", lines(rollout.records), ended_at)
@@ -109,7 +109,7 @@ def _file(rollout: Rollout, at: datetime, ended_at: datetime, story: Story) -> F
 def _subagent(thread: Thread, thread_id: str, acted: Acted) -> File:
     parent = thread.rollout
     nickname, task = acted.call.delegated()
-    rollout = Rollout(thread_id, parent.root, parent.model, parent.dice, total=Spent(0, 0, 0, 0))
+    rollout = DemoRollout(thread_id, parent.root, parent.model, parent.dice, total=StoryUsage(0, 0, 0, 0))
     spawned = {
         "parent_thread_id": parent.thread_id,
         "depth": 1,

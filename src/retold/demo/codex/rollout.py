@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from retold.demo.acts import Acted, Answer, Moment, Spent
+from retold.demo.acts import Acted, Moment, StoryAnswer, StoryUsage
 from retold.demo.codex.calls import Told, told_calls
 from retold.demo.dice import Dice
 from retold.demo.story import Ask, Compact, Notice, Rewind, Shell
@@ -19,7 +19,7 @@ SUMMED_UP = (
 _LIMITS = {"limit_id": "codex", "limit_name": None, "primary": None, "secondary": None, "plan_type": "plus"}
 
 
-class Rollout(msgspec.Struct):
+class DemoRollout(msgspec.Struct):
     """The lines of a thread so far, and the running total of its tokens."""
 
     thread_id: str
@@ -28,8 +28,8 @@ class Rollout(msgspec.Struct):
     dice: Dice
     records: list[Json] = []
     started: list[tuple[str, Acted]] = []
-    total: Spent = Spent(0, 0, 0, 0)
-    last: Spent = Spent(0, 0, 0, 0)
+    total: StoryUsage = StoryUsage(0, 0, 0, 0)
+    last: StoryUsage = StoryUsage(0, 0, 0, 0)
     turn_id: str = ""
     turn_at: datetime | None = None
     last_said: str = ""
@@ -39,7 +39,7 @@ class Rollout(msgspec.Struct):
         match moment.event:
             case Ask(text):
                 self._prompt(text, moment.at)
-            case Answer() as answer:
+            case StoryAnswer() as answer:
                 self._answer(answer, moment)
             case Shell(command, output):
                 result = f"Exit code: 0\nDuration: 0.0412 seconds\nOutput:\n{output}"
@@ -127,7 +127,7 @@ class Rollout(msgspec.Struct):
         self.message("user", text, at)
         self.event(at, type="user_message", message=text, images=[], local_images=[], text_elements=[])
 
-    def _answer(self, answer: Answer, moment: Moment) -> None:
+    def _answer(self, answer: StoryAnswer, moment: Moment) -> None:
         at = moment.at
         for thought in answer.thoughts:
             text = f"**{thought.subject}**\n\n{thought.text}"
@@ -157,9 +157,9 @@ class Rollout(msgspec.Struct):
         if told.answered is not None:
             self.item(told.answered, acted.ended_at)
 
-    def _count(self, spent: Spent, at: datetime) -> None:
+    def _count(self, spent: StoryUsage, at: datetime) -> None:
         before, self.last = self.total, spent
-        self.total = Spent(
+        self.total = StoryUsage(
             before.input + spent.input,
             before.cached + spent.cached,
             before.output + spent.output,
@@ -178,7 +178,10 @@ class Rollout(msgspec.Struct):
         self.begin_turn(at)
         self.message("assistant", summary, at)
         self._count(
-            Spent(self.last.input + self.last.output, self.last.input // 128 * 128, len(summary) // 4, 0), at
+            StoryUsage(
+                self.last.input + self.last.output, self.last.input // 128 * 128, len(summary) // 4, 0
+            ),
+            at,
         )
         told = {
             "type": "message",
@@ -191,7 +194,7 @@ class Rollout(msgspec.Struct):
         self.end_turn(at)
 
 
-def _figures(spent: Spent) -> Json:
+def _figures(spent: StoryUsage) -> Json:
     """Return tokens as Codex counts them: what was reasoned is in the output."""
     output = spent.output + spent.reasoning
     return {

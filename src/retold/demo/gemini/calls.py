@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from retold.demo.acts import Acted, report
-from retold.demo.diff import Change, parse_change
-from retold.demo.story import Call, Form
+from retold.demo.diff import StoryDiff, parse_change
+from retold.demo.story import Form, StoryCall
 from retold.demo.wording import Json, stamp
 
 CANCELLED = "[Operation Cancelled] Reason: User denied execution."
@@ -72,7 +72,7 @@ def _told(acted: Acted, root: str, form: Form) -> Told:
             return _web(call)
 
 
-def _run(call: Call, form: Form) -> Told:
+def _run(call: StoryCall, form: Form) -> Told:
     group = 20_000 + len(call.what) * 37 % 9_000
     failed = "\nExit Code: 1" if call.fate == "failed" else ""
     output = f"Output: {call.body or '(empty)'}{failed}\nProcess Group PGID: {group}"
@@ -82,7 +82,7 @@ def _run(call: Call, form: Form) -> Told:
     return Told("run_shell_command", args, output, call.body, call.what, "Shell", is_markdown=False)
 
 
-def _change(call: Call, root: str) -> Told:
+def _change(call: StoryCall, root: str) -> Told:
     path, name = f"{root}/{call.what}", call.what.rpartition("/")[2]
     if call.kind == "write":
         old, new = "", f"{call.body}\n"
@@ -94,7 +94,7 @@ def _change(call: Call, root: str) -> Told:
         args = {"file_path": path, "old_string": old, "new_string": new, "instruction": f"Change {name}"}
         said, short = f"Successfully modified file: {path} (1 replacements).", call.what
     display = {
-        "fileDiff": Change(old, new).unified(name),
+        "fileDiff": StoryDiff(old, new).unified(name),
         "fileName": name,
         "filePath": path,
         "originalContent": old,
@@ -117,7 +117,7 @@ def _stat(old: str, new: str) -> dict[str, int]:
     return {f"model_{name}": count for name, count in counts.items()} | {f"user_{name}": 0 for name in counts}
 
 
-def _look(call: Call, root: str) -> Told:
+def _look(call: StoryCall, root: str) -> Told:
     found = call.body.splitlines()
     match call.kind:
         case "read":
@@ -141,7 +141,7 @@ def _look(call: Call, root: str) -> Told:
             return _grep(call, root)
 
 
-def _grep(call: Call, root: str) -> Told:
+def _grep(call: StoryCall, root: str) -> Told:
     hits = [hit.groupdict() for row in call.body.splitlines() if (hit := _HIT.fullmatch(row))]
     matches = [
         {
@@ -159,7 +159,7 @@ def _grep(call: Call, root: str) -> Told:
     return Told("grep_search", {"pattern": call.what}, output, display, f"'{call.what}'", "SearchText")
 
 
-def _todo(call: Call) -> Told:
+def _todo(call: StoryCall) -> Told:
     todos = [{"description": text, "status": status} for text, status in call.todos()]
     rows = "\n".join(
         f"{place}. [{todo['status']}] {todo['description']}" for place, todo in enumerate(todos, start=1)
@@ -186,14 +186,14 @@ def _agent(acted: Acted) -> Told:
     return Told("invoke_agent", args, output, display, f"Delegating to agent '{name}'", "Invoke Subagent")
 
 
-def _mcp(call: Call, form: Form) -> Told:
+def _mcp(call: StoryCall, form: Form) -> Told:
     server, tool, args = call.on_server()
     output = f"<untrusted_context>\n{call.body}\n</untrusted_context>" if form == "lines" else call.body
     title = f"{tool} ({server} MCP Server)"
     return Told(f"mcp_{server}_{tool}", args, output, call.body, json.dumps(args), title)
 
 
-def _web(call: Call) -> Told:
+def _web(call: StoryCall) -> Told:
     if call.kind == "fetch":
         args = {"prompt": f"Read {call.what} and tell what it says."}
         shown = "Content processed from prompt."

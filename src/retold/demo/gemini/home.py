@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from retold.demo.cast import File, Setting
-from retold.demo.gemini.sessions import Session, session, session_files
+from retold.demo.cast import File, StorySetting
+from retold.demo.gemini.sessions import DemoSession, session, session_files
 from retold.demo.story import Ask, Save, Story
 from retold.demo.wording import Json, document, stamp
 
@@ -14,7 +14,7 @@ LOST = "lost"
 SETTINGS = {"security": {"auth": {"selectedType": "oauth-personal"}}}
 
 
-def gemini_files(stories: Sequence[Story], setting: Setting) -> Iterator[File]:
+def gemini_files(stories: Sequence[Story], setting: StorySetting) -> Iterator[File]:
     """Yield every file of the home."""
     made = [session(story, setting) for story in stories]
     for one in made:
@@ -24,7 +24,7 @@ def gemini_files(stories: Sequence[Story], setting: Setting) -> Iterator[File]:
     yield from _places(made, setting)
 
 
-def _logs(made: Sequence[Session]) -> Iterator[File]:
+def _logs(made: Sequence[DemoSession]) -> Iterator[File]:
     """Yield the prompts of each folder, in their order."""
     typed: dict[str, list[tuple[datetime, Json]]] = defaultdict(list)
     for one in made:
@@ -46,7 +46,7 @@ def _typed(event: object) -> str | None:
     return None
 
 
-def _places(made: Sequence[Session], setting: Setting) -> Iterator[File]:
+def _places(made: Sequence[DemoSession], setting: StorySetting) -> Iterator[File]:
     """Yield what tells the projects; a folder named by a hash tells nothing."""
     projects = sorted({one.story.project for one in made if one.story.form != "hashed"})
     roots = {setting.root(project): project for project in projects}

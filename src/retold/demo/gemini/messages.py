@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from retold.demo.acts import Answer, Moment
+from retold.demo.acts import Moment, StoryAnswer
 from retold.demo.dice import Dice
 from retold.demo.gemini.calls import tool_call
 from retold.demo.story import Ask, Form, Notice, Shell
@@ -41,7 +41,7 @@ class Scene(msgspec.Struct, frozen=True):
                 return self.message(moment.at, kind, text)
         raise ValueError(moment.event)
 
-    def answer(self, moment: Moment, answer: Answer, agent_ids: tuple[str, ...] = ()) -> Json:
+    def answer(self, moment: Moment, answer: StoryAnswer, agent_ids: tuple[str, ...] = ()) -> Json:
         """Return a response, with its calls if it has any."""
         at = moment.at if not answer.calls else answer.calls[0].at
         spent = answer.spent
@@ -66,7 +66,7 @@ class Scene(msgspec.Struct, frozen=True):
             **self._calls(answer, agent_ids),
         }
 
-    def _calls(self, answer: Answer, agent_ids: tuple[str, ...]) -> Json:
+    def _calls(self, answer: StoryAnswer, agent_ids: tuple[str, ...]) -> Json:
         agents = iter(agent_ids)
         calls = []
         for place, acted in enumerate(answer.calls):

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import msgspec
 
-from retold.demo.acts import Answer, Moment
+from retold.demo.acts import Moment, StoryAnswer
 from retold.demo.gemini.messages import (
     ACCEPTED,
     Scene,
@@ -35,7 +35,7 @@ class Recorder(msgspec.Struct):
         match moment.event:
             case Ask() | Shell() | Notice():
                 self._put(self.scene.said(moment), moment.at)
-            case Answer() as answer:
+            case StoryAnswer() as answer:
                 self._answer(moment, answer, agent_ids)
             case Rewind():
                 self._rewind()
@@ -65,7 +65,7 @@ class Recorder(msgspec.Struct):
         self.records.append({"$set": {"sessionId": self.session_id}})
         self._replace(again, at)
 
-    def _answer(self, moment: Moment, answer: Answer, agent_ids: tuple[str, ...]) -> None:
+    def _answer(self, moment: Moment, answer: StoryAnswer, agent_ids: tuple[str, ...]) -> None:
         whole = self.scene.answer(moment, answer, agent_ids)
         if not answer.calls:
             self._put(whole, moment.ended_at)

@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from retold.demo.acts import Acted, Answer, Moment, Stage, report
-from retold.demo.cast import INSTRUCTIONS, File, Setting
+from retold.demo.acts import Acted, Moment, Stage, StoryAnswer, report
+from retold.demo.cast import INSTRUCTIONS, File, StorySetting
 from retold.demo.dice import Dice
 from retold.demo.gemini.messages import Scene, as_parts
 from retold.demo.gemini.recorder import Recorder
@@ -17,11 +17,11 @@ from retold.demo.wording import Json, document, lines, stamp
 SUBAGENT_MODEL = "gemini-3.8-flash"
 
 
-class Session(msgspec.Struct, frozen=True):
+class DemoSession(msgspec.Struct, frozen=True):
     """A story of Gemini CLI while its files are made."""
 
     story: Story
-    setting: Setting
+    setting: StorySetting
     dice: Dice
     id: str
     moments: tuple[Moment, ...]
@@ -67,14 +67,14 @@ class Session(msgspec.Struct, frozen=True):
         return Recorder(self.scene, self.id, str(self.setting.home / self.folder))
 
 
-def session(story: Story, setting: Setting) -> Session:
+def session(story: Story, setting: StorySetting) -> DemoSession:
     """Return a story of Gemini CLI with its times and its id."""
     dice = Dice("gemini", story.id)
     stage = Stage(setting.start(story.when), INSTRUCTIONS["gemini"], dice)
-    return Session(story, setting, dice, dice.uuid(), tuple(stage.play(story.beats)))
+    return DemoSession(story, setting, dice, dice.uuid(), tuple(stage.play(story.beats)))
 
 
-def session_files(made: Session) -> Iterator[File]:
+def session_files(made: DemoSession) -> Iterator[File]:
     """Yield every file of a session."""
     if made.story.form == "lines":
         yield from _as_lines(made)
@@ -82,7 +82,7 @@ def session_files(made: Session) -> Iterator[File]:
         yield from _as_document(made)
 
 
-def _as_lines(made: Session) -> Iterator[File]:
+def _as_lines(made: DemoSession) -> Iterator[File]:
     recorder = made.recorder()
     at = made.started_at
     recorder.begin({**made.metadata(at, at), "kind": "main"}, at)
@@ -93,7 +93,7 @@ def _as_lines(made: Session) -> Iterator[File]:
     yield File(f"{made.stem(at)}.jsonl", lines(recorder.records), made.ended_at)
 
 
-def _played(made: Session, recorder: Recorder, moments: Sequence[Moment]) -> Iterator[File]:
+def _played(made: DemoSession, recorder: Recorder, moments: Sequence[Moment]) -> Iterator[File]:
     """Record the moments, and yield what comes to lie beside the session."""
     for moment in moments:
         started = [acted for acted in _calls(moment) if acted.inner]
@@ -110,10 +110,10 @@ def _played(made: Session, recorder: Recorder, moments: Sequence[Moment]) -> Ite
 
 
 def _calls(moment: Moment) -> tuple[Acted, ...]:
-    return moment.event.calls if isinstance(moment.event, Answer) else ()
+    return moment.event.calls if isinstance(moment.event, StoryAnswer) else ()
 
 
-def _subagent(made: Session, agent_id: str, acted: Acted) -> File:
+def _subagent(made: DemoSession, agent_id: str, acted: Acted) -> File:
     """Return a subagent's file, in the folder that bears its parent's id."""
     scene = msgspec.structs.replace(made.scene, model=SUBAGENT_MODEL)
     recorder = Recorder(scene, agent_id, "")
@@ -128,14 +128,14 @@ def _subagent(made: Session, agent_id: str, acted: Acted) -> File:
     return File(path, lines(recorder.records), acted.ended_at)
 
 
-def _ghost(made: Session, at: datetime) -> File:
+def _ghost(made: DemoSession, at: datetime) -> File:
     """Return the file with hardly anything in it that a resume leaves behind."""
     recorder = made.recorder()
     recorder.begin({**made.metadata(at, at), "kind": "main"}, at)
     return File(f"{made.stem(at)}.jsonl", lines(recorder.records), at)
 
 
-def _checkpoint(made: Session, tag: str, active: Sequence[Json], at: datetime) -> File:
+def _checkpoint(made: DemoSession, tag: str, active: Sequence[Json], at: datetime) -> File:
     """Return what `/chat save` writes: the history as the model gets it."""
     roles = {"user": "user", "gemini": "model"}
     history = [
@@ -147,7 +147,7 @@ def _checkpoint(made: Session, tag: str, active: Sequence[Json], at: datetime) -
     return File(f"{made.folder}/checkpoint-{quote(tag, safe='')}.json", document(saved), at)
 
 
-def _as_document(made: Session) -> Iterator[File]:
+def _as_document(made: DemoSession) -> Iterator[File]:
     """Yield the document; and if the session was resumed by 0.61, the JSON lines of the same name beside it."""
     before, after = _divided(made.moments)
     scene, at, ended_at = made.scene, made.started_at, before[-1].ended_at
@@ -170,10 +170,10 @@ def _divided(moments: Sequence[Moment]) -> tuple[Sequence[Moment], Sequence[Mome
 
 
 def _message(scene: Scene, moment: Moment) -> Json:
-    return scene.answer(moment, moment.event) if isinstance(moment.event, Answer) else scene.said(moment)
+    return scene.answer(moment, moment.event) if isinstance(moment.event, StoryAnswer) else scene.said(moment)
 
 
-def _twin(made: Session, told: Json, moments: Sequence[Moment]) -> Iterator[File]:
+def _twin(made: DemoSession, told: Json, moments: Sequence[Moment]) -> Iterator[File]:
     """Yield what 0.61 makes of a document that it resumes: all of it in JSON lines, and a ghost."""
     recorder = made.recorder()
     recorder.scene = msgspec.structs.replace(made.scene, form="lines")

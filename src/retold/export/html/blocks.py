@@ -10,7 +10,7 @@ from retold.export.html.clip import clipped, left_out_of
 from retold.export.html.colours import coloured
 from retold.export.html.pictures import picture
 from retold.export.html.prose import prose
-from retold.export.html.signs import visible
+from retold.export.html.signs import show_control_chars
 from retold.export.transcript import as_json, one_line
 from retold.model.parts import Attachment
 
@@ -32,7 +32,7 @@ def said(text: str, key: str) -> Markup:
     """Return what a person said, line by line as it was typed."""
     if left_out_of(text):
         return box(text, key)
-    return Markup('<p class="said" dir="auto">{}</p>').format(visible(text.strip("\n")))
+    return Markup('<p class="said" dir="auto">{}</p>').format(show_control_chars(text.strip("\n")))
 
 
 def told(text: str, key: str, level: int) -> Markup:
@@ -45,12 +45,12 @@ def told(text: str, key: str, level: int) -> Markup:
 
 def labelled(label: str, content: Markup) -> Markup:
     """Return a box with a word above that says what it is."""
-    return Markup('<p class="label">{}</p>\n{}').format(visible(label), content)
+    return Markup('<p class="label">{}</p>\n{}').format(show_control_chars(label), content)
 
 
 def fold(summary: str, content: Markup, kind: str = "aside") -> Markup:
     """Return something behind a line that unfolds it."""
-    text = Markup("<bdi>{}</bdi>").format(visible(one_line(summary)))
+    text = Markup("<bdi>{}</bdi>").format(show_control_chars(one_line(summary)))
     return Markup('<details class="fold {}"><summary>{}</summary>{}</details>').format(kind, text, content)
 
 
@@ -70,7 +70,7 @@ def attached(attachments: Iterable[Attachment]) -> Markup:
 
 
 def _attached(attachment: Attachment) -> Markup:
-    name = visible(one_line(attachment.path or attachment.media_type or "something"))
+    name = show_control_chars(one_line(attachment.path or attachment.media_type or "something"))
     shown = picture(attachment, f"Picture that came along: {name}")
     if shown is not None:
         return shown

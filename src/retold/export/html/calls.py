@@ -10,8 +10,8 @@ from retold.export.diffs import changes
 from retold.export.html.blocks import as_tree, attached, box, failure, fold, labelled, told
 from retold.export.html.colours import language_of
 from retold.export.html.diffs import diff_box
-from retold.export.html.frame import Frame
-from retold.export.html.signs import visible
+from retold.export.html.frame import RenderContext
+from retold.export.html.signs import show_control_chars
 from retold.export.transcript import MARKS, as_json, key_argument_of, one_line
 from retold.model.display import AgentDisplay, FilesDisplay, TextDisplay, TodosDisplay
 from retold.model.parts import ToolCall
@@ -40,7 +40,7 @@ class CallView(msgspec.Struct, frozen=True):
     """What was given and what came back, box by box; nothing where only names are told."""
     is_folded: bool
     """Whether there is a body."""
-    subagent: Frame | None
+    subagent: RenderContext | None
     child: str | None
     """The session of the subagent that it started, whether or not that is told here."""
     number: int
@@ -49,7 +49,7 @@ class CallView(msgspec.Struct, frozen=True):
     """Characters of what was given and what came back."""
 
 
-def call_view(call: ToolCall, frame: Frame, anchor: str, number: int) -> CallView:
+def call_view(call: ToolCall, frame: RenderContext, anchor: str, number: int) -> CallView:
     """Return a call to be shown, the so manieth of its message."""
     words = [_STATUS[call.status]] if call.status != "success" or not call.exit_code else []
     words += [f"exit code {call.exit_code}"] if call.exit_code else []
@@ -59,7 +59,7 @@ def call_view(call: ToolCall, frame: Frame, anchor: str, number: int) -> CallVie
         status="error" if call.exit_code else call.status,
         outcome=", ".join(words),
         mark=MARKS["error"] if call.exit_code else MARKS.get(call.status, "?"),
-        told=_line(call),
+        told=_call_line(call),
         body=_body(call, frame) if is_full else iter(()),
         is_folded=is_full,
         subagent=frame.inside(call.child, f"{anchor}-{number}") if is_full else None,
@@ -76,11 +76,11 @@ def _size(call: ToolCall) -> int:
     return given + attachments + sum(len(text) for text in came if text)
 
 
-def _line(call: ToolCall) -> str:
+def _call_line(call: ToolCall) -> str:
     return one_line(key_argument_of(call.arguments)[:_LINE])
 
 
-def _body(call: ToolCall, frame: Frame) -> Iterator[Markup]:
+def _body(call: ToolCall, frame: RenderContext) -> Iterator[Markup]:
     key = frame.key
     found = list(changes(call))
     told_already = frozenset[str]().union(*(change.told for change in found))
@@ -94,14 +94,16 @@ def _body(call: ToolCall, frame: Frame) -> Iterator[Markup]:
 
 def _arguments(call: ToolCall, told_already: frozenset[str], key: str) -> Iterator[Markup]:
     """Yield the arguments, short ones in a list, others in a box each; that on the call's own line not again."""
-    line = _line(call)
+    line = _call_line(call)
     given = {
         name: value for name, value in call.arguments.items() if name not in told_already and value != line
     }
     short = {name: str(value) for name, value in given.items() if _is_short(value)}
     if short:
         item = Markup("<dt>{}</dt> <dd><bdi>{}</bdi></dd>")
-        items = (item.format(visible(name), visible(value)) for name, value in short.items())
+        items = (
+            item.format(show_control_chars(name), show_control_chars(value)) for name, value in short.items()
+        )
         yield Markup('<dl class="arguments">{}</dl>').format(Markup("").join(items))
     for name, value in given.items():
         if type(value) is str and name not in short:
@@ -130,7 +132,10 @@ def _display(call: ToolCall, key: str) -> Iterator[Markup]:
             yield labelled("Shown", box(text, key))
         case TodosDisplay(todos):
             item = Markup("<li>{} {}</li>")
-            items = (item.format(_MARKS.get(todo.status or "", "☐"), visible(todo.text)) for todo in todos)
+            items = (
+                item.format(_MARKS.get(todo.status or "", "☐"), show_control_chars(todo.text))
+                for todo in todos
+            )
             yield Markup('<ul class="todos">{}</ul>').format(Markup("").join(items))
         case FilesDisplay(summary, files) if summary or files:
             yield labelled("Shown", box("\n".join([*([summary] if summary else []), *files]), key))
@@ -138,7 +143,7 @@ def _display(call: ToolCall, key: str) -> Iterator[Markup]:
             yield labelled("Answer", box(text, key))
 
 
-def _results(call: ToolCall, frame: Frame) -> Iterator[Markup]:
+def _results(call: ToolCall, frame: RenderContext) -> Iterator[Markup]:
     result = call.full_result or call.result
     if call.error:
         yield failure(call.error, frame.key)

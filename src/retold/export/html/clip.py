@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from markupsafe import Markup
 
-from retold.export.html.signs import visible
+from retold.export.html.signs import show_control_chars
 
 HEAD, TAIL = 60_000, 20_000
 """How many characters of a longer text are shown: some twenty screens, which a browser on a phone can lay out."""
@@ -22,5 +22,9 @@ def clipped(text: str, key: str, boxed: Callable[[str], Markup]) -> Markup:
     """Return a text in a box; of a very long one the beginning and the end, and where the rest is."""
     left_out = left_out_of(text)
     if not left_out:
-        return boxed(visible(text))
-    return boxed(visible(text[:HEAD])) + _CUT.format(left_out, visible(key)) + boxed(visible(text[-TAIL:]))
+        return boxed(show_control_chars(text))
+    return (
+        boxed(show_control_chars(text[:HEAD]))
+        + _CUT.format(left_out, show_control_chars(key))
+        + boxed(show_control_chars(text[-TAIL:]))
+    )

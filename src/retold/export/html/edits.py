@@ -9,7 +9,7 @@ from markupsafe import Markup
 from retold.export.edits import changed_by, edits_of
 from retold.export.html.clip import HEAD
 from retold.export.html.diffs import diff_box
-from retold.ingest.slices import Slice
+from retold.ingest.slices import TimelineSlice
 
 MOST = 40
 """As many calls of a session are shown."""
@@ -17,7 +17,7 @@ _MOST_TEXT = 4 * HEAD
 """Characters of diffs after which no more is shown."""
 
 
-class Edit(NamedTuple):
+class EditBlock(NamedTuple):
     """A call that was to change the file."""
 
     seq: int
@@ -28,9 +28,9 @@ class Edit(NamedTuple):
     diffs: tuple[Markup, ...]
 
 
-def edits(parts: Iterable[Slice], path: str) -> tuple[list[Edit], int]:
+def edits(parts: Iterable[TimelineSlice], path: str) -> tuple[list[EditBlock], int]:
     """Return the calls of a session that were to change a file, by its whole path; of very many the first, and how many are left."""
-    shown: list[Edit] = []
+    shown: list[EditBlock] = []
     size = left = 0
     for edit in edits_of(parts, path):
         found = tuple(changed_by(edit.call))
@@ -40,5 +40,5 @@ def edits(parts: Iterable[Slice], path: str) -> tuple[list[Edit], int]:
             continue
         boxes = tuple(diff_box(change, edit.session.key) for change in found)
         at = edit.call.at or edit.message.at
-        shown.append(Edit(edit.seq, edit.call.name, edit.call.status, at, boxes))
+        shown.append(EditBlock(edit.seq, edit.call.name, edit.call.status, at, boxes))
     return shown, left

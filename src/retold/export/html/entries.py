@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from retold.export.html.blocks import as_tree, attached, box, failure, fold, said, told
 from retold.export.html.calls import CallView, call_view
-from retold.export.html.frame import Frame
-from retold.export.telling import Choice
+from retold.export.html.frame import RenderContext
+from retold.export.telling import ExportOptions
 from retold.export.zone import when
 from retold.model.entries import Entry, Event, Message, is_copied_prompt
 from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
@@ -30,7 +30,7 @@ _FOLDS = {
     "tool_result": "The result of a tool",
 }
 
-_ALL = Choice(thoughts=True, notices=True)
+_ALL = ExportOptions(thoughts=True, notices=True)
 
 Block = Markup | CallView
 
@@ -60,14 +60,14 @@ class EntryView(msgspec.Struct, frozen=True, kw_only=True):
     tokens: str
 
 
-def is_shown(entry: Entry, choice: Choice) -> bool:
+def is_shown(entry: Entry, choice: ExportOptions) -> bool:
     """Tell whether there is anything of an entry on the page."""
     if isinstance(entry, Event):
         return entry.kind in ("compaction", "error") or (choice.notices and bool(entry.text or entry.opaque))
     return entry.prompt is not None or any(is_part_shown(part, choice) for part in entry.parts)
 
 
-def is_part_shown(part: Part, choice: Choice) -> bool:
+def is_part_shown(part: Part, choice: ExportOptions) -> bool:
     """Tell whether a part is on the page."""
     match part:
         case Text(text):
@@ -84,7 +84,7 @@ def is_part_shown(part: Part, choice: Choice) -> bool:
             return True
 
 
-def entry_view(entry: Entry, number: int, frame: Frame, *, goes_on: bool) -> EntryView:
+def entry_view(entry: Entry, number: int, frame: RenderContext, *, goes_on: bool) -> EntryView:
     """Return an entry to be shown; messages are counted, whatever is shown of them."""
     kind, name = _headed(entry, frame.telling.session.agent)
     level = frame.level + (kind != "prompt" and frame.depth == 0)
@@ -111,7 +111,7 @@ def entry_view(entry: Entry, number: int, frame: Frame, *, goes_on: bool) -> Ent
 def held(entry: Entry) -> tuple[str, ...]:
     """Return what kinds of things an entry holds, each of which may be shown or not."""
     if isinstance(entry, Event):
-        return ("words",) if is_shown(entry, Choice()) else ("notices",)
+        return ("words",) if is_shown(entry, ExportOptions()) else ("notices",)
     kinds = {_kind(part) for part in entry.parts if is_part_shown(part, _ALL)}
     return tuple(sorted(kinds | ({"words"} if entry.prompt is not None else set())))
 
@@ -123,7 +123,7 @@ def _kind(part: Part) -> str:
         case ToolCall():
             return "calls"
         case _:
-            return "words" if is_part_shown(part, Choice()) else "notices"
+            return "words" if is_part_shown(part, ExportOptions()) else "notices"
 
 
 def _size(entry: Entry) -> int:
@@ -167,7 +167,7 @@ def _speaker(message: Message, agent: str) -> tuple[str, str]:
     return "context", next((_NAMES[kind] for kind in kinds if kind in _NAMES), "Context")
 
 
-def _blocks(message: Message, frame: Frame, anchor: str, level: int) -> Iterator[Block]:
+def _blocks(message: Message, frame: RenderContext, anchor: str, level: int) -> Iterator[Block]:
     """Yield what a message says; of a prompt in several texts, the person's own words once."""
     is_told = message.prompt is None
     calls = 0
@@ -210,7 +210,7 @@ def _context(part: Context, key: str) -> Markup:
     return fold(_FOLDS.get(part.kind, f"Added by the agent: {part.kind}"), content, kind)
 
 
-def _event(event: Event, frame: Frame) -> Iterator[Markup]:
+def _event(event: Event, frame: RenderContext) -> Iterator[Markup]:
     if event.text and event.kind == "compaction":
         yield fold("What the agent kept of it", told(event.text, frame.key, frame.level + 2))
     elif event.text:

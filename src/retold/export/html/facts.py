@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from retold.export.amounts import count, money, span
 from retold.export.html.entries import is_part_shown, is_shown
-from retold.export.html.frame import Frame
-from retold.export.telling import Choice
+from retold.export.html.frame import RenderContext
+from retold.export.telling import ExportOptions
 from retold.export.transcript import plural
 from retold.export.zone import period
 from retold.model.entries import Message
@@ -88,7 +88,7 @@ def problems(session: Session) -> str:
 _OPTIONS = {"thought": "--thoughts", "tool call": "--tools full", "notice": "--notices"}
 
 
-def left_out(frame: Frame) -> str:
+def left_out(frame: RenderContext) -> str:
     """Return what a page does not show because nobody asked for it, and how to see it; nothing if it shows all."""
     numbers = Counter(_left_out(frame.telling.session, frame.choice))
     kinds = [kind for kind in _OPTIONS if numbers[kind]]
@@ -101,7 +101,7 @@ def left_out(frame: Frame) -> str:
     return f"Left out here: {', '.join(told.values())}. All of it: retold show {frame.key} {options}"
 
 
-def _left_out(session: Session, choice: Choice) -> Iterator[str]:
+def _left_out(session: Session, choice: ExportOptions) -> Iterator[str]:
     """Yield the kind of each thing that is not shown, or of which only the name is."""
     for entry in session.timeline:
         if isinstance(entry, Message):
@@ -111,7 +111,7 @@ def _left_out(session: Session, choice: Choice) -> Iterator[str]:
             yield "notice"
 
 
-def _is_full(kind: str, choice: Choice) -> bool:
+def _is_full(kind: str, choice: ExportOptions) -> bool:
     """Tell whether what is shown is shown with everything in it."""
     return kind != "tool call" or choice.tools == "full"
 

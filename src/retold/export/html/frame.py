@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import msgspec
 
-from retold.export.telling import Choice, Telling
+from retold.export.telling import ExportOptions, ExportSession
 
 DEEPEST = 6
 """How deep subagents are told inside of each other; HTML has as many headings."""
 
 
-class Frame(msgspec.Struct, frozen=True):
+class RenderContext(msgspec.Struct, frozen=True):
     """A conversation on a page: the page's own, or that of a subagent inside a call."""
 
-    telling: Telling
-    choice: Choice
+    telling: ExportSession
+    choice: ExportOptions
     prefix: str = "m"
     """What the anchors of its messages begin with."""
     level: int = 2
@@ -28,9 +28,9 @@ class Frame(msgspec.Struct, frozen=True):
         """The key of the session."""
         return self.telling.session.key
 
-    def inside(self, child: str | None, anchor: str) -> Frame | None:
+    def inside(self, child: str | None, anchor: str) -> RenderContext | None:
         """Return the frame of a subagent that is told inside of this conversation."""
         telling = self.telling.subagents.get(child) if child else None
         if telling is None or self.depth == DEEPEST:
             return None
-        return Frame(telling, self.choice, f"{anchor}-", min(5, self.level + 3), self.depth + 1)
+        return RenderContext(telling, self.choice, f"{anchor}-", min(5, self.level + 3), self.depth + 1)

@@ -10,7 +10,7 @@ from retold.export.html.facts import cost
 from retold.export.html.looks import looks
 from retold.export.html.page import UNTITLED
 from retold.export.names import clean, project_names
-from retold.export.telling import Choice
+from retold.export.telling import ExportOptions
 from retold.export.transcript import plural
 from retold.export.zone import zone_names
 from retold.model.session import Session
@@ -20,7 +20,7 @@ _NOWHERE = "no project known"
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 
 
-class Row(msgspec.Struct, frozen=True):
+class IndexRow(msgspec.Struct, frozen=True):
     """A conversation in the list."""
 
     href: str
@@ -31,17 +31,17 @@ class Row(msgspec.Struct, frozen=True):
     cost: str
 
 
-class Shelf(msgspec.Struct, frozen=True):
+class IndexPage(msgspec.Struct, frozen=True):
     """The conversations of one project, the newest first."""
 
     name: str
     root: str
-    rows: tuple[Row, ...]
+    rows: tuple[IndexRow, ...]
 
 
-def index_pieces(entries: Iterable[tuple[str, Session]], choice: Choice) -> Iterator[bytes]:
+def index_pieces(entries: Iterable[tuple[str, Session]], choice: ExportOptions) -> Iterator[bytes]:
     """Yield a page with a link to each conversation; paths are relative to the page, timelines are not looked at."""
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[IndexRow]] = {}
     for path, session in entries:
         root = session.project.root or session.project.hash or session.project.native_key or ""
         rows.setdefault(root, []).append(_row(path, session))
@@ -54,9 +54,9 @@ def index_pieces(entries: Iterable[tuple[str, Session]], choice: Choice) -> Iter
     )
 
 
-def _row(path: str, session: Session) -> Row:
+def _row(path: str, session: Session) -> IndexRow:
     at = session.ended_at or session.started_at
-    return Row(
+    return IndexRow(
         href=f"./{quote(path, errors='replace')}",  # in a path that begins so no colon makes a scheme
         title=session.title or UNTITLED,
         agent=session.agent,
@@ -66,13 +66,13 @@ def _row(path: str, session: Session) -> Row:
     )
 
 
-def _shelves(rows: dict[str, list[Row]]) -> Iterator[Shelf]:
+def _shelves(rows: dict[str, list[IndexRow]]) -> Iterator[IndexPage]:
     """Yield the projects, that with the newest conversation first."""
     names = project_names(root for root in rows if root)
     ordered = {root: tuple(sorted(held, key=_time, reverse=True)) for root, held in rows.items()}
     for root in sorted(ordered, key=lambda root: _time(ordered[root][0]), reverse=True):
-        yield Shelf(clean(names[root]) if root else _NOWHERE, root, ordered[root])
+        yield IndexPage(clean(names[root]) if root else _NOWHERE, root, ordered[root])
 
 
-def _time(row: Row) -> datetime:
+def _time(row: IndexRow) -> datetime:
     return row.at or _BEGINNING

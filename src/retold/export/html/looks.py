@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from retold.export.html.facts import left_out
 from retold.export.html.runs import runs
-from retold.export.html.signs import visible
+from retold.export.html.signs import show_control_chars
 
 OURS = Path(__file__).parent / "templates"
 PIECE = 65_536
@@ -56,7 +56,7 @@ def looks(folder: Path | None) -> Looks:
 
 def seen(value: Any) -> Any:
     """Let no text into a page with characters that hide, whatever template it goes through."""
-    return visible(value) if type(value) is str else value
+    return show_control_chars(value) if type(value) is str else value
 
 
 def _encoded(texts: Iterable[str]) -> Iterator[bytes]:

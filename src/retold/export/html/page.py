@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from retold.export.html.facts import Fact, facts, left_out, problems
-from retold.export.html.frame import Frame
+from retold.export.html.frame import RenderContext
 from retold.export.html.looks import looks
-from retold.export.html.runs import Prompt, Run, contents, runs
-from retold.export.telling import Choice, Telling
+from retold.export.html.runs import EntryRun, Prompt, contents, runs
+from retold.export.telling import ExportOptions, ExportSession
 from retold.export.zone import zone_names
 
 UNTITLED = "A conversation without a title"
@@ -22,7 +22,7 @@ class PageView(msgspec.Struct, frozen=True):
     problems: str
     contents: tuple[Prompt, ...]
     """What people said, a line each."""
-    runs: Iterator[Run]
+    runs: Iterator[EntryRun]
     """The conversation, piece by piece: it can be gone through once."""
     left_out: str
     is_redacted: bool
@@ -30,14 +30,14 @@ class PageView(msgspec.Struct, frozen=True):
     """Name of the time zone of the times."""
 
 
-def pieces(tellings: Iterable[Telling], choice: Choice) -> Iterator[bytes]:
+def pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:
     """Yield the page of each conversation; a file holds one."""
     for telling in tellings:
         yield from looks(choice.templates).pieces("page.html", page=_page(telling, choice))
 
 
-def _page(telling: Telling, choice: Choice) -> PageView:
-    session, frame = telling.session, Frame(telling, choice)
+def _page(telling: ExportSession, choice: ExportOptions) -> PageView:
+    session, frame = telling.session, RenderContext(telling, choice)
     return PageView(
         title=session.title or UNTITLED,
         facts=tuple(facts(session)),

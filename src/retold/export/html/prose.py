@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from pygments.token import STANDARD_TYPES
 
 from retold.export.html.colours import coloured
-from retold.export.html.signs import visible
+from retold.export.html.signs import show_control_chars
 
 LONGEST = 20_000
 """The longest text that is rendered: Markdown can be written so that its length counts twice."""
@@ -74,7 +74,7 @@ def prose(text: str, level: int) -> Markup | None:
     """Return Markdown as HTML, its highest headings of a level; None where it is too long to be rendered."""
     if len(text) > LONGEST:
         return None
-    tokens = _MARKDOWN.parse(visible(text))
+    tokens = _MARKDOWN.parse(show_control_chars(text))
     _fit(tokens, level)
     cleaned = _CLEANER.clean(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {}))
     return Markup(_scrollable(cleaned))  # noqa: S704 - it was just cleaned

@@ -6,8 +6,8 @@ from itertools import groupby
 import msgspec
 
 from retold.export.html.entries import EntryView, entry_view, is_shown, speaker
-from retold.export.html.frame import Frame
-from retold.export.html.signs import visible
+from retold.export.html.frame import RenderContext
+from retold.export.html.signs import show_control_chars
 from retold.export.transcript import one_line, plural
 from retold.model.entries import Entry, Message, words_of
 
@@ -24,7 +24,7 @@ _PROMPT = 1_000
 Numbered = tuple[int, Entry]
 
 
-class Run(msgspec.Struct, frozen=True):
+class EntryRun(msgspec.Struct, frozen=True):
     """Entries that follow each other and had the same fate."""
 
     fate: str
@@ -44,26 +44,26 @@ class Prompt(msgspec.Struct, frozen=True):
     fate: str
 
 
-def runs(frame: Frame) -> Iterator[Run]:
+def runs(frame: RenderContext) -> Iterator[EntryRun]:
     """Yield the pieces of a conversation, each made when it is asked for."""
     shown = [(number, entry) for number, entry in _numbered(frame) if is_shown(entry, frame.choice)]
     for fate, group in groupby(shown, key=_fate_of):
         entries = list(group)
         messages = sum(isinstance(entry, Message) for _, entry in entries)
         heading = f"{_HEADINGS[fate]} ({plural(messages, 'message')})" if fate in _HEADINGS else ""
-        yield Run(fate, heading, fate in _OPEN, frame.level, _views(entries, frame))
+        yield EntryRun(fate, heading, fate in _OPEN, frame.level, _views(entries, frame))
 
 
-def contents(frame: Frame) -> Iterator[Prompt]:
+def contents(frame: RenderContext) -> Iterator[Prompt]:
     """Yield what people said, a line each."""
     for number, entry in _numbered(frame):
         words = words_of(entry)
         if words is not None:
-            text = visible(one_line(words[:_PROMPT])) or "(nothing)"
+            text = show_control_chars(one_line(words[:_PROMPT])) or "(nothing)"
             yield Prompt(f"{frame.prefix}{number}", text, _fate_of((number, entry)))
 
 
-def _numbered(frame: Frame) -> Iterator[Numbered]:
+def _numbered(frame: RenderContext) -> Iterator[Numbered]:
     """Number the messages from 1: the same ones have the same numbers, whatever else is shown; or all by their places."""
     if frame.first is not None:
         yield from enumerate(frame.telling.session.timeline, frame.first)
@@ -79,7 +79,7 @@ def _fate_of(numbered: Numbered) -> str:
     return "copied" if entry.fate == "live" and not entry.own else entry.fate
 
 
-def _views(entries: Sequence[Numbered], frame: Frame) -> Iterator[EntryView]:
+def _views(entries: Sequence[Numbered], frame: RenderContext) -> Iterator[EntryView]:
     before: tuple[str | None, ...] = (None,)
     for number, entry in entries:
         now = speaker(entry)

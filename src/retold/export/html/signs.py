@@ -17,7 +17,7 @@ _HIDDEN = re.compile(
 )
 
 
-def visible(text: str) -> str:
+def show_control_chars(text: str) -> str:
     """Return a text in which every character can be seen, and none changes the direction of others."""
     if "\x1b" in text:
         text = _COLOURS.sub("", text)

@@ -6,7 +6,7 @@ from datetime import date
 from markupsafe import Markup
 
 from retold.export.heatmap import MONTHS, MOST_WEEKS, level, monday
-from retold.export.svg.drawing import Datum, Frame, framed, mark, rect, text
+from retold.export.svg.drawing import Datum, DrawingFrame, framed, mark, rect, text
 
 _STEP, _CELL = 14, 11
 _LEFT, _TOP = 30, 18
@@ -21,15 +21,15 @@ def calendar(data: Mapping[date, Datum], since: date, until: date, name: str, ti
     shown = range(max(first, since.toordinal()), until.toordinal() + 1)
     known = {day.toordinal(): datum for day, datum in data.items() if day.toordinal() in shown}
     weeks = (last - first) // _WEEK + 1
-    frame = Frame(
+    frame = DrawingFrame(
         "calendar",
         name,
         title,
-        _summary(known, shown),
+        _calendar_summary(known, shown),
         _LEFT + max(weeks, _WEEK) * _STEP,
         _TOP + _WEEK * _STEP,
     )
-    marks = [*_names(first, last), *_days(known, shown, first)]
+    marks = [*_calendar_names(first, last), *_days(known, shown, first)]
     return framed(frame, marks, is_linked=any(datum.link for datum in known.values()))
 
 
@@ -44,7 +44,7 @@ def _days(known: Mapping[int, Datum], shown: range, first: int) -> Iterator[Mark
         yield mark(datum, shape, is_first=day == latest)
 
 
-def _names(first: int, last: int) -> Iterator[Markup]:
+def _calendar_names(first: int, last: int) -> Iterator[Markup]:
     """Yield the names of weekdays, and of months above the week in which their first day is."""
     for weekday, name in _WEEKDAYS:
         yield text("axis", 0, _TOP + weekday * _STEP + _CELL - 1, name)
@@ -55,7 +55,7 @@ def _names(first: int, last: int) -> Iterator[Markup]:
             yield text("axis", _LEFT + (begin - first) // _WEEK * _STEP, _TOP - 6, MONTHS[month - 1])
 
 
-def _summary(known: Mapping[int, Datum], shown: range) -> str:
+def _calendar_summary(known: Mapping[int, Datum], shown: range) -> str:
     worked = [datum for datum in known.values() if datum.value or datum.value is None]
     span = f"{date.fromordinal(shown[0])} to {date.fromordinal(shown[-1])}" if shown else ""
     if not worked:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 from markupsafe import Markup, escape
 
-from retold.export.html.signs import visible
+from retold.export.html.signs import show_control_chars
 
 SPACE = "http://www.w3.org/2000/svg"
 
@@ -20,7 +20,7 @@ class Datum(msgspec.Struct, frozen=True):
     link: str = ""
 
 
-class Frame(msgspec.Struct, frozen=True):
+class DrawingFrame(msgspec.Struct, frozen=True):
     """What a picture is called, what it tells in a sentence, and how large its field is."""
 
     kind: str
@@ -33,7 +33,9 @@ class Frame(msgspec.Struct, frozen=True):
     height: int
 
 
-def framed(frame: Frame, marks: Iterable[Markup], *, is_linked: bool, is_stretched: bool = False) -> Markup:
+def framed(
+    frame: DrawingFrame, marks: Iterable[Markup], *, is_linked: bool, is_stretched: bool = False
+) -> Markup:
     """Return a picture. One with links in it is a group, since nobody could reach what is inside an image."""
     size = (
         ' preserveAspectRatio="none"' if is_stretched else f' width="{frame.width}" height="{frame.height}"'
@@ -43,13 +45,13 @@ def framed(frame: Frame, marks: Iterable[Markup], *, is_linked: bool, is_stretch
         ' aria-describedby="{}-told"><title id="{}-title">{}</title><desc id="{}-told">{}</desc>{}</svg>'
     ).format(
         SPACE, frame.kind, frame.width, frame.height, Markup(size), "group" if is_linked else "img",  # noqa: S704 - ours
-        *[frame.name] * 3, visible(frame.title), frame.name, visible(frame.told), Markup("").join(marks),
+        *[frame.name] * 3, show_control_chars(frame.title), frame.name, show_control_chars(frame.told), Markup("").join(marks),
     )  # fmt: skip
 
 
 def mark(datum: Datum, shape: Markup, *, is_first: bool = False) -> Markup:
     """Return a mark that tells what it stands for, and leads there; of all in a picture one stands in the way of Tab."""
-    told = escape(visible(datum.told))
+    told = escape(show_control_chars(datum.told))
     inside = f"<title>{told}</title>{escape(shape)}"  # put together by hand: a page has hundreds of them
     if not datum.link:
         return Markup(f"<g>{inside}</g>")  # noqa: S704 - escaped above
@@ -66,4 +68,6 @@ def rect(kind: str, x: float, y: float, width: float, height: float) -> Markup:
 def text(kind: str, x: float, y: float, words: str) -> Markup:
     """Return words at a place; they are told otherwise to whoever does not see them."""
     place = Markup(f'x="{x:g}" y="{y:g}"')  # noqa: S704 - numbers
-    return Markup('<text class="{}" {} aria-hidden="true">{}</text>').format(kind, place, visible(words))
+    return Markup('<text class="{}" {} aria-hidden="true">{}</text>').format(
+        kind, place, show_control_chars(words)
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import get_args
 
-from retold.lake.told import Told
+from retold.lake.told import RowSource
 from retold.model.steps import (
     AnyStep,
     AssistantText,
@@ -18,14 +18,14 @@ KINDS = {kind: kind.__struct_config__.tag for kind in get_args(AnyStep)}
 """What events are called: to ask each of them takes longer than all else."""
 
 
-def rows(told: Told) -> Iterator[tuple[object, ...]]:
+def event_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
     """Yield a row for each event."""
     for message, step in sourced_steps(told.session, with_text=True):
         said_by = None if message is None else message.id
-        yield (step.seq, KINDS[type(step)], step.at, step.at_derived, step.fate, said_by, *_about(step))
+        yield (step.seq, KINDS[type(step)], step.at, step.at_derived, step.fate, said_by, *_about_event(step))
 
 
-def _about(step: AnyStep) -> tuple[object, ...]:
+def _about_event(step: AnyStep) -> tuple[object, ...]:
     """Return call, tool, canonical, category, status and text; most events are of calls."""
     if isinstance(step, ToolUse | ToolResult):
         tool, went = step.tool, step.status if isinstance(step, ToolResult) else None

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from retold.archive.rows import CHANGING
 from retold.lake.rows.tool_calls import calls_in
-from retold.lake.told import Told
+from retold.lake.told import RowSource
 from retold.model.files import touched
 from retold.projects.matching import in_project
 
 
-def rows(told: Told) -> Iterator[tuple[object, ...]]:
+def file_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
     """Yield a row for each file that a call names, however often it does."""
     for seq, place, message, call in calls_in(told):
         for path in dict.fromkeys(touched(call)):

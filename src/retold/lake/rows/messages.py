@@ -2,18 +2,18 @@
 
 from collections.abc import Iterator
 
-from retold.lake.told import Told
+from retold.lake.told import RowSource
 from retold.model.entries import Entry, Event, Message
 from retold.model.parts import Context, Text, Thinking, ToolCall
 
 
-def rows(told: Told) -> Iterator[tuple[object, ...]]:
+def message_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
     """Yield a row for each entry of the timeline."""
     for seq, entry in enumerate(told.session.timeline):
-        yield (seq, entry.id, *_about(entry))
+        yield (seq, entry.id, *_about_entry(entry))
 
 
-def _about(entry: Entry) -> tuple[object, ...]:
+def _about_entry(entry: Entry) -> tuple[object, ...]:
     if isinstance(entry, Event):
         text = entry.text or None
         return (None, entry.kind, entry.at, entry.fate, entry.own, False, None, None, 0, text, None, None)

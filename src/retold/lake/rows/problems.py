@@ -2,16 +2,16 @@
 
 from collections.abc import Iterator
 
-from retold.lake.told import Refused, Told
+from retold.lake.told import RowSource, UnreadFile
 from retold.model.problem import Problem
 
 
-def rows(told: Told) -> Iterator[tuple[object, ...]]:
+def problem_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
     """Yield a row for each problem of a session."""
     return map(_row, told.session.problems)
 
 
-def refused(told: Refused) -> Iterator[tuple[object, ...]]:
+def refused(told: UnreadFile) -> Iterator[tuple[object, ...]]:
     """Yield why a file is no session."""
     yield _row(told.problem)
 

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 from retold.archive.rows import requests_of
 from retold.lake.rows.figures import dollars_in
-from retold.lake.told import Told
+from retold.lake.told import RowSource
 from retold.model.session import COPIES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def rows(told: Told) -> Iterator[tuple[object, ...]]:
+def request_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
     """Yield a row for each request that is the session's own; a copy of one has none."""
     if told.session.kind in COPIES:
         return

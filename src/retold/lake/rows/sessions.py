@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from retold.lake.rows.figures import TOKENS, dollars_of
-from retold.lake.told import Told
+from retold.lake.told import RowSource
 from retold.model.request import LARGEST, stored_figure
 from retold.model.session import SourceFile
 
 
-def rows(told: Told) -> Iterator[tuple[object, ...]]:
+def session_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
     """Yield it."""
     session = told.session
     project, counts, usage = session.project, session.counts, session.usage

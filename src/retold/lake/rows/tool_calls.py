@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from retold.lake.rows.figures import small
-from retold.lake.told import Told
+from retold.lake.told import RowSource
 from retold.model.entries import Message
 from retold.model.parts import ToolCall
 from retold.model.request import LARGEST, stored_figure
 from retold.model.wire import encoded
 
 
-def rows(told: Told) -> Iterator[tuple[object, ...]]:
+def tool_call_rows(told: RowSource) -> Iterator[tuple[object, ...]]:
     """Yield a row for each call."""
     for seq, place, message, call in calls_in(told):
         yield (
@@ -36,7 +36,7 @@ def rows(told: Told) -> Iterator[tuple[object, ...]]:
         )
 
 
-def calls_in(told: Told) -> Iterator[tuple[int, int, Message, ToolCall]]:
+def calls_in(told: RowSource) -> Iterator[tuple[int, int, Message, ToolCall]]:
     """Yield every call with its place in the timeline and among the parts of its message."""
     for seq, entry in enumerate(told.session.timeline):
         if isinstance(entry, Message):

@@ -9,15 +9,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from retold.agents import NAMES
-from retold.lake.batches import Wanted, batches
+from retold.lake.batches import TableRequest, batches
 from retold.lake.beside import Shipment, shipments
-from retold.lake.held import Held, HeldDisk
-from retold.lake.job import Job
+from retold.lake.held import ListedDisk, ListedFile
+from retold.lake.job import TableJob
 from retold.lake.spark.listing import Listing, path_of, without_large
 from retold.lake.spark.options import MOST_BYTES, parse_agents, parse_columns, parse_table
 from retold.lake.spark.schema import spark_schema, wanted_of
 from retold.lake.spread import decoded, reunited
-from retold.lake.told import Refused
+from retold.lake.told import UnreadFile
 from retold.model.project import Clue
 
 LARGEST = 1 << 30
@@ -33,11 +33,11 @@ Read = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 class Shared(msgspec.Struct, frozen=True):
     """What every task needs."""
 
-    wanted: Wanted
+    wanted: TableRequest
     clues: Mapping[str, Sequence[Clue]]
-    refused: Sequence[Refused]
+    refused: Sequence[UnreadFile]
     """Told by the first bundle alone."""
-    hidden: Mapping[str, Held]
+    hidden: Mapping[str, ListedFile]
     """Markers, which no reader of Spark lists."""
 
 
@@ -80,7 +80,7 @@ def reader_of(shared: Shared) -> Read:
     """Return what reads a bundle, wherever it is sent."""
 
     def read(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        jobs: list[Job] = []
+        jobs: list[TableJob] = []
         files = dict(shared.hidden)
         is_first = False
         for row in (row for batch in given for row in batch.to_pylist()):
@@ -89,13 +89,13 @@ def reader_of(shared: Shared) -> Read:
                 is_first = row["bundle"] == 0
             else:
                 data = bytes(row["content"])
-                files[path_of(row["path"])] = Held(len(data), row["modified"] * _MILLION, data)
-        disk = HeldDisk(files)
+                files[path_of(row["path"])] = ListedFile(len(data), row["modified"] * _MILLION, data)
+        disk = ListedDisk(files)
         own = [_on(job, disk) for job in jobs]
         yield from batches(shared.wanted, own, shared.clues, shared.refused if is_first else ())
 
     return read
 
 
-def _on(job: Job, disk: HeldDisk) -> Job:
+def _on(job: TableJob, disk: ListedDisk) -> TableJob:
     return msgspec.structs.replace(job, sources=tuple(source.on(disk) for source in job.sources))

@@ -9,11 +9,11 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from retold.lake.held import Held
+from retold.lake.held import ListedFile
 
 OPENERS = 16
 """How many files are opened at once: most of that time is waiting."""
-LARGEST = 256 << 20
+LARGEST_LISTING = 256 << 20
 """Of what the driver takes in: registries, markers and logs of prompts."""
 
 
@@ -26,22 +26,22 @@ class Hadoop:
         self._gateway: Any = spark.sparkContext._gateway  # noqa: SLF001
         self._settings: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001
 
-    def files(self, addresses: Iterable[str]) -> dict[str, Held | str]:
+    def files(self, addresses: Iterable[str]) -> dict[str, ListedFile | str]:
         """Return the files that are there, with their content, or with why that cannot be had."""
         asked = list(addresses)
         with ThreadPoolExecutor(OPENERS) as pool:
             found = zip(asked, pool.map(self._file, asked), strict=True)
             return {address: held for address, held in found if held is not None}
 
-    def _file(self, address: str) -> Held | str | None:
+    def _file(self, address: str) -> ListedFile | str | None:
         try:
             path = self._jvm.org.apache.hadoop.fs.Path(address)
             system = path.getFileSystem(self._settings)
             status = system.getFileStatus(path)
             if status.isDirectory():
                 return None
-            if status.getLen() > LARGEST:
-                return f"larger than {LARGEST:,} bytes, which is what the driver takes in at most"
+            if status.getLen() > LARGEST_LISTING:
+                return f"larger than {LARGEST_LISTING:,} bytes, which is what the driver takes in at most"
             return self._read(system, path, status)
         except Py4JJavaError as error:
             thrown = error.java_exception
@@ -51,10 +51,10 @@ class Hadoop:
             return str(error)
 
     @staticmethod
-    def _read(system: Any, path: Any, status: Any) -> Held:
+    def _read(system: Any, path: Any, status: Any) -> ListedFile:
         stream = system.open(path)
         try:
             data = bytes(stream.readAllBytes())
         finally:
             stream.close()
-        return Held(len(data), status.getModificationTime() * 1_000_000, data)
+        return ListedFile(len(data), status.getModificationTime() * 1_000_000, data)

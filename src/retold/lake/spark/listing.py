@@ -11,12 +11,12 @@ from pyspark.sql import functions as f
 
 from retold.agents.protocol import Source
 from retold.agents.registry import AGENTS
-from retold.lake.held import Held, HeldDisk
-from retold.lake.job import Job, Plan, homes_in, planned, see_that_there_are_homes
+from retold.lake.held import ListedDisk, ListedFile
+from retold.lake.job import TableJob, TablePlan, homes_in, planned, see_that_there_are_homes
 from retold.lake.places import labelled
 from retold.lake.remote import shown_path
 from retold.lake.spark.hadoop import Hadoop
-from retold.lake.told import Refused
+from retold.lake.told import UnreadFile
 from retold.model.problem import problem
 
 _LOCAL = re.compile(r"file:/+")
@@ -40,8 +40,8 @@ class Listing:
         columns = ("path", "length", f.unix_millis("modificationTime").alias("modified"))
         rows = files.select(*columns).collect()
         self.addresses: dict[str, str] = {path_of(row.path): row.path for row in rows}
-        self.files = {path_of(row.path): Held(row.length, row.modified * _MILLION) for row in rows}
-        self._read: dict[str, Held] = {}
+        self.files = {path_of(row.path): ListedFile(row.length, row.modified * _MILLION) for row in rows}
+        self._read: dict[str, ListedFile] = {}
         self._unread: dict[str, str] = {}
         """Why files that are there could not be read."""
         self._asked: set[str] = set()
@@ -49,15 +49,15 @@ class Listing:
         self._slashes = "//" if any("://" in row.path for row in rows) else "/"
 
     @property
-    def hidden(self) -> dict[str, Held]:
+    def hidden(self) -> dict[str, ListedFile]:
         """The files whose names begin with a dot, of those that were asked for: no reader of Spark lists them."""
         return {path: held for path, held in self._read.items() if path.rpartition("/")[2].startswith(".")}
 
-    def plan(self, homes: Iterable[str], agents: Sequence[str], label: str | None) -> Plan:
+    def plan(self, homes: Iterable[str], agents: Sequence[str], label: str | None) -> TablePlan:
         """Return what there is to read; again, as long as a file has to be opened for it that was not yet."""
         patterns = [path_of(home) if ":" in home else os.path.abspath(home) for home in homes]
         for _ in range(_ROUNDS):
-            disk = HeldDisk({**self.files, **self._read})
+            disk = ListedDisk({**self.files, **self._read})
             folders = labelled(patterns, disk, label)
             plan = planned(folders, agents, disk, disk.size_of)
             wanted = disk.wanted - self._asked
@@ -74,7 +74,7 @@ class Listing:
         self._asked |= set(wanted)
         paths = {self._address(path): path for path in wanted}
         for address, held in self._hadoop.files(paths).items():
-            if isinstance(held, Held):
+            if isinstance(held, ListedFile):
                 self._read[paths[address]] = held
             else:
                 self._unread[paths[address]] = held
@@ -86,27 +86,27 @@ class Listing:
         return f"{scheme}:{self._slashes}{rest}" if colon and "/" not in scheme else f"file:{path}"
 
 
-def unread(path: str, why: str, agents: Sequence[str], folders: Folders, disk: HeldDisk) -> Refused:
+def unread(path: str, why: str, agents: Sequence[str], folders: Folders, disk: ListedDisk) -> UnreadFile:
     """Return why a file is not read, with the agent and the home whose it is."""
     homes = ((agent, home) for agent in agents for home in homes_in(AGENTS[agent], folders, disk, []))
     own = ((agent, home.label) for agent, home in homes if Path(path).is_relative_to(home.path))
     agent, label = next(own, (agents[0], None))
-    return Refused(agent, label, problem("unreadable-file", why, path))
+    return UnreadFile(agent, label, problem("unreadable-file", why, path))
 
 
-def without_large(plan: Plan, largest: int, files: Mapping[str, Held]) -> Plan:
+def without_large(plan: TablePlan, largest: int, files: Mapping[str, ListedFile]) -> TablePlan:
     """Return a plan without the files that are larger than Spark can hand on, which are told as problems."""
     refused = list(plan.refused)
-    jobs: list[Job] = []
+    jobs: list[TableJob] = []
     for job in plan.jobs:
         large = [source for source in job.sources if files[str(source.path)].size > largest]
         refused += [_too_large(job.agent, source, largest) for source in large]
         kept = tuple(source for source in job.sources if source not in large)
         if kept or job.said:
             jobs.append(msgspec.structs.replace(job, sources=kept))
-    return Plan(jobs, plan.clues, refused)
+    return TablePlan(jobs, plan.clues, refused)
 
 
-def _too_large(agent: str, source: Source, largest: int) -> Refused:
+def _too_large(agent: str, source: Source, largest: int) -> UnreadFile:
     message = f"larger than {largest:,} bytes, which is what Spark was asked to hand on at most"
-    return Refused(agent, source.label, problem("unreadable-file", message, source.shown))
+    return UnreadFile(agent, source.label, problem("unreadable-file", message, source.shown))

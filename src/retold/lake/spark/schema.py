@@ -4,7 +4,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from retold.lake.arrow import schema_of
-from retold.lake.batches import Wanted
+from retold.lake.batches import TableRequest
 from retold.lake.spark.options import parse_columns
 from retold.model.tables import TABLES
 
@@ -16,11 +16,11 @@ def spark_schema(table: str, columns: tuple[str, ...]) -> StructType:
     return StructType([StructField(one.name, one.dataType, one.nullable, docs[one.name]) for one in fields])
 
 
-def wanted_of(table: str, schema: StructType) -> Wanted:
+def wanted_of(table: str, schema: StructType) -> TableRequest:
     """Return what a schema wants of a table; raises ValueError for columns that it has not, or has otherwise."""
     columns = parse_columns(table, schema.names)
     for own, asked in zip(spark_schema(table, columns), schema, strict=True):
         if own.dataType.simpleString() != asked.dataType.simpleString():
             kinds = f"is {own.dataType.simpleString()}, not {asked.dataType.simpleString()}"
             raise ValueError(f"the column {own.name!r} of {table} {kinds}")
-    return Wanted(table, to_arrow_schema(schema, timezone="UTC"))
+    return TableRequest(table, to_arrow_schema(schema, timezone="UTC"))

@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from retold.lake.batches import Wanted, batches
-from retold.lake.job import Job, Plan, bundled, planned, see_that_there_are_homes
+from retold.lake.batches import TableRequest, batches
+from retold.lake.job import TableJob, TablePlan, bundled, planned, see_that_there_are_homes
 from retold.lake.places import found
 from retold.lake.spark.options import Options, parse_options
 from retold.lake.spark.schema import spark_schema, wanted_of
@@ -38,7 +38,7 @@ class RetoldDataSource(DataSource):
 class Bundle(InputPartition):
     """The jobs of one task."""
 
-    def __init__(self, jobs: list[Job], *, is_first: bool) -> None:
+    def __init__(self, jobs: list[TableJob], *, is_first: bool) -> None:
         self.jobs, self.is_first = jobs, is_first
 
 
@@ -49,11 +49,11 @@ class RetoldReader(DataSourceReader):
     same DataFrame without it (docs/decisions/0040).
     """
 
-    def __init__(self, asked: Options, wanted: Wanted) -> None:
+    def __init__(self, asked: Options, wanted: TableRequest) -> None:
         self.asked, self.wanted = asked, wanted
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> TablePlan:
         """All that there is to read."""
         places = found(self.asked.paths, self.asked.label)
         plan = planned(places.folders, self.asked.agents, places.disk, places.size_of)
@@ -74,5 +74,5 @@ class RetoldReader(DataSourceReader):
     def __getstate__(self) -> dict[str, Any]:
         # Spark sends the reader once for all tasks, before it asks for partitions: what all of them need goes here,
         # and the jobs, of which each task needs a few, do not.
-        plan = Plan((), self.plan.clues, self.plan.refused)
+        plan = TablePlan((), self.plan.clues, self.plan.refused)
         return {"asked": self.asked, "wanted": self.wanted, "plan": plan}

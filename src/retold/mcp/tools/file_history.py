@@ -9,7 +9,7 @@ import msgspec
 
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.tool import Asking, Tool
+from retold.mcp.tool import Tool, ToolContext
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
@@ -25,7 +25,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     ]
 
 
-def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     from retold.mcp.changing import changes
 
     return changes(asking, arguments.path, narrowed(asking, arguments))

@@ -10,13 +10,13 @@ import msgspec
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
 from retold.mcp.placing import place_lines, turn_words
-from retold.mcp.tool import Asking, Tool
+from retold.mcp.tool import Tool, ToolContext
 
 TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
 if TYPE_CHECKING:
     from retold.analysis.decisions import Decision
-    from retold.ingest.remembering import Remembered
-    from retold.query.glances import Glance
+    from retold.ingest.remembering import PastAnswer
+    from retold.query.glances import SessionSummary
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
@@ -28,15 +28,15 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     ]
 
 
-def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
-    from retold.ingest.remembering import Question, decided
+def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+    from retold.ingest.remembering import PastQuestion, decided
     from retold.mcp.remembered import passages
 
-    question = Question(arguments.about, narrowed(asking, arguments), asking.clean)
+    question = PastQuestion(arguments.about, narrowed(asking, arguments), asking.clean)
     return passages(asking, decided(asking.record, question, asking.first), _lines)
 
 
-def _lines(asking: Asking, found: Remembered, card: Glance) -> Iterator[str]:
+def _lines(asking: ToolContext, found: PastAnswer, card: SessionSummary) -> Iterator[str]:
     """Yield what was decided; where that was not said in so many words, where it was spoken of."""
     yield from map(_line, found.decisions)
     if not found.decisions:

@@ -10,14 +10,14 @@ import msgspec
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
 from retold.mcp.placing import place_lines, turn_words
-from retold.mcp.tool import Asking, Tool
+from retold.mcp.tool import Tool, ToolContext
 from retold.projects.matching import in_project
 
 TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
 if TYPE_CHECKING:
-    from retold.analysis.failures import Failure, Fix
-    from retold.ingest.remembering import Remembered
-    from retold.query.glances import Glance
+    from retold.analysis.failures import CallFailure, Fix
+    from retold.ingest.remembering import PastAnswer
+    from retold.query.glances import SessionSummary
 
 _LINE = 260
 _FILES = 6
@@ -36,15 +36,15 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     ]
 
 
-def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
-    from retold.ingest.remembering import Question, fixes
+def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+    from retold.ingest.remembering import PastQuestion, fixes
     from retold.mcp.remembered import passages
 
-    question = Question(arguments.problem, narrowed(asking, arguments), asking.clean)
+    question = PastQuestion(arguments.problem, narrowed(asking, arguments), asking.clean)
     return passages(asking, fixes(asking.record, question, asking.first), _lines)
 
 
-def _lines(asking: Asking, found: Remembered, card: Glance) -> Iterator[str]:
+def _lines(asking: ToolContext, found: PastAnswer, card: SessionSummary) -> Iterator[str]:
     """Yield where the words stand, what failed there, and what mended it."""
     yield from place_lines(asking, card.key, found.holding)
     for failure in found.failures:
@@ -53,7 +53,7 @@ def _lines(asking: Asking, found: Remembered, card: Glance) -> Iterator[str]:
             yield _mended(failure.fix, card.root)
 
 
-def _failed(failure: Failure) -> str:
+def _failed(failure: CallFailure) -> str:
     about = " ".join(word for word in (failure.tool, failure.target) if word)
     error = " / ".join(failure.error.split("\n"))
     return f"{turn_words(failure.place)} failed: {_cut(about)}{f' -> {_cut(error)}' if error else ''}"

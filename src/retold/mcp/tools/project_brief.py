@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from retold.archive.conditions import teach
+from retold.archive.conditions import register_functions
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.tool import Asking, Tool
+from retold.mcp.tool import Tool, ToolContext
 from retold.projects.matching import is_meant, last_name
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 _SHARE = 0.6
 """Of the tokens that there are: a page counts four bytes for one, an answer three, and marks each line."""
@@ -19,12 +19,12 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     """Of which conversations."""
 
 
-def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     from retold.export.brief import brief
     from retold.ingest.digest import digest
 
-    teach(asking.record.connection, is_meant)
-    wanted = Wanted()
+    register_functions(asking.record.connection, is_meant)
+    wanted = Filters()
     wanted.sessions += narrowed(asking, arguments)
     found = digest(asking.record, wanted, reach=asking.reach.conditions())
     if asking.first or not found.sessions:

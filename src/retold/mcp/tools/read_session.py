@@ -9,10 +9,10 @@ import msgspec
 
 from retold.ingest.turning import turn_places
 from retold.mcp import tool
-from retold.mcp.cursor import Refused
-from retold.mcp.meaning import session_meant
+from retold.mcp.cursor import BadCursor
+from retold.mcp.meaning import resolve_session
 from retold.mcp.passage import Passage
-from retold.mcp.tool import Asking, Tool
+from retold.mcp.tool import Tool, ToolContext
 
 
 class Arguments(tool.Arguments, frozen=True, kw_only=True):
@@ -39,21 +39,21 @@ class Arguments(tool.Arguments, frozen=True, kw_only=True):
     thoughts: Annotated[bool, msgspec.Meta(description="also what the model thought")] = False
 
 
-def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     from retold.export.quoting import Quoting
-    from retold.export.transcript import Wanted, plural
+    from retold.export.transcript import TranscriptOptions, plural
     from retold.mcp.reading import told, top
 
-    card = session_meant(asking, arguments.session)
+    card = resolve_session(asking, arguments.session)
     begins = turn_places(asking.record, card.session, card.key)
     if arguments.turn > len(begins):
-        raise Refused(f"the session has {plural(len(begins), 'turn')}: there is no turn {arguments.turn}")
+        raise BadCursor(f"the session has {plural(len(begins), 'turn')}: there is no turn {arguments.turn}")
     quoting = Quoting(asking.record, card.key, asking.redactors)
     if asking.first == 0:
         yield from top(asking, quoting, len(begins))
     last = arguments.turn - 1 + arguments.turns
     end = begins[last] if arguments.turns and last < len(begins) else None
-    wanted = Wanted(tools=arguments.tools, thoughts=arguments.thoughts)
+    wanted = TranscriptOptions(tools=arguments.tools, thoughts=arguments.thoughts)
     first = begins[arguments.turn - 1] + max(asking.first - 1, 0)
     yield from told(asking, quoting, begins, wanted, first, end)
 

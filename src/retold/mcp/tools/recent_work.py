@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from retold.archive.conditions import teach
+from retold.archive.conditions import register_functions
 from retold.mcp.citing import cleanly_cited
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
-from retold.mcp.tool import Asking, Tool
+from retold.mcp.tool import Tool, ToolContext
 from retold.projects.matching import is_meant
 from retold.query.glances import glances
 from retold.query.shelf import BASE
@@ -21,11 +21,11 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     """Of which conversations."""
 
 
-def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     from retold.export.quoting import Quoting
     from retold.export.worked import worked
 
-    teach(asking.record.connection, is_meant)
+    register_functions(asking.record.connection, is_meant)
     conditions, place = [*BASE, *narrowed(asking, arguments)], asking.first
     while cards := glances(asking.record, conditions, _AT_ONCE, place):
         for card in cards:

@@ -10,20 +10,20 @@ import msgspec
 
 from retold.archive.index import kept_index
 from retold.mcp.citing import cited
-from retold.mcp.cursor import Refused
+from retold.mcp.cursor import BadCursor
 from retold.mcp.filters import Filtered, filtered, narrowed
 from retold.mcp.passage import Passage
 from retold.mcp.placing import is_untold, place_lines
-from retold.mcp.tool import Asking, Tool
+from retold.mcp.tool import Tool, ToolContext
 from retold.projects.matching import is_meant
 from retold.query.finding import short_query
-from retold.query.holding import Holding, holding_of
-from retold.query.language import SYNTAX, Query, Unclear
-from retold.query.scanned import BOUND, Job
+from retold.query.holding import ResultItem, holding_of
+from retold.query.language import SYNTAX, Query, QuerySyntaxError
+from retold.query.scanned import BOUND, ScanJob
 from retold.query.search import Search
 from retold.query.shelf import held_rows
 from retold.query.unknown import unknown_names
-from retold.query.wanted import Wanted
+from retold.query.wanted import Filters
 
 _MOST = 200
 """Conversations that a search for letters or a pattern tells of, over all its pages."""
@@ -49,7 +49,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
     ] = "words"
 
 
-def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
+def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     skipped, is_found = 0, False
     for holding in _holdings(asking, arguments):
         if holding is None:
@@ -63,7 +63,7 @@ def _answer(asking: Asking, arguments: Arguments) -> Iterator[Passage]:
         _refuse_unknown(asking, arguments)
 
 
-def _refuse_unknown(asking: Asking, arguments: Arguments) -> None:
+def _refuse_unknown(asking: ToolContext, arguments: Arguments) -> None:
     """Raise Refused for a name that no session within reach has; the message lists the names there are.
 
     Of a project nothing is said: whether there is one beyond reach is not told.
@@ -75,16 +75,16 @@ def _refuse_unknown(asking: Asking, arguments: Arguments) -> None:
     ]
     unknown = unknown_names(asking.record, fields, asking.reach.conditions())
     if unknown:
-        raise Refused(asking.clean("; ".join(unknown)))
+        raise BadCursor(asking.clean("; ".join(unknown)))
 
 
-def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:
+def _holdings(asking: ToolContext, arguments: Arguments) -> Iterator[ResultItem | None]:
     """Yield results from the first one wanted; None for one the agent may not see."""
     if asking.scanned is not None:
         yield from asking.scanned.holdings[asking.first :]
         return
     query = _query(arguments)
-    wanted = Wanted(query.fields)
+    wanted = Filters(query.fields)
     wanted.sessions += narrowed(asking, arguments)
     search = Search(asking.record, query, wanted, kept_index(asking.record, is_meant), asking.clean)
     search.patience = BOUND
@@ -98,15 +98,15 @@ def _holdings(asking: Asking, arguments: Arguments) -> Iterator[Holding | None]:
 def _query(arguments: Arguments) -> Query:
     try:
         return short_query(arguments.query)
-    except Unclear as unclear:
-        raise Refused(f"{unclear.message} (character {unclear.place + 1} of the query)") from unclear
+    except QuerySyntaxError as unclear:
+        raise BadCursor(f"{unclear.message} (character {unclear.place + 1} of the query)") from unclear
 
 
-def _scan(arguments: Arguments) -> Job | None:
+def _scan(arguments: Arguments) -> ScanJob | None:
     if arguments.mode == "words":
         return None
     filtered(arguments)  # so that a date that is none is told
-    return Job(arguments.query, arguments.mode == "regex", arguments.filters, _MOST)
+    return ScanJob(arguments.query, arguments.mode == "regex", arguments.filters, _MOST)
 
 
 SEARCH_HISTORY = Tool(

@@ -16,14 +16,14 @@ from retold.web.pages import (
 
 PAGES = (
     *sessions.PAGES,
-    *palette.PAGES,
+    *palette.PALETTE_PAGES,
     *session.PAGES,
-    *session_pieces.PAGES,
-    *session_ways.PAGES,
+    *session_pieces.PIECE_PAGES,
+    *session_ways.EXPORT_PAGES,
     *projects.PAGES,
     *files.PAGES,
     *spend.PAGES,
-    *tools.PAGES,
+    *tools.TOOL_PAGES,
     *health.PAGES,
-    *restore.PAGES,
+    *restore.RESTORE_PAGES,
 )

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.html.edits import edits
 from retold.export.svg import length
 from retold.ingest.slices import slices
 from retold.projects.matching import in_project
 from retold.query.changed import changed, changers
-from retold.web.answer import Answer, Asked, Missing, Page, Shown
+from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, TemplatePage
 from retold.web.chosen import PAGE, chosen_in, page_of
 from retold.web.looks import address
 from retold.web.parts import part_from
 
 
-def files(asked: Asked, record: Record) -> Answer:
+def files(asked: PageRequest, record: Store) -> Answer:
     """Answer with the files that were changed most, or with the sessions that changed one."""
     return _file(asked, record) if asked.get("path") else _files(asked, record)
 
 
-def _files(asked: Asked, record: Record) -> Answer:
+def _files(asked: PageRequest, record: Store) -> Answer:
     chosen, page, part = chosen_in(asked, record, "all"), page_of(asked), asked.get("q").strip()
     found = changed(chosen.question(record), part, PAGE + 1, page * PAGE)
     most = max((one.changes for one in found), default=0)
@@ -31,14 +31,14 @@ def _files(asked: Asked, record: Record) -> Answer:
         "has_more": len(found) > PAGE,
         "turned": lambda to: chosen.address("/files", q=part, page=to),
     }
-    return Shown("files.html", values)
+    return TemplatePage("files.html", values)
 
 
-def _file(asked: Asked, record: Record) -> Answer:
+def _file(asked: PageRequest, record: Store) -> Answer:
     chosen, page, path = chosen_in(asked, record, "all"), page_of(asked), asked.get("path")
     found = changers(chosen.question(record), path, PAGE + 1, page * PAGE)
     if not found:
-        raise Missing("No session changed a file of this name.")
+        raise NotFound("No session changed a file of this name.")
     values = {
         "path": path,
         "name": in_project(path, found[0].root),
@@ -47,10 +47,10 @@ def _file(asked: Asked, record: Record) -> Answer:
         "has_more": len(found) > PAGE,
         "turned": lambda to: chosen.address("/files", path=path, page=to),
     }
-    return Shown("file.html", values)
+    return TemplatePage("file.html", values)
 
 
-def changes(asked: Asked, record: Record) -> Answer:
+def changes(asked: PageRequest, record: Store) -> Answer:
     """Answer with what one session changed in a file: a piece of that file's page, and a page of its own."""
     path, key = asked.get("path"), asked.get("key")
     session = part_from(record, key, 0, "full", 0).session
@@ -65,7 +65,7 @@ def changes(asked: Asked, record: Record) -> Answer:
         "here": "/files",
         "back": address("/files", path=path),
     }
-    return Shown("changes_piece.html" if asked.get("piece") else "changes.html", values)
+    return TemplatePage("changes_piece.html" if asked.get("piece") else "changes.html", values)
 
 
-PAGES = (Page("/files", files), Page("/files/changes", changes))
+PAGES = (PageRoute("/files", files), PageRoute("/files/changes", changes))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from retold.archive.database import IndexDamaged
-from retold.archive.record import Record
+from retold.archive.database import IndexDamagedError
+from retold.archive.record import Store
 from retold.export.hits import marked, speaker
 from retold.export.table import project_name
-from retold.query.leap import Leap, leap
-from retold.web.answer import Answer, Asked, Page, Shown
+from retold.query.leap import QuickFind, leap
+from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
 from retold.web.looking import LONGEST, session_address
 from retold.web.navigation import WAYS
 
 
-def palette(asked: Asked, record: Record) -> Answer:
+def palette(asked: PageRequest, record: Store) -> Answer:
     """Answer with what is offered for what was typed so far."""
     text = asked.get("q").strip()[:LONGEST]
     try:
         offered = leap(record, text)
-    except IndexDamaged:
-        offered = Leap()
+    except IndexDamagedError:
+        offered = QuickFind()
     words = text.casefold()
     values = {
         "text": text,
@@ -31,7 +31,7 @@ def palette(asked: Asked, record: Record) -> Answer:
         "project_name": project_name,
         "session_address": session_address,
     }
-    return Shown("palette.html", values)
+    return TemplatePage("palette.html", values)
 
 
-PAGES = (Page("/palette", palette),)
+PALETTE_PAGES = (PageRoute("/palette", palette),)

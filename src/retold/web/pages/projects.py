@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.amounts import span
 from retold.export.names import project_names
 from retold.export.svg import length, shares, sparkline
 from retold.query.changed import changed
 from retold.query.dates import moment_of
-from retold.query.narrowing import Narrowing, is_called
+from retold.query.narrowing import ReportFilters, is_called
 from retold.query.period import Period
 from retold.query.places import places
 from retold.query.projects import WEEKS, Portrait, newest, portraits
@@ -19,7 +19,7 @@ from retold.query.spending import over_time, total
 from retold.query.stats import brief_lines
 from retold.query.toolbox import used
 from retold.web import charts
-from retold.web.answer import Answer, Asked, Missing, Page, Shown
+from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, TemplatePage
 from retold.web.chosen import chosen_in
 
 _SESSIONS, _FILES, _TOOLS = 12, 12, 12
@@ -32,12 +32,12 @@ EVIDENCE = {
 }
 
 
-def projects(asked: Asked, record: Record) -> Answer:
+def projects(asked: PageRequest, record: Store) -> Answer:
     """Answer with all projects, or with one."""
     return _project(asked, record) if asked.get("root") else _projects(asked, record)
 
 
-def _projects(asked: Asked, record: Record) -> Answer:
+def _projects(asked: PageRequest, record: Store) -> Answer:
     chosen = chosen_in(asked, record, "all")
     found = portraits(chosen.question(record), places(record), chosen.today)
     names = project_names(one.key for one in found)
@@ -53,7 +53,7 @@ def _projects(asked: Asked, record: Record) -> Answer:
         }
         for one in found
     ]
-    return Shown("projects.html", {"rows": rows, "chosen": chosen})
+    return TemplatePage("projects.html", {"rows": rows, "chosen": chosen})
 
 
 def _weeks(one: Portrait) -> object:
@@ -62,14 +62,14 @@ def _weeks(one: Portrait) -> object:
     return sparkline(one.weeks, told)
 
 
-def _project(asked: Asked, record: Record) -> Answer:
+def _project(asked: PageRequest, record: Store) -> Answer:
     everything = chosen_in(asked, record, "all")
     asked_for = asked.get("root")
     key = everything.choices.projects.get(asked_for, asked_for)
     place = next((one for one in places(record) if is_called(one, key)), None)
     if place is None:
-        raise Missing("There is no such project.")
-    chosen = msgspec.structs.replace(everything, narrowing=Narrowing(project=key or UNKNOWN))
+        raise NotFound("There is no such project.")
+    chosen = msgspec.structs.replace(everything, narrowing=ReportFilters(project=key or UNKNOWN))
     question = chosen.question(record)
     by, parts = over_time(question, Period(name="all"))
     (portrait,) = portraits(question, [place], chosen.today)
@@ -91,7 +91,7 @@ def _project(asked: Asked, record: Record) -> Answer:
         "files": changed(question, "", _FILES),
         "tools": used(question)[:_TOOLS],
     }
-    return Shown("project.html", values)
+    return TemplatePage("project.html", values)
 
 
-PAGES = (Page("/projects", projects),)
+PAGES = (PageRoute("/projects", projects),)

@@ -2,49 +2,49 @@
 
 import os
 
-from retold.archive.database import Stopped
-from retold.archive.record import Record
-from retold.care.restore import Plan, Wish, planned, write
+from retold.archive.database import RetoldError
+from retold.archive.record import Store
+from retold.care.restore import RestorePlan, Wish, planned, write
 from retold.care.resume import command_line
 from retold.ingest.home import retold_home
 from retold.query.listing import named
-from retold.web.answer import Answer, Asked, Missing, Moved, Page, Shown
+from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, Redirect, TemplatePage
 from retold.web.pages.health import desk
 from retold.web.syncing import sync
 
 
-def restore(asked: Asked, record: Record) -> Answer:
+def restore(asked: PageRequest, record: Store) -> Answer:
     """Answer with what would be written, and what the agent does then; or with why nothing can be."""
     key = asked.get("key")
     title = _title(record, key)
     try:
         plan = planned(record, key, Wish(), os.environ)
-    except (Stopped, OSError) as error:
+    except (RetoldError, OSError) as error:
         return _refused(key, title, error)
     return _shown(key, title, plan, is_done=bool(asked.get("done")))
 
 
-def written_back(asked: Asked, record: Record) -> Answer:
+def written_back(asked: PageRequest, record: Store) -> Answer:
     """Write it, as the command does; the archive learns of it at once, so that nobody calls it lost any more."""
     key = asked.form.get("key", "")
     title = _title(record, key)
     try:
         write(planned(record, key, Wish(), os.environ))
-    except (Stopped, OSError) as error:
+    except (RetoldError, OSError) as error:
         return _refused(key, title, error)
     sync(os.environ)
     desk(retold_home(os.environ)).checkups.forget()
-    return Moved("/restore", {"key": key, "done": "1"})
+    return Redirect("/restore", {"key": key, "done": "1"})
 
 
-def _title(record: Record, key: str) -> str:
+def _title(record: Store, key: str) -> str:
     found = dict(named(record, key)) if key else {}
     if key not in found:
-        raise Missing("The archive has no such session.")
+        raise NotFound("The archive has no such session.")
     return found[key] or key
 
 
-def _shown(key: str, title: str, plan: Plan, *, is_done: bool) -> Answer:
+def _shown(key: str, title: str, plan: RestorePlan, *, is_done: bool) -> Answer:
     values = {
         "key": key,
         "title": title,
@@ -55,11 +55,11 @@ def _shown(key: str, title: str, plan: Plan, *, is_done: bool) -> Answer:
         "is_done": is_done and not plan.additions,
         "trouble": "",
     }
-    return Shown("restore.html", values)
+    return TemplatePage("restore.html", values)
 
 
 def _refused(key: str, title: str, error: Exception) -> Answer:
-    return Shown("restore.html", {"key": key, "title": title, "trouble": str(error)}, 409)
+    return TemplatePage("restore.html", {"key": key, "title": title, "trouble": str(error)}, 409)
 
 
-PAGES = (Page("/restore", restore), Page("/restore", written_back, is_post=True))
+RESTORE_PAGES = (PageRoute("/restore", restore), PageRoute("/restore", written_back, is_post=True))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.formats import FORMATS
 from retold.export.html.facts import facts, problems
 from retold.export.html.page import UNTITLED
 from retold.export.minimap import LENGTH, kind_of, paths
-from retold.ingest.slices import Slice, turns
+from retold.ingest.slices import TimelineSlice, turns
 from retold.query.state import state
-from retold.web.answer import Answer, Asked, Page, Shown
+from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
 from retold.web.parts import FARTHEST, part_at, part_from, part_until, told, view_of
 from retold.web.shows import TOGGLES, TOOLS
 
@@ -23,17 +23,17 @@ _LEDGER = ("Tokens", "Cost")
 """Facts behind which there is a ledger."""
 
 
-def session(asked: Asked, record: Record) -> Answer:
+def session(asked: PageRequest, record: Store) -> Answer:
     """Answer with a conversation, from its beginning or from a place on."""
     at = asked.number("at", 0, FARTHEST)
     part = part_at(record, asked.get("key"), at, view_of(asked))
-    return Shown(
+    return TemplatePage(
         "session.html",
         {**told(asked, part), **_about(record, part), **_outline(record, part, at, FIRST_TURNS)},
     )
 
 
-def part(asked: Asked, record: Record) -> Answer:
+def part(asked: PageRequest, record: Store) -> Answer:
     """Answer with further entries: from a place on, or those before one."""
     key, view = asked.get("key"), view_of(asked)
     until = asked.number("until", 0, FARTHEST)
@@ -43,17 +43,19 @@ def part(asked: Asked, record: Record) -> Answer:
         found = part_at(record, key, asked.number("at", 0, FARTHEST), view)
     else:
         found = part_from(record, key, asked.number("first", 0, FARTHEST), view)
-    return Shown("session_part.html", told(asked, found))
+    return TemplatePage("session_part.html", told(asked, found))
 
 
-def outline(asked: Asked, record: Record) -> Answer:
+def outline(asked: PageRequest, record: Store) -> Answer:
     """Answer with the outline alone."""
     at = asked.number("at", 0, FARTHEST)
     found = part_from(record, asked.get("key"), at, view_of(asked), 0)
-    return Shown("session_outline.html", {**told(asked, found), **_outline(record, found, at, MOST_TURNS)})
+    return TemplatePage(
+        "session_outline.html", {**told(asked, found), **_outline(record, found, at, MOST_TURNS)}
+    )
 
 
-def _about(record: Record, part: Slice) -> dict[str, Any]:
+def _about(record: Store, part: TimelineSlice) -> dict[str, Any]:
     session = part.session
     now = state(record, session.key)
     states = [source.state for source in session.sources]
@@ -75,7 +77,7 @@ def _about(record: Record, part: Slice) -> dict[str, Any]:
     }
 
 
-def _outline(record: Record, part: Slice, at: int, most: int) -> dict[str, Any]:
+def _outline(record: Store, part: TimelineSlice, at: int, most: int) -> dict[str, Any]:
     found = turns(record, part.session.key, part.session.view)
     here = sum(turn.place <= at for turn in found)
     begin = max(0, min(here - most // 2, len(found) - most))
@@ -88,4 +90,8 @@ def _outline(record: Record, part: Slice, at: int, most: int) -> dict[str, Any]:
     }
 
 
-PAGES = (Page("/session", session), Page("/session/part", part), Page("/session/outline", outline))
+PAGES = (
+    PageRoute("/session", session),
+    PageRoute("/session/part", part),
+    PageRoute("/session/outline", outline),
+)

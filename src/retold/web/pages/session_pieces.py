@@ -7,38 +7,38 @@ from itertools import islice
 
 import msgspec
 
-from retold.archive.database import IndexDamaged
-from retold.archive.record import Record
+from retold.archive.database import IndexDamagedError
+from retold.archive.record import Store
 from retold.export.arithmetic import spend_of, terms
 from retold.export.html.entries import entry_view
 from retold.export.names import clean
-from retold.export.transcript import Wanted, transcript
-from retold.ingest.slices import Slice
+from retold.export.transcript import TranscriptOptions, transcript
+from retold.ingest.slices import TimelineSlice
 from retold.model.report import Spend
 from retold.query.elsewhere import elsewhere
 from retold.query.inside import MOST, found_inside
-from retold.query.language import Unclear
+from retold.query.language import QuerySyntaxError
 from retold.query.ledger import requests_of
 from retold.query.state import state
-from retold.web.answer import Answer, Asked, Missing, Page, Sent
+from retold.web.answer import Answer, Download, NotFound, PageRequest, PageRoute
 from retold.web.parts import FARTHEST, part_from, piece, told, view_of
 
 LEDGER = 100
 """Requests on a page of the ledger."""
-_EVERYTHING = Wanted("full", thoughts=True, tokens=True, notices=True)
+_EVERYTHING = TranscriptOptions("full", thoughts=True, tokens=True, notices=True)
 _ANCHOR = re.compile(r"(?:e[0-9]{1,9}-[0-9]{1,9}-){1,8}")
 """What anchors inside of a call begin with."""
 
 
-def _entry(asked: Asked, record: Record) -> Slice:
+def _entry(asked: PageRequest, record: Store) -> TimelineSlice:
     at = asked.number("at", 0, FARTHEST)
     part = part_from(record, asked.get("key"), at, view_of(asked), 1)
     if part.first != at or not part.session.timeline:
-        raise Missing("There is nothing at this place of the session.")
+        raise NotFound("There is nothing at this place of the session.")
     return part
 
 
-def call(asked: Asked, record: Record) -> Answer:
+def call(asked: PageRequest, record: Store) -> Answer:
     """Answer with what a call was given and what came back."""
     part = _entry(asked, record)
     values = told(asked, part)
@@ -47,11 +47,11 @@ def call(asked: Asked, record: Record) -> Answer:
     calls = (block for block in entry.blocks if getattr(block, "number", None) == number)
     found = next(calls, None)
     if found is None:
-        raise Missing("There is no such call at this place of the session.")
+        raise NotFound("There is no such call at this place of the session.")
     return piece(asked, "session_call.html", {**values, "entry": entry, "call": found})
 
 
-def inside(asked: Asked, record: Record) -> Answer:
+def inside(asked: PageRequest, record: Store) -> Answer:
     """Answer with what a subagent said and did, to be told inside its call."""
     prefix = asked.get("within")
     if not _ANCHOR.fullmatch(prefix):
@@ -61,29 +61,29 @@ def inside(asked: Asked, record: Record) -> Answer:
     return piece(asked, "session_inside.html", {**values, "session": part.session, "within": prefix})
 
 
-def text(asked: Asked, record: Record) -> Answer:
+def text(asked: PageRequest, record: Store) -> Answer:
     """Answer with an entry as text, with all that is in it."""
     part = _entry(asked, record)
     lines = list(islice(transcript(part.session, _EVERYTHING), 2, None))
     content = (f"{line.text}\n".encode("utf-8", "replace") for line in lines)
-    return Sent(f"entry-{part.first}.txt", "text/plain; charset=utf-8", content)
+    return Download(f"entry-{part.first}.txt", "text/plain; charset=utf-8", content)
 
 
-def find(asked: Asked, record: Record) -> Answer:
+def find(asked: PageRequest, record: Store) -> Answer:
     """Answer with the places in a session where something is said."""
     query, key = asked.get("q"), asked.get("key")
     unclear = ""
     try:
         hits = found_inside(record, key, query)
-    except Unclear as error:
+    except QuerySyntaxError as error:
         hits, unclear = [], error.message
-    except IndexDamaged:
+    except IndexDamagedError:
         hits, unclear = [], "the text index is being made, or has to be: retold sync does it"
     values = {"q": query, "hits": hits, "unclear": unclear, "most": MOST}
     return piece(asked, "session_find.html", values)
 
 
-def ledger(asked: Asked, record: Record) -> Answer:
+def ledger(asked: PageRequest, record: Store) -> Answer:
     """Answer with the requests behind the tokens and the cost of a session."""
     first = asked.number("first", 0, FARTHEST)
     measured, estimated = Spend(), Spend()
@@ -102,25 +102,25 @@ def ledger(asked: Asked, record: Record) -> Answer:
     return piece(asked, "session_ledger.html", {**values, "further": further})
 
 
-def others(asked: Asked, record: Record) -> Answer:
+def others(asked: PageRequest, record: Store) -> Answer:
     """Answer with the sessions that have something to do with one."""
     return piece(asked, "session_elsewhere.html", {"others": elsewhere(record, asked.get("key"))})
 
 
-def now(asked: Asked, record: Record) -> Answer:
+def now(asked: PageRequest, record: Store) -> Answer:
     """Answer with how a session stands, for a page that shows it."""
     found = state(record, asked.get("key"))
     if found is None:
-        raise Missing("There is no such session in the archive.")
-    return Sent("state.json", "application/json", (msgspec.json.encode(found),))
+        raise NotFound("There is no such session in the archive.")
+    return Download("state.json", "application/json", (msgspec.json.encode(found),))
 
 
-PAGES = (
-    Page("/session/call", call),
-    Page("/session/inside", inside),
-    Page("/session/text", text),
-    Page("/session/find", find),
-    Page("/session/ledger", ledger),
-    Page("/session/elsewhere", others),
-    Page("/session/state", now),
+PIECE_PAGES = (
+    PageRoute("/session/call", call),
+    PageRoute("/session/inside", inside),
+    PageRoute("/session/text", text),
+    PageRoute("/session/find", find),
+    PageRoute("/session/ledger", ledger),
+    PageRoute("/session/elsewhere", others),
+    PageRoute("/session/state", now),
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 
-from retold.archive.database import Stopped
-from retold.archive.record import Record
+from retold.archive.database import RetoldError
+from retold.archive.record import Store
 from retold.care.resume import endangered, way_on, whole_line
 from retold.export.formats import FORMATS
 from retold.export.naming import file_name
 from retold.redaction import Redactor
-from retold.web.answer import Answer, Asked, Missing, Page, Sent
+from retold.web.answer import Answer, Download, NotFound, PageRequest, PageRoute
 from retold.web.exporting import exported
 from retold.web.parts import part_from, piece, view_of
 
@@ -24,13 +24,13 @@ _TYPES = {
 }
 
 
-def resume(asked: Asked, record: Record) -> Answer:
+def resume(asked: PageRequest, record: Store) -> Answer:
     """Answer with the command that goes on with a session; it is never run from here."""
     key = asked.get("key")
     values = {"line": "", "why": "", "is_missing": False, "is_endangered": False}
     try:
         plan = way_on(record, key, os.environ)
-    except Stopped as stopped:
+    except RetoldError as stopped:
         values["why"] = str(stopped)
     else:
         values["line"] = whole_line(plan, key)
@@ -39,12 +39,12 @@ def resume(asked: Asked, record: Record) -> Answer:
     return piece(asked, "session_resume.html", values)
 
 
-def export(asked: Asked, record: Record) -> Answer:
+def export(asked: PageRequest, record: Store) -> Answer:
     """Answer with a session as a file: without its secrets, unless they are to stay."""
     name = asked.get("format", "md")
     form = FORMATS.get(name)
     if form is None:
-        raise Missing("There is no such form of a document.")
+        raise NotFound("There is no such form of a document.")
     session = part_from(record, asked.get("key"), 0, "full", 0).session
     options = ["--format", name, "--view", view_of(asked)]
     options += ["--thoughts"] if asked.get("thoughts") else []
@@ -55,7 +55,7 @@ def export(asked: Asked, record: Record) -> Answer:
             session
         )  # a title goes into the file's name
     pieces = exported(record.folder, asked.get("key"), options)
-    return Sent(file_name(session, form.suffix), _TYPES.get(form.suffix, _BINARY), pieces)
+    return Download(file_name(session, form.suffix), _TYPES.get(form.suffix, _BINARY), pieces)
 
 
-PAGES = (Page("/session/resume", resume), Page("/session/export", export))
+EXPORT_PAGES = (PageRoute("/session/resume", resume), PageRoute("/session/export", export))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from retold.archive.database import IndexDamaged
+from retold.archive.database import IndexDamagedError
 from retold.archive.listing import count_sessions
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.hits import FATES, marked, speaker
 from retold.export.table import project_name, short_number
 from retold.query.finding import COUNTED as SOUGHT
-from retold.query.finding import Sought
-from retold.query.language import Unclear, parse
-from retold.query.scanned import BOUND, Job, Scanned
-from retold.query.shelf import Cut, Shelf, found_shelf, listed_shelf, scanned_shelf
+from retold.query.finding import SearchRequest
+from retold.query.language import QuerySyntaxError, parse
+from retold.query.scanned import BOUND, ScanJob, Scanned
+from retold.query.shelf import PageBounds, ResultPage, found_shelf, listed_shelf, scanned_shelf
 from retold.query.unknown import unknown_names
-from retold.web.answer import Answer, Asked, Page, Shown
-from retold.web.looking import MODES, ORDERS, Looking, as_sentence, looking_of, session_address
+from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
+from retold.web.looking import MODES, ORDERS, ListUrl, as_sentence, looking_of, session_address
 
 LISTED, FOUND = 50, 8
 """Rows of a page: to show where something was said takes a millisecond each."""
@@ -23,7 +23,7 @@ MOST_LISTED, MOST_FOUND, COUNTED = 500, 100, 100
 FEW = 8
 """Values of a facet that are shown before the rest is asked for."""
 _PIECES = {"found": "sessions_found.html", "rows": "sessions_rows.html"}
-_EMPTY = Shelf((), 0, is_all=True)
+_EMPTY = ResultPage((), 0, is_all=True)
 _ENDS = {
     "stopped": f"This took longer than {BOUND:.0f} seconds and was stopped: below is what was found until then."
     " Choose a project or a time, or write it more plainly.",
@@ -34,16 +34,16 @@ _ENDS = {
 _UNREAD = "Not all texts were read, because that takes longer: `retold search --limit 1000` in a terminal reads them."
 
 
-def scan(asked: Asked) -> Job | None:
+def scan(asked: PageRequest) -> ScanJob | None:
     """Return what has to be looked for in all text."""
     looking = looking_of(asked)
     if not looking.is_scan:
         return None
     cut = _cut(asked, looking)
-    return Job(looking.text, looking.mode == "regex", looking.filters, _limit(cut))
+    return ScanJob(looking.text, looking.mode == "regex", looking.filters, _limit(cut))
 
 
-def sessions(asked: Asked, record: Record) -> Answer:
+def sessions(asked: PageRequest, record: Store) -> Answer:
     """Answer with the list, or a piece of it."""
     looking = looking_of(asked)
     cut = _cut(asked, looking)
@@ -66,21 +66,23 @@ def sessions(asked: Asked, record: Record) -> Answer:
         "session_address": session_address,
         "short": short_number,
     }
-    return Shown(_PIECES.get(asked.get("piece"), "sessions.html"), values)
+    return TemplatePage(_PIECES.get(asked.get("piece"), "sessions.html"), values)
 
 
-def _limit(cut: Cut) -> int:
+def _limit(cut: PageBounds) -> int:
     """Return for how many conversations is looked: more than are shown, so that they can be counted."""
     return max(cut.first + cut.most + 1, COUNTED)
 
 
-def _cut(asked: Asked, looking: Looking) -> Cut:
+def _cut(asked: PageRequest, looking: ListUrl) -> PageBounds:
     usual, most = (FOUND, MOST_FOUND) if looking.text else (LISTED, MOST_LISTED)
     many = max(usual, asked.number("many", usual, most))
-    return Cut(looking.first, many, is_bare=asked.get("piece") == "rows")
+    return PageBounds(looking.first, many, is_bare=asked.get("piece") == "rows")
 
 
-def _shelf(record: Record, looking: Looking, cut: Cut, scanned: Scanned | None) -> tuple[Shelf, list[str]]:
+def _shelf(
+    record: Store, looking: ListUrl, cut: PageBounds, scanned: Scanned | None
+) -> tuple[ResultPage, list[str]]:
     """Return what is shown, and what has to be said about it."""
     if not looking.text:
         shelf = listed_shelf(record, looking.filters, cut)
@@ -91,12 +93,12 @@ def _shelf(record: Record, looking: Looking, cut: Cut, scanned: Scanned | None) 
             notes = [as_sentence(scanned.message.partition(";")[0])]
         is_exact = scanned.end == "done" and len(scanned.holdings) < _limit(cut)
         return scanned_shelf(record, scanned.holdings, cut, is_exact=is_exact), notes
-    sought = Sought(looking.text, looking.filters, is_newest=looking.order == "newest")
+    sought = SearchRequest(looking.text, looking.filters, is_newest=looking.order == "newest")
     try:
         shelf = found_shelf(record, sought, cut)
-    except Unclear as unclear:
+    except QuerySyntaxError as unclear:
         return _EMPTY, [as_sentence(unclear.message)]
-    except IndexDamaged:
+    except IndexDamagedError:
         told = (
             "The text index is missing or damaged: `retold sync --reindex` makes it anew, from the archive."
         )
@@ -108,11 +110,11 @@ def _shelf(record: Record, looking: Looking, cut: Cut, scanned: Scanned | None) 
     return shelf, [*([begun] if shelf.begun and shelf.rows else []), *unread]
 
 
-def _unknown(record: Record, looking: Looking) -> list[str]:
+def _unknown(record: Store, looking: ListUrl) -> list[str]:
     """Return what the archive does not know of the names in the filters and in the query."""
     fields = [] if looking.is_scan or not looking.text else parse(looking.text).fields
     typed = [(field.name, field.value) for field in fields if not field.is_negated]
     return unknown_names(record, [*looking.filters.items(), *typed])
 
 
-PAGES = (Page("/", sessions, scan=scan),)
+PAGES = (PageRoute("/", sessions, scan=scan),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.amounts import count, span
 from retold.export.arithmetic import spend_of, terms
 from retold.export.footnotes import basis_notes, price_notes
@@ -15,19 +15,19 @@ from retold.export.table import short_number
 from retold.export.zone import zone_name
 from retold.model.report import Line, summed
 from retold.query.arithmetic import explained
-from retold.query.question import Question
+from retold.query.question import ReportQuery
 from retold.query.spending import busy_hours, dearest, over_time, total
 from retold.query.stats import basis, brief_lines, lines, titles
 from retold.web import charts
-from retold.web.answer import Answer, Asked, Page, Shown
-from retold.web.chosen import PAGE, PERIODS, Chosen, chosen_in, page_of
+from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
+from retold.web.chosen import PAGE, PERIODS, ReportUrl, chosen_in, page_of
 
 _DEAREST = 10
 _WIDE = 10_000
 """Columns: sentences are broken by the browser."""
 
 
-class Card(NamedTuple):
+class SpendCard(NamedTuple):
     """A figure, and the same of the time before."""
 
     name: str
@@ -36,7 +36,7 @@ class Card(NamedTuple):
     link: str
 
 
-def spend(asked: Asked, record: Record) -> Answer:
+def spend(asked: PageRequest, record: Store) -> Answer:
     """Answer with a period at a glance."""
     chosen = chosen_in(asked, record)
     question = chosen.question(record)
@@ -65,10 +65,10 @@ def spend(asked: Asked, record: Record) -> Answer:
         ],
         "notes": _notes(question, whole),
     }
-    return Shown("spend.html", values)
+    return TemplatePage("spend.html", values)
 
 
-def ledger(asked: Asked, record: Record) -> Answer:
+def ledger(asked: PageRequest, record: Store) -> Answer:
     """Answer with the requests that a figure is made of, a page at a time."""
     chosen, page = chosen_in(asked, record), page_of(asked)
     question = chosen.question(record)
@@ -90,24 +90,24 @@ def ledger(asked: Asked, record: Record) -> Answer:
         "is_whole": page == 0 and len(found) <= PAGE,
         "notes": _notes(question, whole),
     }
-    return Shown("ledger.html", values)
+    return TemplatePage("ledger.html", values)
 
 
-def _days(chosen: Chosen, record: Record, measure: str) -> list[Line]:
+def _days(chosen: ReportUrl, record: Store, measure: str) -> list[Line]:
     question = chosen.question(record, charts.year_of(chosen))
     return lines(question, "day") if measure == "sessions" else brief_lines(question, "day")
 
 
-def _before(chosen: Chosen, record: Record) -> Line | None:
+def _before(chosen: ReportUrl, record: Store) -> Line | None:
     before = chosen.period.before()
     told = None if before is None else total(chosen.question(record, before))
     return told if told and told.sessions else None
 
 
-def _cards(now: Line, before: Line | None, chosen: Chosen) -> list[Card]:
+def _cards(now: Line, before: Line | None, chosen: ReportUrl) -> list[SpendCard]:
     made_of = chosen.address("/spend/ledger")
     return [
-        Card(name, told, "" if before is None else earlier, made_of if is_of_requests else "")
+        SpendCard(name, told, "" if before is None else earlier, made_of if is_of_requests else "")
         for (name, told, is_of_requests), (_, earlier, _) in zip(
             _figures(now), _figures(before or now), strict=True
         )
@@ -130,7 +130,7 @@ def _requests(number: int) -> str:
     return f"{count(number)} request{'' if number == 1 else 's'}"
 
 
-def _notes(question: Question, whole: Line) -> list[str]:
+def _notes(question: ReportQuery, whole: Line) -> list[str]:
     """Return what the figures rest on, and what is not in them."""
     rests_on = basis(question, zone_name(is_utc=False))
     pieces = [
@@ -140,4 +140,4 @@ def _notes(question: Question, whole: Line) -> list[str]:
     return ["".join(text for _, text in line) for line in pieces]
 
 
-PAGES = (Page("/spend", spend), Page("/spend/ledger", ledger))
+PAGES = (PageRoute("/spend", spend), PageRoute("/spend/ledger", ledger))

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from retold.archive.record import Record
+from retold.archive.record import Store
 from retold.export.svg import length, shares
 from retold.query.period import parts, unit
-from retold.query.question import Question
+from retold.query.question import ReportQuery
 from retold.query.spending import with_ends
 from retold.query.toolbox import calls_by, failing, failures, used
 from retold.web import charts
-from retold.web.answer import Answer, Asked, Missing, Page, Shown
-from retold.web.chosen import PERIODS, Chosen, chosen_in
+from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, TemplatePage
+from retold.web.chosen import PERIODS, ReportUrl, chosen_in
 
 _FAILING, _FAILURES = 10, 50
 
 
-def tools(asked: Asked, record: Record) -> Answer:
+def tools(asked: PageRequest, record: Store) -> Answer:
     """Answer with all tools, or with one."""
     chosen = chosen_in(asked, record, "30d")
     question = chosen.question(record)
     found = used(question)
     name = chosen.narrowing.tool
     if name and not found and not used(chosen.question(record, chosen.ever)):
-        raise Missing(f"No tool is called {name}.")
+        raise NotFound(f"No tool is called {name}.")
     most = max((one.tool.calls for one in found), default=0)
     values = {
         "chosen": chosen,
@@ -35,10 +35,10 @@ def tools(asked: Asked, record: Record) -> Answer:
         "failures": failures(question, name, _FAILURES),
         **_over_time(question, chosen),
     }
-    return Shown("tools.html", values)
+    return TemplatePage("tools.html", values)
 
 
-def _over_time(question: Question, chosen: Chosen) -> dict[str, object]:
+def _over_time(question: ReportQuery, chosen: ReportUrl) -> dict[str, object]:
     period = with_ends(question, chosen.period)
     by = unit(period)
     found = calls_by(question, by)
@@ -46,4 +46,4 @@ def _over_time(question: Question, chosen: Chosen) -> dict[str, object]:
     return {"by": by, "time": charts.failures(told, by, chosen)}
 
 
-PAGES = (Page("/tools", tools),)
+TOOL_PAGES = (PageRoute("/tools", tools),)
