@@ -20,10 +20,10 @@ from retold.redaction.commands import _FLAGS, _OTHERS
 from retold.redaction.detector import findings
 from retold.redaction.persons import _DOMAIN, _HOME
 from retold.redaction.phrases import _RULES as PHRASES
+from retold.redaction.redactor import TextWalk
 from retold.redaction.surroundings import _ADDRESS, _COOKIES, _PEM
 from retold.redaction.surroundings import _RULES as SURROUNDINGS
 from retold.redaction.tokens import _JOINED, _LOOSE, _RUNS
-from retold.redaction.walk import TextWalk
 
 ROUNDS = 3
 FEW, LEAST = 10, 1000

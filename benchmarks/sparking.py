@@ -15,7 +15,7 @@ from measure import Measure, at_least, told
 from retold.lake.job import TablePlan, planned
 from retold.lake.reading import prices
 from retold.lake.reading import told as sessions_of
-from retold.projects.atlas import Atlas
+from retold.projects.resolver import Atlas
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

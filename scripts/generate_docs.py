@@ -38,10 +38,10 @@ from retold.mcp.resources import ADDRESSES
 from retold.mcp.tools import TOOLS as MCP_TOOLS
 from retold.model.problem import CODES
 from retold.model.rates import Rates, rates_text
-from retold.model.schema import schemas
+from retold.model.serialization import schemas
+from retold.model.session import CATEGORIES
 from retold.model.tables import BOOL, FILES, MONEY, STRINGS, TABLES, TIME, Table
 from retold.model.tables import VERSION as TABLES_VERSION
-from retold.model.tools import CATEGORIES
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "retold"

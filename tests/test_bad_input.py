@@ -21,10 +21,9 @@ from retold.agents.registry import NotASession, read
 from retold.lake.arrow import schema_of
 from retold.lake.batches import TableRequest, batches
 from retold.lake.job import planned
-from retold.model.entries import Message
-from retold.model.session import Session, View
-from retold.model.wire import decode_session
-from retold.reading import files
+from retold.model.serialization import decode_session
+from retold.model.session import Message, Session, View
+from retold.reading import disk
 from retold.reading.disk import OpenFile
 from support.conversation_files import FORMS, turns
 from support.session_json import session_json
@@ -296,14 +295,14 @@ def test_a_path_that_the_system_rejects_is_told(tmp_path: Path) -> None:
 
 def test_a_file_that_never_settles_is_told(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_bytes(lines(user("hello")))
-    all_of = files._all  # noqa: SLF001 - between the two looks at the file there is no other seam
+    all_of = disk._all  # noqa: SLF001 - between the two looks at the file there is no other seam
 
     def grows(opened: OpenFile, size: int) -> bytes:
         with file.open("ab") as end:
             end.write(json.dumps(user("more")).encode() + b"\n")
         return all_of(opened, size)
 
-    monkeypatch.setattr(files, "_all", grows)
+    monkeypatch.setattr(disk, "_all", grows)
     (session,) = read(file)
     assert codes(session) == ["changed-while-read"]
     assert prompts(session)[0] == "hello"

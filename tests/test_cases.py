@@ -16,9 +16,8 @@ from jsonschema import Draft202012Validator
 
 from retold.agents.registry import NotASession
 from retold.model.problem import CODES
-from retold.model.schema import schemas
+from retold.model.serialization import decode_session, schemas
 from retold.model.session import Session, View
-from retold.model.wire import decode_session
 from support import cases
 from support.session_json import session_json
 

@@ -15,8 +15,8 @@ from retold.agents.protocol import Source
 from retold.agents.registry import AGENTS
 from retold.export.transcript import TranscriptOptions, transcript
 from retold.model.problem import Problem
-from retold.model.wire import decode_session
-from retold.projects.paths import named_paths, recorded_folder
+from retold.model.serialization import decode_session
+from retold.projects.resolver import named_paths, recorded_folder
 from support.conversation_files import FORMS, turns
 from support.session_json import session_json
 from support.synced_archive import sync_conversations

@@ -17,8 +17,8 @@ from retold.query.fuzzy import _slips
 from retold.query.language import Term
 from retold.query.marks import _Page, _places
 from retold.query.scan import _letters
-from retold.redaction.known import Placeholders, _mentions
-from retold.redaction.words import wanted
+from retold.redaction.placeholders import Placeholders, _mentions
+from retold.redaction.rules import wanted
 from support.pattern_steps import Growth, Mode, StepCounter
 from support.source_patterns import BuiltPattern, SourcePattern, collect, recorded_patterns
 
@@ -50,12 +50,12 @@ BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
     ),
     BuiltPattern("retold.query.scan", "_letters"): lambda: _letters("a.b"),
     BuiltPattern("retold.query.scan", "_pattern"): None,  # the user's own
-    BuiltPattern("retold.redaction.words", "wanted"): lambda: wanted(("kennwort", "key", "token")),
-    BuiltPattern("retold.redaction.known", "_mentions"): lambda: (
+    BuiltPattern("retold.redaction.rules", "wanted"): lambda: wanted(("kennwort", "key", "token")),
+    BuiltPattern("retold.redaction.placeholders", "_mentions"): lambda: (
         _mentions("max"),
         _mentions("maxine"),
     ),
-    BuiltPattern("retold.redaction.known", "learn_home"): lambda: Placeholders().learn_home(
+    BuiltPattern("retold.redaction.placeholders", "learn_home"): lambda: Placeholders().learn_home(
         "/srv/people/maxine"
     ),
     BuiltPattern(

@@ -14,40 +14,48 @@ if TYPE_CHECKING:
 
     from retold.agents.registry import NotASession, read
     from retold.library import Archive, Found, Hit, open, sync  # noqa: A004 - read as `retold.open`
-    from retold.model.entries import Event, Message
-    from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
+    from retold.model.events import steps
     from retold.model.problem import Problem
-    from retold.model.project import Project
     from retold.model.report import Line, Spend
-    from retold.model.session import Session
-    from retold.model.steps import steps
+    from retold.model.session import (
+        Attachment,
+        Context,
+        Event,
+        Message,
+        Opaque,
+        Project,
+        Session,
+        Text,
+        Thinking,
+        ToolCall,
+    )
     from retold.model.usage import Totals, Usage
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Archive": "retold.library",
-    "Attachment": "retold.model.parts",
-    "Context": "retold.model.parts",
-    "Event": "retold.model.entries",
+    "Attachment": "retold.model.session",
+    "Context": "retold.model.session",
+    "Event": "retold.model.session",
     "Found": "retold.library",
     "Hit": "retold.library",
     "Line": "retold.model.report",
-    "Message": "retold.model.entries",
+    "Message": "retold.model.session",
     "NotASession": "retold.agents.registry",
-    "Opaque": "retold.model.parts",
+    "Opaque": "retold.model.session",
     "Problem": "retold.model.problem",
-    "Project": "retold.model.project",
+    "Project": "retold.model.session",
     "Session": "retold.model.session",
     "Spend": "retold.model.report",
-    "Text": "retold.model.parts",
-    "Thinking": "retold.model.parts",
-    "ToolCall": "retold.model.parts",
+    "Text": "retold.model.session",
+    "Thinking": "retold.model.session",
+    "ToolCall": "retold.model.session",
     "Totals": "retold.model.usage",
     "Usage": "retold.model.usage",
     "open": "retold.library",
     "read": "retold.agents.registry",
-    "steps": "retold.model.steps",
+    "steps": "retold.model.events",
     "sync": "retold.library",
 }
 

@@ -15,11 +15,9 @@ from retold.ingest.coverage import CoverageCount
 from retold.ingest.home import retold_home
 from retold.ingest.retell import load_session
 from retold.ingest.update import Task, update
-from retold.model.entries import Fate
-from retold.model.project import Project
 from retold.model.report import Line
-from retold.model.session import Session, View
-from retold.model.wire import decode_summary
+from retold.model.serialization import decode_summary
+from retold.model.session import Fate, Project, Session, View
 from retold.query.hits import SearchResult
 from retold.query.language import parse
 from retold.query.listing import named, summaries

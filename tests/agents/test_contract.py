@@ -22,8 +22,8 @@ from retold.agents.protocol import Agent, AgentHome, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.lake.remote import RemoteDisk
 from retold.model.problem import Problem
+from retold.model.serialization import as_builtins
 from retold.model.session import Session
-from retold.model.wire import as_builtins
 from retold.reading.disk import DISK, Disk
 from support import cases
 from support.disks import MemoryDisk, RecordingDisk, watch_paths

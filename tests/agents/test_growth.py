@@ -13,11 +13,9 @@ from retold.agents import claude
 from retold.agents.gemini import home_in, remains
 from retold.agents.gemini.state import Version, add_version
 from retold.agents.protocol import Reading, Remains, Source
-from retold.model.entries import Entry, Message
-from retold.model.parts import Part, ToolCall
 from retold.model.problem import Problem
-from retold.model.session import Session
-from retold.model.wire import as_builtins
+from retold.model.serialization import as_builtins
+from retold.model.session import Entry, Message, Part, Session, ToolCall
 from retold.reading.disk import DISK
 from support.step_counter import assert_linear
 

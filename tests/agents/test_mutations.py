@@ -20,7 +20,7 @@ from retold.export.transcript import TranscriptOptions, transcript
 from retold.ingest.derive import Scraps, conversations
 from retold.model.problem import Problem
 from retold.model.session import Session
-from retold.reading.told import told_sessions
+from retold.reading.own_exports import told_sessions
 from support.mutations import case_files, exported_files, mutated
 from support.session_json import session_json
 

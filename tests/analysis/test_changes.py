@@ -1,9 +1,7 @@
 """Files that were changed, how often, and by how much."""
 
 from retold.analysis.changes import FileChange, changes
-from retold.model.display import DiffDisplay
-from retold.model.entries import Entry
-from retold.model.parts import ToolCall
+from retold.model.session import DiffDisplay, Entry, ToolCall
 from support.dialogue_sessions import assistant, call, user
 
 PATCH = """*** Begin Patch

@@ -3,8 +3,7 @@
 import pytest
 
 from retold.analysis.decisions import Decision, decisions
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Context, Text
+from retold.model.session import Context, Entry, Event, Message, Text
 from support.dialogue_sessions import assistant, call, user
 
 

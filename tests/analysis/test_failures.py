@@ -4,8 +4,7 @@ import pytest
 
 from retold.analysis.commands import makes_good, runs
 from retold.analysis.failures import CallFailure, failures
-from retold.model.entries import Entry, Event
-from retold.model.parts import Text, ToolCall
+from retold.model.session import Entry, Event, Text, ToolCall
 from support.dialogue_sessions import assistant, call, user
 
 

@@ -13,9 +13,7 @@ from retold.archive.record import Store
 from retold.ingest.gleanings import gleaning, gleanings
 from retold.ingest.retell import load_session
 from retold.ingest.slices import turns
-from retold.model.entries import Entry, Event
-from retold.model.parts import Text
-from retold.model.tools import CATEGORIES
+from retold.model.session import CATEGORIES, Entry, Event, Text
 from retold.query.wanted import Filters
 from support import conversation_files
 from support.dialogue_sessions import TIMELINES, assistant, call, user

@@ -4,9 +4,7 @@ import pytest
 
 from retold.analysis.failures import failures
 from retold.analysis.open_ends import OpenEnd, open_ends
-from retold.model.display import Todo, TodosDisplay
-from retold.model.entries import Entry, Event
-from retold.model.parts import Text, ToolCall
+from retold.model.session import Entry, Event, Text, Todo, TodosDisplay, ToolCall
 from support.dialogue_sessions import assistant, call, user
 
 

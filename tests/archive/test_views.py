@@ -24,9 +24,9 @@ from retold.archive.views import LACKING, MORE, VIEWS, columns_of
 from retold.lake.rows import rows_of
 from retold.lake.told import RowSource, UnreadFile
 from retold.model.report import FIGURES
+from retold.model.serialization import time_text
 from retold.model.session import COPIES, is_spoken
 from retold.model.tables import FILES, STRINGS, TABLES, Column
-from retold.model.wire import time_text
 from support.conversation_files import FORMS, turns
 from support.demo_person import DemoPerson
 from support.gemini_home import GeminiHome, call, gemini, user

@@ -13,8 +13,7 @@ from retold.care.news import EventDiff
 from retold.care.watch import SECOND_HAND, News, SessionWatch, WatchListener
 from retold.ingest.retell import load_session
 from retold.ingest.update import Task
-from retold.model.session import Session
-from retold.model.steps import (
+from retold.model.events import (
     AnyStep,
     AssistantText,
     SessionEnd,
@@ -24,6 +23,7 @@ from retold.model.steps import (
     UserPrompt,
     sourced_steps,
 )
+from retold.model.session import Session
 from support.conversation_files import (
     FORMS,
     Form,

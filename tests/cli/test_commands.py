@@ -15,7 +15,7 @@ from retold.cli import main as entrance
 from retold.cli.commands import read as read_command
 from retold.cli.console import Console
 from retold.ingest.home import retold_home
-from retold.model.schema import schemas
+from retold.model.serialization import schemas
 
 SAMPLE = str(Path(__file__).parents[1] / "fixtures" / "gemini_sample.json")
 HISTORY = {

@@ -12,7 +12,7 @@ from retold.cli.main import main
 from retold.export.files import to_file
 from retold.export.formats import FORMATS
 from retold.export.naming import file_name
-from retold.model.wire import decode_session
+from retold.model.serialization import decode_session
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.html_sessions import PIXEL
 from support.person import Json, Person, is_root

@@ -23,9 +23,7 @@ from retold.demo.home import Made, OccupiedError, home_files, make_home
 from retold.demo.marker import MARKER
 from retold.demo.repertoire import stories
 from retold.demo.script import parse_stories
-from retold.model.entries import Event, Message
-from retold.model.parts import Opaque, Text, Thinking, ToolCall
-from retold.model.session import Session
+from retold.model.session import Event, Message, Opaque, Session, Text, Thinking, ToolCall
 from support.synced_archive import SyncedArchive, sync_archive
 
 NOW = datetime(2026, 11, 16, 2, 10, tzinfo=UTC)

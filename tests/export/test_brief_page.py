@@ -11,8 +11,7 @@ from retold.export.brief import brief
 from retold.export.brief_json import brief_json
 from retold.ingest.digest import Digest, digested
 from retold.ingest.gleanings import Gleaning
-from retold.model.entries import Entry
-from retold.model.parts import Text
+from retold.model.session import Entry, Text
 from retold.redaction import Redactor
 from support.dialogue_sessions import TIMELINES, assistant, call, export_session, user
 

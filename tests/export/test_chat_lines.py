@@ -10,8 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from retold.agents.registry import NotASession
 from retold.export.chat_lines import chat_pieces
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.parts import Context, Text, Thinking
-from retold.model.session import Session
+from retold.model.session import Context, Session, Text, Thinking
 from support import cases
 from support.cases import every_case
 from support.full_session import agent, call, everything, session, session_with_text, user

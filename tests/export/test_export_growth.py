@@ -6,7 +6,7 @@ import pytest
 
 from retold.export.formats import FORMATS
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.parts import Text
+from retold.model.session import Text
 from retold.query.language import parse
 from retold.query.marks import marks, snippet
 from support.dialogue_sessions import assistant, call, export_session, user

@@ -19,8 +19,7 @@ from retold.export.html.clip import left_out_of
 from retold.export.html.prose import LONGEST, prose
 from retold.export.html.signs import show_control_chars
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.entries import Message
-from retold.model.parts import Opaque
+from retold.model.session import Message, Opaque
 from support.hostile_texts import SHORT, TEXTS
 from support.html_sessions import assistant_message, call, export_session, session_with_text, user_message
 

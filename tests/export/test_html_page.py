@@ -16,10 +16,18 @@ from retold.export.html.colours import LANGUAGES, _lexer
 from retold.export.html.pictures import LARGEST, picture
 from retold.export.html.prose import LONGEST
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.display import AgentDisplay, DiffDisplay, TextDisplay
-from retold.model.entries import Entry
-from retold.model.parts import Attachment, Context, Opaque, Text, Thinking
-from retold.model.project import Project
+from retold.model.session import (
+    AgentDisplay,
+    Attachment,
+    Context,
+    DiffDisplay,
+    Entry,
+    Opaque,
+    Project,
+    Text,
+    TextDisplay,
+    Thinking,
+)
 from support.html_sessions import (
     PIXEL,
     assistant_message,

@@ -14,8 +14,7 @@ from retold.agents.registry import read
 from retold.export.formats import FORMATS
 from retold.export.markdown import pieces
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.parts import Attachment, Context, Text, Thinking
-from retold.model.project import Project
+from retold.model.session import Attachment, Context, Project, Text, Thinking
 from support.full_session import agent, call, everything, session, session_with_text, user
 
 ALL = ExportOptions(thoughts=True, tokens=True, notices=True, is_redacted=False)

@@ -2,7 +2,7 @@
 
 from retold.export.minimap import LENGTH, MOST, blocks, paths
 from retold.ingest.slices import SessionTurn
-from retold.model.entries import Fate
+from retold.model.session import Fate
 
 
 def turn(place: int, fate: Fate = "live", errors: int = 0) -> SessionTurn:

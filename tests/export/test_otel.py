@@ -14,8 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from retold.export.formats import FORMATS
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
+from retold.model.session import Attachment, Context, Entry, Event, Message, Opaque, Text, Thinking, ToolCall
 from support import cases, export_inputs
 from support.dialogue_sessions import (
     AT,

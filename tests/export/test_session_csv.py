@@ -11,7 +11,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from retold.export.session_csv import HEADINGS, LIMIT, pieces
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.parts import Text
+from retold.model.session import Text
 from support.full_session import agent, call, everything, session, session_with_text, user
 
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1"]

@@ -12,9 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from retold.agents.registry import read
 from retold.export.formats import FORMATS
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.entries import Event, Message
-from retold.model.parts import Attachment, Context, Text, ToolCall
-from retold.model.session import Session
+from retold.model.session import Attachment, Context, Event, Message, Session, Text, ToolCall
 from support.full_session import agent, at, call, everything, session, session_with_text, user
 from support.real_gemini import Driver
 

@@ -10,7 +10,7 @@ from syrupy.assertion import SnapshotAssertion
 from retold.agents.registry import read
 from retold.export.log import event_line
 from retold.export.transcript import LINE, TranscriptOptions, key_argument_of, transcript
-from retold.model.steps import steps
+from retold.model.events import steps
 from support import cases
 
 SAMPLE = Path(__file__).parents[1] / "fixtures" / "gemini_sample.json"

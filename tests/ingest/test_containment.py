@@ -10,11 +10,20 @@ import pytest
 
 from retold.ingest import containment
 from retold.ingest.containment import LaterVersions
-from retold.model.display import TextDisplay
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Attachment, Context, Opaque, Text, Thinking, ToolCall
-from retold.model.project import Project
-from retold.model.session import Session
+from retold.model.session import (
+    Attachment,
+    Context,
+    Entry,
+    Event,
+    Message,
+    Opaque,
+    Project,
+    Session,
+    Text,
+    TextDisplay,
+    Thinking,
+    ToolCall,
+)
 from retold.model.usage import Usage
 from support.full_session import agent, at, call, session, user
 

@@ -15,10 +15,8 @@ from hypothesis import strategies as some
 
 from retold.agents import gemini as agent
 from retold.agents.protocol import AgentHome, Reading, Source
-from retold.model.entries import Message
-from retold.model.parts import ToolCall
 from retold.model.problem import Problem
-from retold.model.session import Session, View
+from retold.model.session import Message, Session, ToolCall, View
 from support.gemini_home import ROOT, GeminiHome, Json, call, gemini, session_id, sha, user
 from support.session_json import session_json
 from support.synced_archive import sync_archive, sync_conversations

@@ -12,7 +12,7 @@ from retold.archive.foreign_file import opened
 from retold.archive.record import Store
 from retold.archive.taking import choose_latest, own_originals, put_original, put_source
 from retold.demo.home import make_home
-from retold.model.entries import Message
+from retold.model.session import Message
 from support.conversation_files import FORMS, ROOT, as_lines, claude_records, dice, turns, uuid, write_file
 from support.export_inputs import NOW
 from support.gemini_home import GeminiHome, session_id

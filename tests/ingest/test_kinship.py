@@ -15,10 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from retold.ingest.forgetting import forget
-from retold.model.assemble import Draft, assembled
-from retold.model.entries import Message
-from retold.model.project import Project
-from retold.model.session import Coverage, Kind, Session, SourceFile
+from retold.model.builder import Draft, assembled
+from retold.model.session import Coverage, Kind, Message, Project, Session, SourceFile
 from retold.model.usage import Usage, totals
 from support import fake_agent
 from support.ownership_rule import may_count, resolve_ownership

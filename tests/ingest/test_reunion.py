@@ -9,7 +9,7 @@ from retold.archive.record import Store
 from retold.care.watch import SessionWatch, WatchListener
 from retold.ingest import sync as syncing
 from retold.ingest.update import Task
-from retold.model.steps import UserPrompt
+from retold.model.events import UserPrompt
 from support.conversation_files import FORMS, ROOT, as_lines, at, thread, turns, uuid
 from support.gemini_home import sha
 from support.person import Json, Person

@@ -29,12 +29,19 @@ from retold.ingest.reader import index_entry
 from retold.ingest.retell import load_raw, load_session
 from retold.ingest.slices import ROOM, SessionTurn, load_slice
 from retold.ingest.turns import LINE
-from retold.model.assemble import Draft, assembled
-from retold.model.entries import Entry, Message, words_of
-from retold.model.packing import ENTRIES, bundled
-from retold.model.parts import Text, ToolCall
-from retold.model.project import Project
-from retold.model.session import Coverage, Session, SourceFile
+from retold.model.builder import Draft, assembled
+from retold.model.serialization import ENTRIES, bundled
+from retold.model.session import (
+    Coverage,
+    Entry,
+    Message,
+    Project,
+    Session,
+    SourceFile,
+    Text,
+    ToolCall,
+    words_of,
+)
 from support import cases, fake_agent
 from support.conversation_files import (
     FORMS,

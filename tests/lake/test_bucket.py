@@ -14,7 +14,7 @@ from retold.lake.places import found
 from retold.lake.reading import prices, told
 from retold.lake.spark import settled
 from retold.model.tables import TABLES
-from retold.projects.atlas import Atlas
+from retold.projects.resolver import Atlas
 from support.conversation_files import FORMS, turns
 from support.export_inputs import NOW
 from support.home_tables import (

@@ -12,11 +12,9 @@ import pytest
 from retold.lake.arrow import batch_of, schema_of
 from retold.lake.rows import ROWS, rows_of
 from retold.lake.told import RowSource, UnreadFile, month_of
-from retold.model.entries import Event, Message
-from retold.model.parts import Context, ToolCall
+from retold.model.events import steps
 from retold.model.problem import problem
-from retold.model.session import Session
-from retold.model.steps import steps
+from retold.model.session import Context, Event, Message, Session, ToolCall
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, turns
 from support.gemini_home import DAY

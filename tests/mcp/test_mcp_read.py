@@ -9,7 +9,7 @@ import pytest
 from retold.archive.record import Store
 from retold.export import quoting
 from retold.export.quoting import WHOLE, Quoting
-from retold.model.entries import Entry
+from retold.model.session import Entry
 from retold.redaction import Redactor
 from support import conversation_files
 from support.gemini_home import ROOT, GeminiHome, call, gemini, user

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from retold.model.assemble import LARGEST_EXTRA, bounded
+from retold.model.builder import LARGEST_EXTRA, bounded
 from support.codex_home import meta_line, thread_id, turn, write
 from support.person import Person
 

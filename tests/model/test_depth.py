@@ -3,7 +3,7 @@
 import sys
 import threading
 
-from retold.model.depth import FRAMES, room_for_depth
+from retold.model.serialization import FRAMES, room_for_depth
 
 
 def test_the_limit_is_what_it_was_after_the_last_has_left() -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from retold.model.files import touched
-from retold.model.parts import Canonical, ToolCall
+from retold.model.session import Canonical, ToolCall, touched
 
 
 def named(canonical: Canonical, **arguments: Any) -> list[str]:

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from retold.model.entries import Event, Message
-from retold.model.packing import ENTRIES, Unreadable, bundled, unbundled
-from retold.model.parts import Opaque
+from retold.model.serialization import ENTRIES, Unreadable, bundled, unbundled
+from retold.model.session import Event, Message, Opaque
 from support.full_session import agent, call, user
 
 anything = some.recursive(

@@ -10,9 +10,8 @@ from jsonschema import Draft202012Validator
 
 from retold.agents.registry import NotASession, read
 from retold.export.log import event_line
-from retold.model.schema import schemas
-from retold.model.steps import AnyStep, ToolResult, ToolUse, sourced_steps, steps
-from retold.model.wire import step_json
+from retold.model.events import AnyStep, ToolResult, ToolUse, sourced_steps, steps
+from retold.model.serialization import schemas, step_json
 from support import cases
 from support.cases import every_case
 

@@ -6,9 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.model.entries import Message
-from retold.model.estimate import estimated
-from retold.model.parts import Text, ToolCall
+from retold.model.builder import estimated
+from retold.model.session import Message, Text, ToolCall
 from retold.model.usage import Totals, Usage, totals
 
 FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total")

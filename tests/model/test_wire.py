@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retold.model.problem import problem
-from retold.model.wire import encoded, problem_json, time_text
+from retold.model.serialization import encoded, problem_json, time_text
 
 moments = st.datetimes(timezones=st.just(UTC))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.model.project import root_hash
+from retold.model.session import root_hash
 from retold.projects.matching import is_meant
 from support.gemini_home import GeminiHome, gemini, sha, user
 from support.person import Person

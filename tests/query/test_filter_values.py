@@ -4,7 +4,7 @@ import pytest
 
 import retold
 from retold.archive.conditions import TOOL_KINDS
-from retold.model.tools import CATEGORIES
+from retold.model.session import CATEGORIES
 from retold.query.scope import Scope
 from retold.tui.answers import ArchiveQueries, found, unknown
 from support.demo_person import DemoPerson

@@ -9,10 +9,8 @@ import pytest
 
 from retold.agents.protocol import AgentHome, Source
 from retold.model.problem import Problem
-from retold.reading.disk import DISK, Disk, LocalDisk
-from retold.reading.files import FileBytes, modified_at, read_bytes
-from retold.reading.folders import list_folder
-from retold.reading.streams import LineFile, open_lines
+from retold.reading.disk import DISK, Disk, FileBytes, LocalDisk, list_folder, modified_at, read_bytes
+from retold.reading.jsonl import LineFile, open_lines
 from support.disks import MemoryDisk, RecordingDisk, watch_paths
 
 

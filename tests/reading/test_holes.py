@@ -7,10 +7,18 @@ from typing import Any
 import pytest
 
 from retold.model.problem import Problem
-from retold.reading.files import FileBytes, read_bytes, read_lines, remove_nuls
-from retold.reading.holes import HOLE, CutLine, LineStart, join_lines, line_size
-from retold.reading.lines import JsonLine, decode_line, decode_lines
-from retold.reading.streams import START, LineFile, open_lines, split_lines
+from retold.reading.disk import (
+    HOLE,
+    CutLine,
+    FileBytes,
+    LineStart,
+    join_lines,
+    line_size,
+    read_bytes,
+    read_lines,
+    remove_nuls,
+)
+from retold.reading.jsonl import START, JsonLine, LineFile, decode_line, decode_lines, open_lines, split_lines
 
 LONGEST = 64 * 1024
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.model.problem import Problem
-from retold.reading.lines import JsonLine, decode_lines
+from retold.reading.jsonl import JsonLine, decode_lines
 
 
 def told(data: bytes) -> list[tuple[int | None, Any]]:

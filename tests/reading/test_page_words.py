@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from retold.reading.page_marks import mark, marked
-from retold.reading.page_words import as_markdown, fenced, said, shown, unfenced
+from retold.reading.markdown_codec import as_markdown, fenced, mark, marked, said, shown, unfenced
 
 pytestmark = pytest.mark.slow
 

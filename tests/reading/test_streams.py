@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.model.problem import Problem
-from retold.reading.lines import JsonLine, decode_line
-from retold.reading.streams import START, FileMark, LineFile, open_lines, split_lines
+from retold.reading.jsonl import START, FileMark, JsonLine, LineFile, decode_line, open_lines, split_lines
 
 BYTES = st.binary(max_size=60).map(lambda data: data.replace(b"a", b"\n"))
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retold.reading.times import duration_ms, elapsed_ms, parse_time
+from retold.reading.diagnostics import duration_ms, elapsed_ms, parse_time
 
 NINE = datetime(2026, 3, 1, 9, tzinfo=UTC)
 

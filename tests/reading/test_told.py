@@ -13,9 +13,7 @@ from retold.agents.registry import NotASession, read
 from retold.demo.home import make_home
 from retold.export.formats import FORMATS
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.entries import Message
-from retold.model.parts import Context, Opaque, Text, Thinking, ToolCall
-from retold.model.session import Session
+from retold.model.session import Context, Message, Opaque, Session, Text, Thinking, ToolCall
 from support import cases
 from support.cases import every_case
 from support.full_session import everything, session_with_text

@@ -3,7 +3,7 @@
 import pytest
 
 from retold.redaction import detector
-from retold.redaction.finding import KINDS, Secret, apart
+from retold.redaction.secrets import KINDS, Secret, apart
 from support.detector_score import detect_with_retold, score
 from support.labelled_secrets import hand_written_samples, samples
 from support.redaction_page import PAGE, updated_page

@@ -7,10 +7,9 @@ from contextlib import suppress
 import pytest
 
 from retold.redaction import Redactor
-from retold.redaction.budget import Budget, OverBudget
-from retold.redaction.detector import findings
-from retold.redaction.folding import joined, unfolded, wrapped
+from retold.redaction.detector import findings, joined, unfolded, wrapped
 from retold.redaction.redactor import TOO_COSTLY
+from retold.redaction.rules import Budget, OverBudget
 from support.step_counter import assert_linear
 
 TOKEN = "ghp" + "_" + "q7Rk2VbX9tLm4ZpW8sYd" + "Ab3De5Fg7Hi9Jk1L"

@@ -7,8 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from retold.redaction import Redactor
-from retold.redaction.detector import findings, lower
-from retold.redaction.folding import Unfolded
+from retold.redaction.detector import Unfolded, findings, lower
 from support.labelled_secrets import samples
 from support.secret_session import session_filled_with
 

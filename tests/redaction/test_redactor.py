@@ -12,16 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from retold.model.entries import Message
-from retold.model.parts import Attachment, Text, Thinking, ToolCall
-from retold.model.session import Session
-from retold.model.wire import decode_session
+from retold.model.serialization import decode_session
+from retold.model.session import Attachment, Message, Session, Text, Thinking, ToolCall
 from retold.redaction import Redactor
-from retold.redaction.budget import Budget, OverBudget
 from retold.redaction.data import data_in
 from retold.redaction.detector import findings
-from retold.redaction.finding import KINDS
 from retold.redaction.redactor import TOO_COSTLY
+from retold.redaction.rules import Budget, OverBudget
+from retold.redaction.secrets import KINDS
 from support.blind_secrets import blind_samples
 from support.labelled_secrets import Sample, samples
 from support.secret_session import AT, PICTURE, session_filled_with

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from retold.agents.registry import NotASession, read
+from retold.model.serialization import as_builtins
 from retold.model.session import Session, View
-from retold.model.wire import as_builtins
 
 FOLDER = Path(__file__).parents[1] / "cases"
 EXPECTED = "expected.json"

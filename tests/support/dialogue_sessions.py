@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from retold.agents.registry import read
 from retold.export.telling import ExportSession
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Attachment, Opaque, Text, Thinking, ToolCall
-from retold.model.session import Session
+from retold.model.session import Attachment, Entry, Event, Message, Opaque, Session, Text, Thinking, ToolCall
 from retold.model.usage import Usage
 
 SAMPLE = Path(__file__).parents[1] / "fixtures" / "gemini_sample.json"

@@ -11,9 +11,7 @@ from retold.agents.registry import NotASession
 from retold.demo.home import make_home
 from retold.export.formats import FORMATS
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.entries import Message
-from retold.model.parts import ToolCall
-from retold.model.session import Session
+from retold.model.session import Message, Session, ToolCall
 from support import cases
 from support.synced_archive import sync_archive
 

@@ -28,11 +28,9 @@ from retold.agents.protocol import (
 )
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
-from retold.model.project import Clue
-from retold.model.session import Session, View
-from retold.model.wire import decode_session
-from retold.reading.disk import DISK, Disk
-from retold.reading.files import read_bytes
+from retold.model.serialization import decode_session
+from retold.model.session import Clue, Session, View
+from retold.reading.disk import DISK, Disk, read_bytes
 from support.session_json import session_json
 
 NAME = PROGRAM = PACKAGE = "made"

@@ -5,14 +5,25 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from retold.export.telling import ExportSession
-from retold.model.assemble import Draft, assembled
-from retold.model.display import DiffDisplay
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
+from retold.model.builder import Draft, assembled
 from retold.model.problem import problem
-from retold.model.project import Project
-from retold.model.session import Coverage, Session
-from retold.model.tools import CATEGORIES
+from retold.model.session import (
+    CATEGORIES,
+    Attachment,
+    Context,
+    Coverage,
+    DiffDisplay,
+    Entry,
+    Event,
+    Message,
+    Opaque,
+    Part,
+    Project,
+    Session,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from retold.model.usage import Usage
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

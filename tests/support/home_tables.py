@@ -21,7 +21,7 @@ from retold.lake.telling import as_told
 from retold.lake.told import RowSource, UnreadFile
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
-from retold.projects.atlas import Atlas
+from retold.projects.resolver import Atlas
 from support.conversation_files import FORMS, turns
 from support.home_ledgers import copy_into_home, homes_in
 from support.synced_archive import Given, sync_archive

@@ -9,13 +9,30 @@ from typing import Any
 import msgspec
 
 from retold.export.telling import ExportSession
-from retold.model.assemble import counted
-from retold.model.display import AgentDisplay, DiffDisplay, FilesDisplay, TextDisplay, Todo, TodosDisplay
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
+from retold.model.builder import counted
 from retold.model.problem import Problem
-from retold.model.project import Project
-from retold.model.session import VERSION, Coverage, Session
+from retold.model.session import (
+    VERSION,
+    AgentDisplay,
+    Attachment,
+    Context,
+    Coverage,
+    DiffDisplay,
+    Entry,
+    Event,
+    FilesDisplay,
+    Message,
+    Opaque,
+    Part,
+    Project,
+    Session,
+    Text,
+    TextDisplay,
+    Thinking,
+    Todo,
+    TodosDisplay,
+    ToolCall,
+)
 from retold.model.usage import Totals, Usage
 
 START = datetime(2026, 3, 4, 9, 30, tzinfo=UTC)

@@ -8,8 +8,8 @@ from typing import Any
 
 from retold.archive.record import Store
 from retold.ingest.importing import Import, Imported, Tells, import_archive
+from retold.model.serialization import as_builtins
 from retold.model.session import Session
-from retold.model.wire import as_builtins
 from support.synced_archive import SyncedArchive, sync_archive
 
 CALLBACKS = Tells(lambda: None, lambda _done, _size: None, lambda _damage: None)

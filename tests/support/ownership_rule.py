@@ -6,9 +6,7 @@ from itertools import chain, count
 
 import msgspec
 
-from retold.model.entries import Entry, Message
-from retold.model.project import root_hash
-from retold.model.session import Session
+from retold.model.session import Entry, Message, Session, root_hash
 from retold.model.usage import Usage, totals
 
 TELLING = 16

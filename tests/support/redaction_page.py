@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from retold.redaction.finding import KINDS
+from retold.redaction.secrets import KINDS
 from support.blind_secrets import Blind, BlindScore, blind_score
 from support.detector_score import Score, detect_with_retold, score
 from support.labelled_secrets import hand_written_samples, samples

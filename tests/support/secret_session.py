@@ -4,20 +4,31 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from retold.model.display import (
+from retold.model.problem import Problem
+from retold.model.session import (
+    VERSION,
     AgentDisplay,
+    Attachment,
+    Context,
+    Counts,
+    Coverage,
     DiffDisplay,
+    Event,
     FilesDisplay,
+    Message,
+    Opaque,
     OpaqueDisplay,
+    Part,
+    Project,
+    Session,
+    SourceFile,
+    Text,
     TextDisplay,
+    Thinking,
     Todo,
     TodosDisplay,
+    ToolCall,
 )
-from retold.model.entries import Event, Message
-from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
-from retold.model.problem import Problem
-from retold.model.project import Project
-from retold.model.session import VERSION, Counts, Coverage, Session, SourceFile
 from retold.model.usage import Totals, Usage
 
 AT = datetime(2026, 3, 1, 9, tzinfo=UTC)

@@ -1,7 +1,7 @@
 """The JSON form of a session as one value."""
 
+from retold.model.serialization import session_pieces
 from retold.model.session import Session
-from retold.model.wire import session_pieces
 
 
 def session_json(session: Session) -> bytes:

@@ -12,8 +12,8 @@ from retold.ingest.coverage import CoverageCount
 from retold.ingest.retell import load_session
 from retold.ingest.update import Task, update
 from retold.model.problem import Problem
+from retold.model.serialization import as_builtins, decode_summary
 from retold.model.session import Session, View
-from retold.model.wire import as_builtins, decode_summary
 from retold.query.listing import summaries
 from retold.query.wanted import Filters
 

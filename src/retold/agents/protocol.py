@@ -10,10 +10,8 @@ from msgspec.structs import replace
 
 from retold.agents.connection import AgentConnection, ConnectPlan
 from retold.model.problem import Problem
-from retold.model.project import Clue
-from retold.model.session import Session, SourceFile, View
-from retold.reading.disk import DISK, Disk
-from retold.reading.files import printable
+from retold.model.session import Clue, Session, SourceFile, View
+from retold.reading.disk import DISK, Disk, printable
 
 
 class AgentHome(msgspec.Struct, frozen=True):

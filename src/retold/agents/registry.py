@@ -10,8 +10,8 @@ from retold.agents import NAMES
 from retold.agents.protocol import Agent, Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Session, View
-from retold.reading.files import printable
-from retold.reading.told import told_sessions
+from retold.reading.disk import printable
+from retold.reading.own_exports import told_sessions
 
 if TYPE_CHECKING:
     from retold.agents import claude, codex, gemini

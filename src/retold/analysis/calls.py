@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from retold.analysis.commands import command_of, is_answer
 from retold.analysis.prose import clipped
-from retold.model.files import NAMES, patched
-from retold.model.parts import ToolCall
+from retold.model.session import NAMES, ToolCall, patched
 
 TARGET = 200
 """Characters of what a call was about."""

@@ -5,10 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 import msgspec
 
 from retold.analysis.places import PlacedEntry, TurnPlace, placed
-from retold.model.display import DiffDisplay
-from retold.model.entries import Entry, Message
-from retold.model.files import PATCH, patched, touched
-from retold.model.parts import ToolCall
+from retold.model.session import PATCH, DiffDisplay, Entry, Message, ToolCall, patched, touched
 
 CHANGING = ("file_edit", "file_write")
 """The tools that change files."""

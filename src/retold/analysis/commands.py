@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from retold.model.parts import ToolCall
+from retold.model.session import ToolCall
 
 LONGEST = 2_000
 _BETWEEN = re.compile(r"&&|\|\||[;\n]")

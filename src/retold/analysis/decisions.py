@@ -12,8 +12,7 @@ import msgspec
 
 from retold.analysis.places import PlacedEntry, TurnPlace, placed
 from retold.analysis.prose import clipped, paragraphs, sentences, words_said
-from retold.model.entries import Entry, Event, Message, words_of
-from retold.model.parts import Context, ToolCall
+from retold.model.session import Context, Entry, Event, Message, ToolCall, words_of
 
 Speaker = Literal["person", "agent"]
 Source = Literal["said", "accepted", "plan", "summary"]

@@ -10,8 +10,7 @@ from retold.analysis.changes import changed_files
 from retold.analysis.commands import CommandRun, command_of, is_look, makes_good, runs
 from retold.analysis.places import PlacedEntry, TurnPlace, placed
 from retold.analysis.prose import first_sentences, words_said
-from retold.model.entries import Entry, Event, Fate, Message, words_of
-from retold.model.parts import Canonical, ToolCall
+from retold.model.session import Canonical, Entry, Event, Fate, Message, ToolCall, words_of
 
 WORDS = 300
 """Characters of what the agent said about a fix."""

@@ -9,7 +9,7 @@ from retold.analysis.decisions import Decision, Decisions
 from retold.analysis.failures import CallFailure, Failures
 from retold.analysis.open_ends import OpenEnd, OpenEnds
 from retold.analysis.places import placed
-from retold.model.entries import Entry, words_of
+from retold.model.session import Entry, words_of
 
 
 class Gleaned(msgspec.Struct, frozen=True):

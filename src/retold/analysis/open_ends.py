@@ -11,8 +11,7 @@ from retold.analysis.failures import CallFailure
 from retold.analysis.places import PlacedEntry, TurnPlace, placed
 from retold.analysis.prose import clipped, paragraphs, sentences, words_said
 from retold.analysis.todos import Todos
-from retold.model.entries import Entry, Event, Message, words_of
-from retold.model.parts import ToolCall
+from retold.model.session import Entry, Event, Message, ToolCall, words_of
 
 OpenKind = Literal["unanswered", "question", "error", "interrupted", "todos", "remaining", "failure"]
 TEXT = 300

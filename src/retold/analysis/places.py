@@ -5,7 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from retold.model.entries import Entry, words_of
+from retold.model.session import Entry, words_of
 
 
 class TurnPlace(msgspec.Struct, frozen=True, gc=False):

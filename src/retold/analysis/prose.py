@@ -3,8 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from retold.model.entries import Message
-from retold.model.parts import Text
+from retold.model.session import Message, Text
 
 LONGEST = 20_000
 """Characters of a text that are looked at: what is longer was pasted, or is a document of its own."""

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from retold.analysis.prose import clipped
-from retold.model.display import TodosDisplay
-from retold.model.parts import ToolCall
+from retold.model.session import TodosDisplay, ToolCall
 
 _DONE = frozenset(("completed", "complete", "done", "cancelled", "canceled", "deleted", "closed", "skipped"))
 _LISTS = ("todos", "plan", "tasks", "items")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from retold.archive.record import Store
-    from retold.model.project import Evidence
+    from retold.model.session import Evidence
 
     Told = tuple[str, Evidence, str | None]
     """A root, how it is known, and the agent's own name for it."""

@@ -6,18 +6,26 @@ from typing import Any
 
 import msgspec
 
-from retold.model.display import (
+from retold.model.session import (  # fmt: skip
     AgentDisplay,
+    Attachment,
+    Context,
     DiffDisplay,
     Display,
+    Event,
     FilesDisplay,
+    Message,
+    Opaque,
     OpaqueDisplay,
+    Part,
+    Session,
+    Text,
     TextDisplay,
+    Thinking,
     TodosDisplay,
-)  # fmt: skip
-from retold.model.entries import Event, Message
-from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
-from retold.model.session import Session, is_spoken
+    ToolCall,
+    is_spoken,
+)
 
 HEAD = -1
 """The place of what is said about the session as a whole: its summary."""

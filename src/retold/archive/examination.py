@@ -12,7 +12,7 @@ from retold.archive.database import DamagedError, RetoldError, take_steps
 from retold.archive.originals import digest
 from retold.archive.record import Store, as_path, exists, summary_of
 from retold.archive.schema import STEPS
-from retold.reading.files import printable
+from retold.reading.disk import printable
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from retold.archive.database import DamagedError
 from retold.archive.foreign_file import trouble
 from retold.archive.originals import CHUNK, digest
 from retold.archive.record import as_path
-from retold.model.project import Clue, Evidence
+from retold.model.session import Clue, Evidence
 
 _EVIDENCE = get_args(Evidence)
 _LARGE, _DENSEST = 64 << 20, 500

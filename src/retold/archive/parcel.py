@@ -5,8 +5,8 @@ import msgspec
 from retold.archive.originals import Chunk
 from retold.archive.rows import SessionRows
 from retold.model.problem import Problem, problem
-from retold.model.wire import problem_json
-from retold.reading.files import printable
+from retold.model.serialization import problem_json
+from retold.reading.disk import printable
 
 
 class NewContent(msgspec.Struct):

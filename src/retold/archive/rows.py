@@ -10,14 +10,10 @@ from typing import Any
 import msgspec
 
 from retold.archive.record import as_text
-from retold.model.entries import Entry, Message
-from retold.model.files import touched
-from retold.model.parts import ToolCall
 from retold.model.report import FIGURES
-from retold.model.request import MOST, Request, micros, stored_figure
-from retold.model.session import Session, is_spoken
-from retold.model.usage import Totals, Usage, totals
-from retold.model.wire import encoded, summary_json, time_text
+from retold.model.serialization import encoded, summary_json, time_text
+from retold.model.session import Entry, Message, Session, ToolCall, is_spoken, touched
+from retold.model.usage import MOST, Request, Totals, Usage, micros, stored_figure, totals
 
 Row = tuple[object, ...]
 TELLING = 16

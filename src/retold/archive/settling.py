@@ -17,7 +17,7 @@ from retold.archive.record import Store, packed_summary, summary_of
 from retold.archive.rollup import roll_up
 from retold.archive.sessions import renamed_keys
 from retold.model.report import FIGURES
-from retold.model.request import LARGEST, stored_figure
+from retold.model.usage import LARGEST, stored_figure
 
 _SHARED = """
 SELECT one.name, one.session, one.seq, messages.copied = 1 FROM {0} one

@@ -8,8 +8,8 @@ from __future__ import annotations
 import apsw
 
 from retold.archive.record import summary_of
+from retold.model.session import CATEGORIES
 from retold.model.tables import BOOL, INT, TABLES, UNKNOWN, Column
-from retold.model.tools import CATEGORIES
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:

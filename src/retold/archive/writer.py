@@ -16,9 +16,8 @@ from retold.archive.reunion import ClusterMerger
 from retold.archive.rollup import TABLES as ROLLUPS
 from retold.archive.rollup import add_up
 from retold.archive.rows import SessionRows, time_or_none, usage_json, with_cost
-from retold.model.project import root_hash
-from retold.model.request import LARGEST, stored_figure
-from retold.model.session import Kind, Session
+from retold.model.session import Kind, Session, root_hash
+from retold.model.usage import LARGEST, stored_figure
 
 if TYPE_CHECKING:
     from retold.archive.rates import Price

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import NamedTuple
 
-from retold.model.entries import Message
-from retold.model.parts import Context
+from retold.model.session import Context, Message
 
 
 class FreshMessage(NamedTuple):

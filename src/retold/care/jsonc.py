@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from retold.reading.settings import COMMENT
+from retold.reading.disk import COMMENT
 
 DEEPEST = 100
 TRIVIA = re.compile(rf"(?:[ \t\r\n]+|{COMMENT})*", re.DOTALL)

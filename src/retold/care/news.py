@@ -9,16 +9,8 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from retold.care.echoes import FreshMessage, pending_copies
-from retold.model.entries import Message
-from retold.model.session import Session
-from retold.model.steps import (
-    AnyStep,
-    AssistantText,
-    SessionEnd,
-    ToolResult,
-    ToolUse,
-    sourced_steps,
-)
+from retold.model.events import AnyStep, AssistantText, SessionEnd, ToolResult, ToolUse, sourced_steps
+from retold.model.session import Message, Session
 
 Name = tuple[object, ...]
 """What an event is known by from one reading to the next."""

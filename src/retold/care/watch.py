@@ -11,8 +11,8 @@ from retold.care.news import EventDiff
 from retold.ingest.coverage import CoverageCount
 from retold.ingest.retell import load_session
 from retold.ingest.update import Task, update
+from retold.model.events import AnyStep
 from retold.model.session import Session
-from retold.model.steps import AnyStep
 
 MANY = 100
 """Clusters that are more than this are not read before they are written: of their sessions, times tell what is new."""

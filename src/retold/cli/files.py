@@ -21,7 +21,7 @@ def view_argument(parser: ArgumentParser) -> None:
 def sessions(options: Namespace, console: Console) -> Iterator[Session | Problem]:
     """Yield the sessions of every file, or the Problem that it has none, which is told on stderr."""
     from retold.agents.registry import NotASession, read
-    from retold.model.wire import problem_json
+    from retold.model.serialization import problem_json
 
     for file in options.files:
         try:

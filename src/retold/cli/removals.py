@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from retold.cli.console import Console
-    from retold.redaction.report import Removal
+    from retold.redaction.redactor import Removal
 
 
 def tell_removals(removals: Sequence[Removal] | None, path: str | None, console: Console) -> None:

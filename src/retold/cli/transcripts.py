@@ -24,7 +24,7 @@ def transcript_arguments(parser: ArgumentParser) -> None:
 def print_session(session: Session, options: Namespace, console: Console) -> None:
     """Print a session in the form that was asked for."""
     from retold.export.transcript import TranscriptOptions, transcript
-    from retold.model.wire import session_pieces
+    from retold.model.serialization import session_pieces
 
     if options.json:
         console.record_of(session_pieces(session))

@@ -10,11 +10,9 @@ from typing import Any
 from retold.export.atif_steps import step, sums
 from retold.export.dialogue import ModelTurn, Said, agent_version, dialogue
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.entries import Message
-from retold.model.parts import ToolCall
-from retold.model.session import Session
+from retold.model.serialization import encoded, time_text
+from retold.model.session import Message, Session, ToolCall
 from retold.model.usage import Totals
-from retold.model.wire import encoded, time_text
 
 SCHEMA_VERSION = "ATIF-v1.8"
 UNKNOWN = "unknown"

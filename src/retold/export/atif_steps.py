@@ -6,10 +6,9 @@ from typing import Any
 
 from retold.export.dialogue import SPOKEN, ModelTurn, Said, text_of
 from retold.export.gen_ai import outcome
-from retold.model.entries import Event, Message
-from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
+from retold.model.serialization import encoded, time_text
+from retold.model.session import Attachment, Context, Event, Message, Opaque, Part, Text, Thinking, ToolCall
 from retold.model.usage import Totals
-from retold.model.wire import encoded, time_text
 
 IMAGES = ("image/jpeg", "image/png", "image/gif", "image/webp")
 """The pictures that the format knows."""

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from retold.reading.page_marks import mark
-from retold.reading.page_words import Look, fenced, shown
+from retold.reading.markdown_codec import Look, fenced, mark, shown
 
 Json = dict[str, Any]
 BlockPlace = tuple[int, int, Look]

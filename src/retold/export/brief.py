@@ -14,7 +14,7 @@ from retold.export.inline import as_code, as_prose
 from retold.export.table import short_number
 from retold.export.zone import day
 from retold.ingest.digest import ChangedFile, Chapter, Cited, Digest
-from retold.model.estimate import BYTES_PER_TOKEN
+from retold.model.builder import BYTES_PER_TOKEN
 from retold.model.report import PICOS
 
 MOST_TOKENS = 1_500

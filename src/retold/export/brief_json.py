@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from retold.ingest.digest import Cited, Digest
-from retold.model.wire import encoded, time_text
+from retold.model.serialization import encoded, time_text
 
 
 def brief_json(digest: Digest, name: str) -> bytes:

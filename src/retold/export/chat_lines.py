@@ -5,10 +5,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.entries import Entry, Message
-from retold.model.parts import Context, Text, Thinking, ToolCall
-from retold.model.session import Session
-from retold.model.wire import encoded, time_text
+from retold.model.serialization import encoded, time_text
+from retold.model.session import Context, Entry, Message, Session, Text, Thinking, ToolCall
 from retold.projects.matching import last_name
 
 Json = dict[str, Any]

@@ -5,9 +5,19 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from retold.export.telling import ExportOptions
-from retold.model.entries import Entry, Event, Fate, Message
-from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
-from retold.model.session import Session
+from retold.model.session import (
+    Context,
+    Entry,
+    Event,
+    Fate,
+    Message,
+    Opaque,
+    Part,
+    Session,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from retold.model.usage import Totals, Usage, totals
 
 SPOKEN = ("shell", "task")

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import Any, NamedTuple
 
-from retold.model.display import DiffDisplay
-from retold.model.parts import ToolCall
+from retold.model.session import DiffDisplay, ToolCall
 
 MOST_LINES = 3_000
 """As many lines as are compared: the time that takes grows with their square."""

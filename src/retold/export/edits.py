@@ -6,10 +6,7 @@ from typing import NamedTuple
 from retold.archive.rows import CHANGING, calls_of
 from retold.export.diffs import DiffChange, changes, compared
 from retold.ingest.slices import TimelineSlice
-from retold.model.entries import Message
-from retold.model.files import touched
-from retold.model.parts import ToolCall
-from retold.model.session import Session
+from retold.model.session import Message, Session, ToolCall, touched
 from retold.projects.matching import whole_path
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.steps import steps
-from retold.model.wire import step_json
+from retold.model.events import steps
+from retold.model.serialization import step_json
 
 
 def event_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:

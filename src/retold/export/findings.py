@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from retold.export.sums import Gathered
-    from retold.model.finding import Finding
+    from retold.model.problem import Finding
 
 MARKS = {"loss": ("bad", "!"), "warning": ("match", "*"), "note": ("faint", "-")}
 """How bad something is, also without colour."""

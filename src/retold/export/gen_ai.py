@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from retold.export.dialogue import ModelTurn
-from retold.model.entries import Message
-from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
+from retold.model.session import Attachment, Context, Message, Opaque, Part, Text, Thinking, ToolCall
 from retold.model.usage import Totals
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0"

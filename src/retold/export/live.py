@@ -4,15 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from retold.export.transcript import MARKS, Style, TranscriptLine, key_argument_of, one_line
 from retold.export.zone import DAY, second
+from retold.model.events import AnyStep, AssistantText, AssistantThought, ToolResult, ToolUse, UserPrompt
 from retold.model.session import Session
-from retold.model.steps import (
-    AnyStep,
-    AssistantText,
-    AssistantThought,
-    ToolResult,
-    ToolUse,
-    UserPrompt,
-)
 
 _NAME = 7
 """How wide the column is in which it stands who speaks."""

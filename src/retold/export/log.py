@@ -2,7 +2,7 @@
 
 from retold.export.transcript import LINE, TranscriptLine, key_argument_of
 from retold.export.zone import second
-from retold.model.steps import (
+from retold.model.events import (
     AnyStep,
     AssistantText,
     AssistantThought,

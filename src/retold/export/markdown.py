@@ -12,11 +12,9 @@ from retold.export.markdown_facts import facts
 from retold.export.markdown_parts import put_entry
 from retold.export.telling import ExportOptions, ExportSession
 from retold.export.zone import minute
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Text, ToolCall
-from retold.model.session import Session
-from retold.model.wire import as_builtins
-from retold.reading.page_marks import PAGE, mark
+from retold.model.serialization import as_builtins
+from retold.model.session import Entry, Event, Message, Session, Text, ToolCall
+from retold.reading.markdown_codec import PAGE, mark
 
 _LEFT_OUT = ("first_prompt", "last_prompt", "timeline", "sources", "coverage", "problems", "extra")
 """What the mark of a session leaves to the page, or what that does not tell: the files, and what else the agent wrote."""

@@ -8,9 +8,8 @@ from retold.export.block import Json, MarkdownBlock
 from retold.export.inline import as_code, as_html
 from retold.export.telling import ExportOptions
 from retold.export.transcript import MARKS, key_argument_of, one_line
-from retold.model.display import DiffDisplay
-from retold.model.parts import ToolCall
-from retold.model.wire import encoded
+from retold.model.serialization import encoded
+from retold.model.session import DiffDisplay, ToolCall
 
 
 def put_call(block: MarkdownBlock, call: ToolCall, choice: ExportOptions) -> None:

@@ -4,8 +4,18 @@ from retold.export.block import MarkdownBlock
 from retold.export.inline import as_code, as_html
 from retold.export.markdown_calls import indented, put_call
 from retold.export.telling import ExportOptions
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
+from retold.model.session import (
+    Attachment,
+    Context,
+    Entry,
+    Event,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from retold.model.usage import Usage
 
 _LABELS = {"referenced_files": "files that the prompt names", "tool_result": "a result of no known call"}

@@ -8,8 +8,8 @@ from retold.export.gen_ai import SCHEMA_URL
 from retold.export.span_facts import Attributes, Value
 from retold.export.spans import Span, SpanEvent, conversation_spans
 from retold.export.telling import ExportOptions, ExportSession
+from retold.model.serialization import encoded
 from retold.model.session import Session
-from retold.model.wire import encoded
 
 SCOPE = "retold"
 """Who says so."""

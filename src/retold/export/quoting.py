@@ -10,8 +10,7 @@ from msgspec.structs import replace
 from retold.archive.record import Store
 from retold.export.titles import uncut
 from retold.ingest.slices import TimelineSlice, load_slice, slices
-from retold.model.entries import Entry
-from retold.model.session import Session
+from retold.model.session import Entry, Session
 from retold.redaction import Redactor
 
 WHOLE = 1 << 20

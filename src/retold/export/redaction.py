@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from retold.model.wire import encoded
-from retold.redaction.report import Removal
+from retold.model.serialization import encoded
+from retold.redaction.redactor import Removal
 
 _SHOWN = 6
 

@@ -5,10 +5,8 @@ from typing import Any
 
 from retold.export.cells import cell, harmless
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Context, Text, Thinking, ToolCall
-from retold.model.session import Session
-from retold.model.wire import encoded, time_text
+from retold.model.serialization import encoded, time_text
+from retold.model.session import Context, Entry, Event, Message, Session, Text, Thinking, ToolCall
 
 _TEXTS = ("text", "arguments", "result")
 _FIGURES = ("input", "cached", "cache_write", "output", "reasoning", "tool", "total")

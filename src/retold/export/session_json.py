@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.wire import session_pieces
+from retold.model.serialization import session_pieces
 
 
 def json_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:

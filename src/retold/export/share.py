@@ -7,9 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Attachment, Context, Part, Text, ToolCall
-from retold.model.session import Session
+from retold.model.session import Attachment, Context, Entry, Event, Message, Part, Session, Text, ToolCall
 
 Turn = dict[str, Any]
 _ENVIRONMENT = "<session_context>"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 
 from retold.export.share import turns
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.depth import room_for_depth
+from retold.model.serialization import room_for_depth
 
 
 def share_json_pieces(tellings: Iterable[ExportSession], choice: ExportOptions) -> Iterator[bytes]:  # noqa: ARG001 - it has one look

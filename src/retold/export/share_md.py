@@ -6,7 +6,7 @@ from typing import Any
 
 from retold.export.share import turns
 from retold.export.telling import ExportOptions, ExportSession
-from retold.model.depth import room_for_depth
+from retold.model.serialization import room_for_depth
 
 _HEADINGS = {"user": "## USER \U0001f9d1\u200d\U0001f4bb", "model": "## MODEL \u2728"}
 _BETWEEN = "\n\n---\n\n"

@@ -4,12 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from retold.export.dialogue import ModelTurn, Said, agent_version, text_of
 from retold.export.gen_ai import input_message, outcome, output_message, provider, said_message, tokens
-from retold.model.display import AgentDisplay
-from retold.model.entries import Event, Fate, Message
-from retold.model.parts import ToolCall
-from retold.model.session import Session
+from retold.model.serialization import encoded
+from retold.model.session import AgentDisplay, Event, Fate, Message, Session, ToolCall
 from retold.model.usage import Totals
-from retold.model.wire import encoded
 
 Value = str | int | bool
 Attributes = dict[str, Value]

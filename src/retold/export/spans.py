@@ -27,8 +27,7 @@ from retold.export.span_facts import (
 )
 from retold.export.telling import ExportOptions, ExportSession
 from retold.export.transcript import one_line
-from retold.model.entries import Event, Fate, Message
-from retold.model.parts import ToolCall
+from retold.model.session import Event, Fate, Message, ToolCall
 
 INTERNAL, CLIENT = 1, 3
 """What kind of span it is, in the numbers of the protocol."""

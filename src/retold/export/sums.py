@@ -5,8 +5,7 @@ from datetime import datetime
 
 import msgspec
 
-from retold.model.finding import Finding
-from retold.model.problem import Severity
+from retold.model.problem import Finding, Severity
 
 _SUMS = {
     "damaged-file": "{} files could be read only in part",

@@ -5,11 +5,23 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from retold.export.zone import SECONDS, moment, when
-from retold.model.depth import room_for_depth
-from retold.model.entries import Entry, Event, Message, is_copied_prompt
-from retold.model.files import PATCH, patched
-from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
-from retold.model.session import Session
+from retold.model.serialization import room_for_depth
+from retold.model.session import (
+    PATCH,
+    Attachment,
+    Context,
+    Entry,
+    Event,
+    Message,
+    Opaque,
+    Part,
+    Session,
+    Text,
+    Thinking,
+    ToolCall,
+    is_copied_prompt,
+    patched,
+)
 from retold.model.usage import Usage
 
 Style = Literal["title", "faint", "you", "agent", "tool", "bad", "plain"]

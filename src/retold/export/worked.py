@@ -9,8 +9,7 @@ from retold.archive.record import Store
 from retold.archive.turns import answer_places
 from retold.export.quoting import Quoting
 from retold.export.transcript import plural
-from retold.model.entries import Entry, Message
-from retold.model.parts import Text
+from retold.model.session import Entry, Message, Text
 from retold.query.changed import names_changed
 from retold.query.glances import SessionSummary
 

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from retold.archive.record import Store
 from retold.archive.rows import stable_uid
 from retold.archive.sessions import copied_messages, others_requests, renamed_keys
-from retold.model.entries import Entry, Message
-from retold.model.parts import Part, ToolCall
+from retold.model.session import Entry, Message, Part, ToolCall
 
 
 class Ownership:

@@ -23,10 +23,9 @@ from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import LARGEST, FileChangedError, FrozenFile, Snapshot
 from retold.ingest.watch import TooSlow
 from retold.model.problem import Problem, problem
+from retold.model.serialization import problem_json
 from retold.model.session import Session, SourceFile, SourceState
-from retold.model.wire import problem_json
-from retold.reading.disk import DISK, NOWHERE, Disk
-from retold.reading.files import printable
+from retold.reading.disk import DISK, NOWHERE, Disk, printable
 
 
 class ClusterJob(msgspec.Struct, frozen=True):

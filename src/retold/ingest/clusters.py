@@ -8,7 +8,7 @@ import msgspec
 
 from retold.agents.protocol import Agent, AgentHome, Source
 from retold.model.problem import Problem
-from retold.model.project import Clue
+from retold.model.session import Clue
 
 
 class Cluster(msgspec.Struct, frozen=True):

@@ -12,10 +12,8 @@ from typing import Any
 
 import msgspec
 
-from retold.model.entries import Entry, Message
-from retold.model.parts import Text, ToolCall
 from retold.model.problem import Problem
-from retold.model.session import Session
+from retold.model.session import Entry, Message, Session, Text, ToolCall
 from retold.model.usage import Usage
 
 _VOLATILE = frozenset({"fate", "own", "child"})

@@ -7,8 +7,7 @@ import msgspec
 
 from retold.agents.protocol import Agent, Reading
 from retold.archive.rows import stable_uid
-from retold.model.entries import Message
-from retold.model.session import Session, View
+from retold.model.session import Message, Session, View
 
 Groups = Mapping[str, Sequence[Reading]]
 Place = tuple[str, str]

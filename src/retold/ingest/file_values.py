@@ -5,10 +5,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
-from retold.reading.disk import OpenFile
-from retold.reading.holes import LONGEST
-from retold.reading.salvage import salvage
-from retold.reading.streams import CHUNK, split_lines
+from retold.reading.disk import LONGEST, OpenFile
+from retold.reading.json_decode import salvage
+from retold.reading.jsonl import CHUNK, split_lines
 
 _VOLATILE = frozenset({"lastUpdated", "messageCount", "userMessageCount"})
 """Keys of a document, and of a record that changes it, whose values change while a conversation goes on."""

@@ -17,7 +17,7 @@ from retold.ingest.homes import Given, homes_of
 from retold.ingest.revision import REVISION
 from retold.ingest.witness import Answer, RecordingDisk, RecordingEnv
 from retold.model.problem import Problem
-from retold.model.project import Clue
+from retold.model.session import Clue
 
 
 class FoundRow(msgspec.Struct, frozen=True):

@@ -27,9 +27,9 @@ from retold.ingest.selection import Selector
 from retold.ingest.takings import Selection, Taking
 from retold.ingest.update import brought_up
 from retold.model.problem import Problem, problem
-from retold.model.project import Clue
-from retold.projects.atlas import Atlas
-from retold.reading.files import printable
+from retold.model.session import Clue
+from retold.projects.resolver import Atlas
+from retold.reading.disk import printable
 
 _PATIENCE = 1.0
 """Seconds after which what was taken is made to be seen."""

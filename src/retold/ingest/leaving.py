@@ -13,7 +13,7 @@ from retold.archive.sources import unkept_clusters
 from retold.ingest.derive import Scraps
 from retold.ingest.owners import owned
 from retold.model.session import Session
-from retold.projects.atlas import Atlas
+from retold.projects.resolver import Atlas
 
 
 class KeepPolicy:

@@ -23,10 +23,9 @@ from retold.ingest.derive import Scraps, conversation_name, conversations
 from retold.ingest.leaving import KeepPolicy, Leaver
 from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import ATTEMPTS, FileChangedError
-from retold.model.project import Clue
-from retold.model.session import Session
-from retold.model.wire import problem_json
-from retold.projects.atlas import Atlas
+from retold.model.serialization import problem_json
+from retold.model.session import Clue, Session
+from retold.projects.resolver import Atlas
 
 Shared = Mapping[str, Scraps]
 """What files of many conversations say, by agent."""

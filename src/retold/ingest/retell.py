@@ -17,8 +17,8 @@ from retold.ingest.belonging import Ownership
 from retold.ingest.derive import Scraps, conversation_name, conversations, scraps
 from retold.ingest.kept import ArchiveDisk, KeptFile, PinnedDisk
 from retold.model.problem import Problem
+from retold.model.serialization import decode_summary
 from retold.model.session import Session, View
-from retold.model.wire import decode_summary
 from retold.reading.disk import Disk
 
 

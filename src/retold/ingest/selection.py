@@ -23,8 +23,8 @@ from retold.ingest.owners import owned
 from retold.ingest.snapshot import LARGEST
 from retold.ingest.takings import Selection, Taking
 from retold.model.problem import Problem, problem
-from retold.projects.atlas import Atlas
-from retold.reading.files import printable
+from retold.projects.resolver import Atlas
+from retold.reading.disk import printable
 
 
 class _Conversation(msgspec.Struct, frozen=True):

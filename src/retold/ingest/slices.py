@@ -19,10 +19,8 @@ from retold.ingest.belonging import Ownership
 from retold.ingest.held import SessionCache
 from retold.ingest.retell import load_raw
 from retold.ingest.turns import OPENINGS, OutlineEntry, SessionTurn, openings, outline
-from retold.model.entries import Entry
-from retold.model.packing import ENTRIES, Unreadable, unbundled
-from retold.model.session import Session, View
-from retold.model.wire import decode_summary
+from retold.model.serialization import ENTRIES, Unreadable, decode_summary, unbundled
+from retold.model.session import Entry, Session, View
 
 __all__ = ["ROOM", "SessionTurn", "TimelineSlice", "load_slice", "slices", "turns"]
 

@@ -8,8 +8,7 @@ from retold.archive.hiding import NOBODY, KeyedSet
 from retold.archive.struck import remove_forgotten
 from retold.ingest.answers import TAIL, tail_digest
 from retold.model.problem import problem
-from retold.reading.disk import DISK, Disk, DiskEntry, OpenFile
-from retold.reading.files import printable
+from retold.reading.disk import DISK, Disk, DiskEntry, OpenFile, printable
 
 LARGEST = 64 << 20
 """Files up to this size are held in memory while they are read; larger ones are held open."""

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from retold.archive.stretches import Timeline, TimelineChunk
 from retold.ingest.turns import OPENINGS, openings
-from retold.model.entries import Entry
-from retold.model.packing import ENTRIES, bundled
+from retold.model.serialization import ENTRIES, bundled
+from retold.model.session import Entry
 
 LONG = 3 << 20
 """Bytes of files that are read for one session; from so many on, to read them takes longer than all else about a page."""

@@ -40,8 +40,8 @@ from retold.ingest.snapshot import LARGEST
 from retold.ingest.witness import Answer, RecordingDisk, RecordingEnv
 from retold.ingest.worklist import SyncPlan, digest_of, work_of
 from retold.model.problem import Problem, problem
-from retold.model.project import Clue
-from retold.model.wire import problem_json
+from retold.model.serialization import problem_json
+from retold.model.session import Clue
 from retold.processes import can_start
 
 Tell = Callable[[int, int], None]

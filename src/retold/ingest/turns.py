@@ -7,9 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.ingest.belonging import Ownership
-from retold.model.entries import Entry, Fate, Message, first_text
-from retold.model.packing import Packing
-from retold.model.parts import ToolCall
+from retold.model.serialization import Packing
+from retold.model.session import Entry, Fate, Message, ToolCall, first_text
 
 LINE = 300
 _LOOKED_AT = 4 * LINE

@@ -25,7 +25,7 @@ from retold.ingest.owners import owned
 from retold.ingest.revision import REVISION
 from retold.ingest.snapshot import FileChangedError
 from retold.ingest.watch import TimeLimit
-from retold.model.depth import whole_value
+from retold.model.serialization import whole_value
 from retold.reading.disk import DISK
 
 

@@ -12,9 +12,9 @@ from retold.lake.job import TableJob
 from retold.lake.reading import prices, told
 from retold.lake.rows import Row, rows_of
 from retold.lake.told import RowSource, UnreadFile
-from retold.model.project import Clue
+from retold.model.session import Clue
 from retold.model.tables import TABLES
-from retold.projects.atlas import Atlas
+from retold.projects.resolver import Atlas
 
 MOST_ROWS = 10_000
 MOST_LETTERS = 8 << 20

@@ -19,7 +19,7 @@ from retold.lake.telling import as_told, kept
 from retold.lake.told import RowSource, UnreadFile
 from retold.model.tables import VERSION
 from retold.redaction import Redactor
-from retold.redaction.report import Removal
+from retold.redaction.redactor import Removal
 
 Show = Callable[[int, int], None]
 """Is told how far it is."""

@@ -7,8 +7,8 @@ from typing import TypeVar, cast
 from retold.agents.protocol import Agent, AgentHome, Source
 from retold.lake.told import UnreadFile
 from retold.model.problem import Problem, problem
-from retold.model.project import Clue
-from retold.reading.files import printable
+from retold.model.session import Clue
+from retold.reading.disk import printable
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")

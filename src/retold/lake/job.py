@@ -15,9 +15,8 @@ from retold.lake.guard import failed, guarded
 from retold.lake.remote import shown_path
 from retold.lake.told import UnreadFile
 from retold.model.problem import Problem
-from retold.model.project import Clue
-from retold.reading.disk import DISK, Disk
-from retold.reading.files import printable
+from retold.model.session import Clue
+from retold.reading.disk import DISK, Disk, printable
 
 
 class TableJob(msgspec.Struct, frozen=True):

@@ -13,8 +13,7 @@ from retold.agents.protocol import Source
 from retold.ingest.clusters import size_here
 from retold.lake.remote import RemoteDisk, is_address, shown_path
 from retold.model.problem import Problem
-from retold.reading.disk import DISK, Disk
-from retold.reading.folders import list_folder
+from retold.reading.disk import DISK, Disk, list_folder
 
 _MAGIC = frozenset("*?[")
 _ENCODED = re.compile("%(?:2A|3F|5B)", re.IGNORECASE)

@@ -16,7 +16,7 @@ from retold.lake.told import RowSource, UnreadFile
 from retold.model.problem import Problem
 from retold.model.report import dollars
 from retold.model.session import Session
-from retold.projects.atlas import Atlas
+from retold.projects.resolver import Atlas
 
 if TYPE_CHECKING:
     from retold.archive.rates import Price

@@ -10,9 +10,8 @@ from retold.archive.rows import requests_in
 from retold.ingest.retell import load_many
 from retold.lake.items import DatasetItem
 from retold.lake.told import RowSource, UnreadFile
-from retold.model.entries import Message
 from retold.model.problem import Problem
-from retold.model.session import Session
+from retold.model.session import Message, Session
 from retold.redaction import Redactor
 
 Kept = tuple[int, int, Session]

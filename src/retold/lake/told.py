@@ -6,9 +6,9 @@ from datetime import datetime
 import msgspec
 
 from retold.model.problem import Problem
-from retold.model.request import Request
 from retold.model.session import Session
 from retold.model.tables import UNKNOWN
+from retold.model.usage import Request
 
 
 class RowSource(msgspec.Struct, frozen=True):

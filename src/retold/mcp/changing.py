@@ -15,8 +15,7 @@ from retold.ingest.turning import turn_places
 from retold.mcp.citing import cleanly_cited, moment
 from retold.mcp.passage import Passage
 from retold.mcp.tool import ToolContext
-from retold.model.entries import Message
-from retold.model.parts import ToolCall
+from retold.model.session import Message, ToolCall
 from retold.query.changed import Changed, changers, files_meant
 from retold.query.glances import SessionSummary, glances
 from retold.query.question import ReportQuery, span

@@ -11,7 +11,7 @@ from retold.ingest.turning import turn_places
 from retold.mcp.passage import Passage
 from retold.mcp.reading import told, top
 from retold.mcp.tool import ToolContext
-from retold.model.entries import words_of
+from retold.model.session import words_of
 from retold.query.glances import SessionSummary
 
 _LAST_TURNS = 3

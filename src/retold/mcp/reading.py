@@ -11,9 +11,7 @@ from retold.mcp.citing import moment
 from retold.mcp.meaning import is_seen
 from retold.mcp.passage import Passage
 from retold.mcp.tool import ToolContext
-from retold.model.entries import Entry, Message
-from retold.model.parts import ToolCall
-from retold.model.session import Session
+from retold.model.session import Entry, Message, Session, ToolCall
 
 _MOST_CHILDREN = 20
 """Subagents that are told of at the top; each is told of where it was called as well."""

@@ -1,5 +1,6 @@
 """What went wrong while reading, as a value: code, severity, words, and the place."""
 
+from datetime import datetime
 from typing import Literal
 
 import msgspec
@@ -108,3 +109,23 @@ def problem(code: str, message: str, path: str, line: int | None = None, pointer
 
 def _cut(text: str) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One finding. Of severity `loss` is what is or will be lost if nobody acts, of `note` what is only good to know."""
+
+    code: str
+    severity: Severity
+    text: str
+    home: str | None = None
+    session: str | None = None
+    at: datetime | None = None
+    """When the agent deletes it; None where that may be at its next start, or where nothing is deleted."""
+    fix: str | None = None
+    """A command; None where no command mends it."""
+    count: int = 1
+
+    @property
+    def is_risk(self) -> bool:
+        """Whether somebody should do something about it."""
+        return self.severity != "note"

@@ -92,7 +92,7 @@ def _windows_paths(wanted: str) -> tuple[str, ...]:
 
 
 def _hash(root: str) -> str:
-    from retold.model.project import root_hash  # noqa: PLC0415 - hashlib takes 3 ms to import
+    from retold.model.session import root_hash  # noqa: PLC0415 - hashlib takes 3 ms to import
 
     return root_hash(root)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from retold.model.project import root_hash
+from retold.model.session import root_hash
 from retold.projects.matching import last_name
 
 PLACES = (

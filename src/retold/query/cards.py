@@ -8,8 +8,7 @@ from decimal import Decimal
 import msgspec
 
 from retold.archive.record import Store
-from retold.model.project import Project
-from retold.model.session import Counts, Kind, SessionStatus, SourceFile
+from retold.model.session import Counts, Kind, Project, SessionStatus, SourceFile
 from retold.model.usage import Totals
 from retold.projects.matching import last_name
 from retold.query.fuzzy import closeness, folded, words_of

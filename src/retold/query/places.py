@@ -106,7 +106,7 @@ def around(found: Iterable[ProjectPlace], folder: str) -> ProjectPlace | None:
     """Return the place that a folder is, or lies in; of several, the closest. A place may be known by its hash alone."""
     from pathlib import PurePath
 
-    from retold.model.project import root_hash
+    from retold.model.session import root_hash
 
     by_hash = {root_hash(one): one for one in map(str, (folder, *PurePath(folder).parents))}
     roots = [(place.root or by_hash.get(place.hash or ""), place) for place in found]

@@ -4,20 +4,19 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from retold.redaction.budget import Budget
-from retold.redaction.finding import Secret
-from retold.redaction.judgement import (
+from retold.redaction.rules import Budget, Places
+from retold.redaction.secrets import (
     LONGEST_PASSWORD,
     LONGEST_SECRET,
     SHORTEST_PASSWORD,
     SHORTEST_SECRET,
+    Secret,
     is_argument,
     is_dense,
     is_password,
     is_random,
     is_stand_in,
 )
-from retold.redaction.words import Places
 
 _FOREIGN = (
     "passord",

@@ -3,11 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from retold.redaction.budget import Budget
 from retold.redaction.encoded import decoded
-from retold.redaction.finding import Secret
-from retold.redaction.judgement import is_argument
-from retold.redaction.words import Places
+from retold.redaction.rules import Budget, Places
+from retold.redaction.secrets import Secret, is_argument
 
 _END = "-----end "
 _PEM_END = re.compile(r"-----END (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----")

@@ -3,11 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from retold.redaction.budget import Budget
-from retold.redaction.finding import Secret
-from retold.redaction.judgement import is_argument, is_random
-from retold.redaction.rules import JUDGED
-from retold.redaction.words import Places
+from retold.redaction.rules import JUDGED, Budget, Places
+from retold.redaction.secrets import Secret, is_argument, is_random
 
 _FIRST = r"(?:\w{1,20}[ \t]?=[ \t]?)?(?:[bru]?[\"'][^\"'\n]{0,200}[\"']|[\w.]{1,60}),\s{0,80}"
 """An argument and the comma behind it."""

@@ -3,11 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from retold.redaction.budget import Budget
-from retold.redaction.finding import Secret
-from retold.redaction.judgement import is_argument, is_random, is_stand_in
-from retold.redaction.rules import ARGUMENT, LONGEST_COMMAND, Rule, grouped, matches
-from retold.redaction.words import Places
+from retold.redaction.rules import ARGUMENT, LONGEST_COMMAND, Budget, Places, Rule, grouped, matches
+from retold.redaction.secrets import Secret, is_argument, is_random, is_stand_in
 
 _FLAGS = (
     Rule("-p", re.compile(r"(?<=\s)-P ?" + ARGUMENT), is_argument, before=re.compile(r"\b(?:un)?zip\b")),

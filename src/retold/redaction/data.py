@@ -5,8 +5,8 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from retold.redaction.budget import OverBudget
 from retold.redaction.detector import findings
+from retold.redaction.rules import OverBudget
 
 _WHOLE = re.compile(r"[A-Za-z0-9+/_-]++(?:\s{1,2}+[A-Za-z0-9+/_-]++)*+={0,2}+\s*+\Z")
 """Runs of base64 with breaks between them. Possessive: a match never goes back, so it takes linear time."""

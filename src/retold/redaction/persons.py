@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from retold.redaction.budget import Budget
-from retold.redaction.finding import Secret
+from retold.redaction.rules import Budget
+from retold.redaction.secrets import Secret
 
 _LOCAL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_+-])?$")
 _DOMAIN = re.compile(

@@ -3,11 +3,8 @@
 import re
 from collections.abc import Iterator
 
-from retold.redaction.budget import Budget
-from retold.redaction.finding import Secret
-from retold.redaction.judgement import is_argument, is_stand_in, is_strong
-from retold.redaction.rules import ARGUMENT, Rule, grouped, matches
-from retold.redaction.words import Places
+from retold.redaction.rules import ARGUMENT, Budget, Places, Rule, grouped, matches
+from retold.redaction.secrets import Secret, is_argument, is_stand_in, is_strong
 
 _IS = r"\\{0,4}[\"'`]?\s{0,4}(?::=|=>|[:=,]|is|are|was|ist|lautet|est)?\s{0,4}:?\s{0,4}\\{0,4}[\"'`]?"
 _WORDS = r"((?:[a-z]{3,8} ){11}(?:(?:[a-z]{3,8} ){3}){0,4}[a-z]{3,8})(?! ?[A-Za-z])"

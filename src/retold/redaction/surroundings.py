@@ -8,10 +8,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
 
-from retold.redaction.budget import Budget
-from retold.redaction.finding import Secret
-from retold.redaction.judgement import is_random, is_stand_in
-from retold.redaction.words import Places
+from retold.redaction.rules import Budget, Places
+from retold.redaction.secrets import Secret, is_random, is_stand_in
 
 
 class _Rule(NamedTuple):

@@ -4,10 +4,8 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 
-from retold.redaction.budget import Budget
-from retold.redaction.finding import Secret
-from retold.redaction.judgement import is_hint
-from retold.redaction.words import places, wanted
+from retold.redaction.rules import Budget, places, wanted
+from retold.redaction.secrets import Secret, is_hint
 
 _W = r"[A-Za-z0-9_-]"
 _A = r"[A-Za-z0-9]"

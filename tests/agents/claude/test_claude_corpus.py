@@ -12,13 +12,10 @@ from jsonschema import Draft202012Validator
 
 from retold.agents import claude
 from retold.agents.protocol import Source
-from retold.model.entries import Message
-from retold.model.parts import ToolCall
 from retold.model.problem import Problem
-from retold.model.schema import schemas
-from retold.model.session import Session
-from retold.model.wire import as_builtins, decode_session, time_text
-from retold.reading.files import printable
+from retold.model.serialization import as_builtins, decode_session, schemas, time_text
+from retold.model.session import Message, Session, ToolCall
+from retold.reading.disk import printable
 from support.cases import strings
 from support.session_json import session_json
 

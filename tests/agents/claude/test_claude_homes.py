@@ -12,9 +12,7 @@ import pytest
 
 from retold.agents import claude
 from retold.agents.protocol import AgentHome, Source
-from retold.model.entries import Message
-from retold.model.parts import ToolCall
-from retold.model.session import Session
+from retold.model.session import Message, Session, ToolCall
 from support.session_json import session_json
 from support.synced_archive import sync_archive, sync_conversations
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as some
 
 from retold.agents import claude
 from retold.agents.protocol import Source
-from retold.model.entries import Message
 from retold.model.problem import Problem
-from retold.model.session import Session, View
-from retold.model.wire import as_builtins
+from retold.model.serialization import as_builtins
+from retold.model.session import Message, Session, View
 from support import cases
 
 CASES = [case for case in cases.NAMES if case.startswith("claude-")]

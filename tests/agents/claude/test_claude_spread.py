@@ -8,7 +8,7 @@ import pytest
 
 from retold import Message, Session, Text, Thinking, ToolCall
 from retold.agents.registry import read
-from retold.model.parts import Part
+from retold.model.session import Part
 
 Json = dict[str, Any]
 SESSION = "5b1f0c7e-2a94-4d3b-9c61-7e0d4f82a6b3"

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from retold import Message, Session
-from retold.model.parts import Attachment
-from retold.model.session import View
+from retold.model.session import Attachment, View
 from support.conversation_files import as_lines, write_file
 from support.person import Person
 from support.synced_archive import sync_conversations

@@ -19,9 +19,8 @@ from jsonschema import Draft202012Validator
 from retold.agents import codex
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
-from retold.model.schema import schemas
+from retold.model.serialization import as_builtins, decode_session, schemas
 from retold.model.session import Session, View
-from retold.model.wire import as_builtins, decode_session
 from support.cases import strings
 from support.session_json import session_json
 from support.synced_archive import sync_conversations

@@ -14,7 +14,7 @@ from retold.agents import codex
 from retold.agents.codex.twins import NEAR
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
-from retold.model.wire import decode_session
+from retold.model.serialization import decode_session
 from support import cases
 from support.codex_home import as_text, event_line, message_line, meta_line
 from support.session_json import session_json

@@ -6,7 +6,7 @@ from retold.agents.gemini.copies import copied_from
 from retold.agents.gemini.raw import ENVIRONMENT_ID
 from retold.agents.gemini.replay import replay
 from retold.agents.gemini.state import State, folded_copies
-from retold.reading.lines import JsonLine
+from retold.reading.jsonl import JsonLine
 
 Record = dict[str, Any]
 CONTEXT = "<session_context>\nToday.\n</session_context>"

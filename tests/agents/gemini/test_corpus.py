@@ -13,8 +13,7 @@ from jsonschema import Draft202012Validator
 from retold.agents import gemini
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem
-from retold.model.schema import schemas
-from retold.model.wire import as_builtins, decode_session
+from retold.model.serialization import as_builtins, decode_session, schemas
 from support.cases import strings
 from support.session_json import session_json
 

@@ -12,9 +12,7 @@ import pytest
 
 from retold.agents import gemini
 from retold.agents.protocol import Reading, Source
-from retold.model.entries import Message
-from retold.model.parts import Attachment, Thinking, ToolCall
-from retold.model.session import Session
+from retold.model.session import Attachment, Message, Session, Thinking, ToolCall
 from support.real_gemini import Driver, Finished, Gemini, Oracle, record_ids
 
 pytestmark = [pytest.mark.shared, pytest.mark.real_cli]

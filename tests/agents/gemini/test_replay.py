@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from retold.agents.gemini.loader import active_records
 from retold.agents.gemini.replay import replay
 from retold.agents.gemini.state import State
-from retold.reading.lines import JsonLine
+from retold.reading.jsonl import JsonLine
 
 Record = dict[str, Any]
 IDS = "abcdef"

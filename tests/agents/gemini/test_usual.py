@@ -18,9 +18,9 @@ from retold.agents.gemini.sessions import Recorded
 from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.state import Plain
 from retold.agents.protocol import Source
-from retold.model.entries import Message
 from retold.model.problem import Problem
-from retold.model.wire import as_builtins
+from retold.model.serialization import as_builtins
+from retold.model.session import Message
 
 pytestmark = pytest.mark.slow
 

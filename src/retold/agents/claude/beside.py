@@ -11,9 +11,8 @@ from retold.agents.claude.queue import delivered, operation
 from retold.agents.claude.raw import Record
 from retold.agents.claude.state import FACTS, MAIN, Node, Preserved, State
 from retold.agents.claude.words import is_human, said
-from retold.model.entries import Entry, Event, EventKind, Message
-from retold.model.parts import Attachment, Context, Opaque
-from retold.reading.notes import ReaderNotes
+from retold.model.session import Attachment, Context, Entry, Event, EventKind, Message, Opaque
+from retold.reading.diagnostics import ReaderNotes
 
 TITLES = {
     "custom-title": "customTitle",

@@ -12,7 +12,7 @@ from retold.agents.claude.raw import ToolUseBlock
 from retold.agents.claude.results import Result
 from retold.agents.claude.tools import kind, mcp_names
 from retold.agents.claude.words import REJECTED
-from retold.model.parts import Status, ToolCall
+from retold.model.session import Status, ToolCall
 
 _EXIT_CODE = re.compile(r"(?:Error: )?Exit code (\d{1,9})\b")
 _CANCELLED = (

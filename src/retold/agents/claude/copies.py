@@ -10,8 +10,7 @@ import msgspec
 from retold.agents.claude.sessions import Recorded, places_by_chain
 from retold.agents.claude.state import MAIN, Node, State
 from retold.agents.protocol import Reading
-from retold.model.entries import Entry, Message
-from retold.model.parts import Attachment, ToolCall
+from retold.model.session import Attachment, Entry, Message, ToolCall
 
 
 def merged(readings: Sequence[Reading]) -> Recorded:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from retold.agents.claude.raw import Record
-from retold.model.display import AgentDisplay, DiffDisplay, Display, Todo, TodosDisplay
+from retold.model.session import AgentDisplay, DiffDisplay, Display, Todo, TodosDisplay
 
 
 class Shown(msgspec.Struct, frozen=True, gc=False):

@@ -6,7 +6,7 @@ Evidence: `docs/formats/claude.md`, section 9.
 from datetime import datetime
 from typing import Any
 
-from retold.reading.times import duration_ms, elapsed_ms
+from retold.reading.diagnostics import duration_ms, elapsed_ms
 
 
 def took_ms(twin: Any, asked_at: datetime | None, done_at: datetime | None) -> int | None:

@@ -8,9 +8,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from retold.agents.claude.tools import STARTS_AGENT
-from retold.model.entries import Entry, Message
-from retold.model.parts import Context, ToolCall
-from retold.model.session import Session
+from retold.model.session import Context, Entry, Message, Session, ToolCall
 
 Waiting = dict[str | None, list[Session]]
 

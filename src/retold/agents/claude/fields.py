@@ -17,7 +17,7 @@ from retold.agents.claude.raw import (
     Usual,
 )
 from retold.agents.claude.spread import gather_message
-from retold.reading.notes import ReaderNotes
+from retold.reading.diagnostics import ReaderNotes
 
 KNOWN = frozenset(
     ("apiErrorStatus", "apiErrorType", "attributionMcpServer", "attributionMcpTool", "attributionPlugin",

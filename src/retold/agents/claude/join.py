@@ -6,8 +6,8 @@ from retold.agents.claude.copies import merged
 from retold.agents.claude.places import is_session_id
 from retold.agents.claude.sessions import Recorded, session_draft
 from retold.agents.protocol import Reading
-from retold.model.assemble import assembled
-from retold.model.depth import room_for_depth
+from retold.model.builder import assembled
+from retold.model.serialization import room_for_depth
 from retold.model.session import Session, View
 
 

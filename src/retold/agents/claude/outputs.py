@@ -5,11 +5,9 @@ from pathlib import Path
 
 from retold.agents.claude.places import is_session_id
 from retold.model.problem import Problem
-from retold.reading.decoding import as_text
-from retold.reading.disk import Disk
-from retold.reading.files import FileBytes, printable, read_bytes
-from retold.reading.folders import list_folder
-from retold.reading.notes import ReaderNotes
+from retold.reading.diagnostics import ReaderNotes
+from retold.reading.disk import Disk, FileBytes, list_folder, printable, read_bytes
+from retold.reading.json_decode import as_text
 
 MARK = "<persisted-output>"
 _RESULTS = "tool-results"

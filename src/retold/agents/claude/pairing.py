@@ -8,8 +8,7 @@ from retold.agents.claude.calls import completed
 from retold.agents.claude.outputs import Outputs
 from retold.agents.claude.results import Result
 from retold.agents.claude.state import State
-from retold.model.entries import Message
-from retold.model.parts import Context, Part, ToolCall
+from retold.model.session import Context, Message, Part, ToolCall
 
 _FEW = 16
 

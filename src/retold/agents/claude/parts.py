@@ -13,8 +13,8 @@ from retold.agents.claude.raw import (
 )
 from retold.agents.claude.results import attachment
 from retold.agents.claude.words import Said, machine_kind, said
-from retold.model.parts import Context, ContextKind, Opaque, Part, Text, Thinking
-from retold.reading.notes import ReaderNotes
+from retold.model.session import Context, ContextKind, Opaque, Part, Text, Thinking
+from retold.reading.diagnostics import ReaderNotes
 
 
 def answer_part(block: Block | Any, notes: ReaderNotes) -> Part:

@@ -12,10 +12,8 @@ import msgspec
 
 from retold.agents.protocol import AgentHome, Source
 from retold.model.problem import Problem
-from retold.model.project import Clue
-from retold.reading.disk import DISK, Disk
-from retold.reading.files import printable
-from retold.reading.folders import list_folder
+from retold.model.session import Clue
+from retold.reading.disk import DISK, Disk, list_folder, printable
 
 FOLDER = ".claude"
 _AGENT = "agent-"

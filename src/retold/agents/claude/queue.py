@@ -8,7 +8,7 @@ from datetime import datetime
 from retold.agents.claude.raw import Record
 from retold.agents.claude.state import Node, State
 from retold.agents.claude.words import said
-from retold.model.entries import Event, Message
+from retold.model.session import Event, Message
 
 
 def operation(record: Record, at: datetime | None, state: State) -> None:

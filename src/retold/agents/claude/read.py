@@ -11,8 +11,7 @@ from retold.agents.claude.state import State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.reading.disk import Disk
-from retold.reading.lines import JsonLine, decode_line
-from retold.reading.streams import START, LineFile, open_lines
+from retold.reading.jsonl import START, JsonLine, LineFile, decode_line, open_lines
 
 FORMAT = "claude-jsonl"
 _TELLING = 64

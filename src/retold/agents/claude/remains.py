@@ -7,10 +7,8 @@ from pathlib import Path
 from retold.agents.claude.places import UUID, find
 from retold.agents.protocol import AgentHome, Remains, Source
 from retold.model.problem import Problem
-from retold.reading.disk import Disk, DiskEntry
-from retold.reading.files import FileBytes, read_bytes
-from retold.reading.folders import list_folder
-from retold.reading.lines import decode_lines
+from retold.reading.disk import Disk, DiskEntry, FileBytes, list_folder, read_bytes
+from retold.reading.jsonl import decode_lines
 
 UNREAD = ("file-history", "plans", "tasks", "todos")
 """Folders with things of sessions that are in no transcript."""

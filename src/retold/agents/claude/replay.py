@@ -29,15 +29,13 @@ from retold.agents.claude.spoken import Spoken, spoken
 from retold.agents.claude.spread import is_spread, join_halves
 from retold.agents.claude.state import MAIN, Node, State
 from retold.agents.claude.tokens import SYNTHETIC, counted, request_of
-from retold.model.depth import shown_value, whole_value
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Context, Part, Text, ToolCall
 from retold.model.problem import Problem
+from retold.model.serialization import shown_value, whole_value
+from retold.model.session import Context, Entry, Event, Message, Part, Text, ToolCall
 from retold.model.usage import Usage
+from retold.reading.diagnostics import ReaderNotes
 from retold.reading.disk import Disk
-from retold.reading.lines import decode_line
-from retold.reading.notes import ReaderNotes
-from retold.reading.streams import Piece
+from retold.reading.jsonl import Piece, decode_line
 
 _facts = attrgetter("cwd", "version", "git_branch", "user_type", "entrypoint", "slug")
 _USUAL: Record = {}

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 from retold.agents.claude.raw import Record
-from retold.model.parts import Attachment
+from retold.model.session import Attachment
 
 _WRAPPED = ("<tool_use_error>", "</tool_use_error>")
 

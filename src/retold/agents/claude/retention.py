@@ -9,9 +9,8 @@ from datetime import UTC, datetime, timedelta
 from retold.agents.claude.places import find
 from retold.agents.protocol import AgentHome, Ghost, Limit, Source, Threat
 from retold.model.problem import Problem, problem
-from retold.reading.files import modified_at, open_file, printable
-from retold.reading.settings import read_settings
-from retold.reading.times import shifted
+from retold.reading.diagnostics import shifted
+from retold.reading.disk import modified_at, open_file, printable, read_settings
 
 DAYS = 30
 _DAY = 86_400

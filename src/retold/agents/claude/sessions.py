@@ -9,14 +9,10 @@ from retold.agents.claude.raw import Record
 from retold.agents.claude.state import MAIN, Node, State
 from retold.agents.claude.tree import became, became_of_subagent
 from retold.agents.protocol import Reading, source_file
-from retold.model.assemble import Draft
-from retold.model.entries import Entry, Fate, Message
-from retold.model.estimate import estimated
-from retold.model.parts import ToolCall
+from retold.model.builder import Draft, estimated
 from retold.model.problem import Problem, problem
-from retold.model.project import Project, root_hash
-from retold.model.session import Coverage, SessionStatus
-from retold.reading.streams import START, FileMark
+from retold.model.session import Coverage, Entry, Fate, Message, Project, SessionStatus, ToolCall, root_hash
+from retold.reading.jsonl import START, FileMark
 
 
 class Recorded(msgspec.Struct, frozen=True):

@@ -15,9 +15,8 @@ from retold.agents.claude.raw import Record, SaidLine, TextBlock, ToolResultBloc
 from retold.agents.claude.results import Result, result
 from retold.agents.claude.state import State
 from retold.agents.claude.words import CONTINUED, is_human, is_interruption, rejection_words
-from retold.model.entries import Event, EventKind
-from retold.model.parts import Context, ContextKind, Part
-from retold.reading.notes import ReaderNotes
+from retold.model.session import Context, ContextKind, Event, EventKind, Part
+from retold.reading.diagnostics import ReaderNotes
 
 
 class Spoken(msgspec.Struct, frozen=True):

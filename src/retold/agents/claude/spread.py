@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, TypeGuard
 
 from retold.agents.claude.raw import Record
-from retold.model.depth import shown_value
-from retold.reading.decoding import Decoded, decode
-from retold.reading.notes import ReaderNotes
+from retold.model.serialization import shown_value
+from retold.reading.diagnostics import ReaderNotes
+from retold.reading.json_decode import Decoded, decode
 
 FIRST = "0"
 """The key that every spread string has, and no other message."""

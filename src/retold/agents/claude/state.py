@@ -7,8 +7,8 @@ import msgspec
 from retold.agents.claude.places import Origin, is_session_id
 from retold.agents.claude.raw import Record
 from retold.agents.claude.results import Result
-from retold.model.entries import Entry, Message
 from retold.model.problem import Problem
+from retold.model.session import Entry, Message
 
 FACTS = ("cwd", "version", "gitBranch", "userType", "entrypoint", "slug")
 """What every line says about its session."""

@@ -4,7 +4,7 @@ import msgspec
 
 from retold.agents.claude.raw import AnswerLine, UsageRecord
 from retold.agents.claude.state import State
-from retold.model.entries import Message
+from retold.model.session import Message
 from retold.model.usage import Usage
 
 SYNTHETIC = "<synthetic>"

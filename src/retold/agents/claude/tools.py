@@ -1,7 +1,6 @@
 """The names of Claude Code's tools, mapped onto ours: `docs/formats/claude.md`, section 9."""
 
-from retold.model.parts import Canonical, Category
-from retold.model.tools import CATEGORIES
+from retold.model.session import CATEGORIES, Canonical, Category
 
 TOOLS: dict[str, Canonical] = {
     "Bash": "shell_exec",

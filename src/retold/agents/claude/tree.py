@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 from retold.agents.claude.state import MAIN, Node, Preserved, State
-from retold.model.entries import Fate, Message
-from retold.model.parts import ToolCall
+from retold.model.session import Fate, Message, ToolCall
 
 BRIDGED = timedelta(seconds=5)
 """How much older a line may be for another to go on from it whose own parent is lost."""

@@ -7,7 +7,7 @@ Evidence: `docs/formats/claude.md`, section 6.
 import re
 from typing import Any
 
-from retold.model.parts import Context, ContextKind, Part, Text
+from retold.model.session import Context, ContextKind, Part, Text
 
 _INTERRUPTED = re.compile(r"\[Request interrupted by user[^\]\n]*\]\s*")
 CONTINUED = "This session is being continued"

@@ -12,8 +12,7 @@ from retold.agents.codex.raw import Record
 from retold.agents.codex.results import Result, as_object
 from retold.agents.codex.state import Asked, End
 from retold.agents.codex.tools import MCP, SPAWNS, base_name, kind, mcp_names
-from retold.model.entries import Message
-from retold.model.parts import Status, ToolCall
+from retold.model.session import Message, Status, ToolCall
 
 STATUSES: dict[str, Status] = {
     "completed": "success", "success": "success", "ok": "success", "failed": "error", "error": "error",

@@ -10,8 +10,8 @@ from retold.agents.codex.packed import pieces_of
 from retold.agents.codex.places import find_rollout
 from retold.agents.codex.state import State
 from retold.agents.protocol import Source
-from retold.reading.decoding import Decoded, decode
-from retold.reading.notes import ReaderNotes
+from retold.reading.diagnostics import ReaderNotes
+from retold.reading.json_decode import Decoded, decode
 
 NOWHERE = sys.maxsize
 """Behind every place: a copy of which no line is its own yet."""

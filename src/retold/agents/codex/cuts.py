@@ -11,7 +11,7 @@ from retold.agents.codex.raw import Record, rest, text_or_none
 from retold.agents.codex.state import Cut, State
 from retold.agents.codex.tokens import settle
 from retold.agents.codex.words import texts
-from retold.model.entries import Event
+from retold.model.session import Event
 
 _COMPACTED = frozenset(("message", "replacement_history"))
 

@@ -9,9 +9,8 @@ from retold.agents.codex.rollouts import new_state, rollout
 from retold.agents.codex.state import State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
-from retold.reading.decoding import Decoded, Undecodable, as_json_text, decode
-from retold.reading.files import FileBytes, read_bytes, remove_nuls
-from retold.reading.salvage import salvage
+from retold.reading.disk import FileBytes, read_bytes, remove_nuls
+from retold.reading.json_decode import Decoded, Undecodable, as_json_text, decode, salvage
 
 
 def read_document(source: Source) -> Sequence[Reading] | Problem:

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from retold.agents.codex.raw import Record
-from retold.reading.times import duration_ms
+from retold.reading.diagnostics import duration_ms
 
 _WALL_TIME = re.compile(r"^Wall time: (\d{1,9}(?:\.\d{1,9})?) seconds$", re.MULTILINE)
 

@@ -16,9 +16,8 @@ from retold.agents.codex.tokens import count, figures, settle
 from retold.agents.codex.turns import begin_turn, meet_turn
 from retold.agents.codex.twins import taken, wait
 from retold.agents.codex.words import texts, without_editor
-from retold.model.depth import shown_value
-from retold.model.entries import Event, EventKind, Message
-from retold.model.parts import Context, Opaque, Part, Text, Thinking
+from retold.model.serialization import shown_value
+from retold.model.session import Context, Event, EventKind, Message, Opaque, Part, Text, Thinking
 
 _KINDS: dict[str, EventKind] = {
     "error": "error",

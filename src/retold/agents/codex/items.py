@@ -15,9 +15,8 @@ from retold.agents.codex.tokens import settle
 from retold.agents.codex.turns import begin_turn
 from retold.agents.codex.twins import taken, wait
 from retold.agents.codex.words import as_task, instructed, is_shell_act, said, said_by_user, texts
-from retold.model.depth import shown_value
-from retold.model.entries import Event, Message
-from retold.model.parts import Context, ContextKind, Opaque, Part, Text, Thinking
+from retold.model.serialization import shown_value
+from retold.model.session import Context, ContextKind, Event, Message, Opaque, Part, Text, Thinking
 
 _MESSAGE = frozenset(("type", "role", "content", "id"))
 _REASONING = frozenset(("type", "id", "summary", "content", "encrypted_content"))

@@ -6,8 +6,8 @@ from retold.agents.codex.lists import lost_draft
 from retold.agents.codex.rollouts import Rollout
 from retold.agents.codex.sessions import recorded_draft
 from retold.agents.protocol import Reading
-from retold.model.assemble import assembled
-from retold.model.depth import room_for_depth
+from retold.model.builder import assembled
+from retold.model.serialization import room_for_depth
 from retold.model.session import Session, View
 
 

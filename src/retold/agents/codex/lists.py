@@ -9,16 +9,12 @@ import msgspec
 from retold.agents.codex.raw import Record, text_or_none
 from retold.agents.codex.shape import Form
 from retold.agents.protocol import Reading, Source, source_file
-from retold.model.assemble import Draft
-from retold.model.depth import shown_value
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Opaque, Text
+from retold.model.builder import Draft
 from retold.model.problem import Problem, problem
-from retold.model.project import Project
-from retold.model.session import Coverage
-from retold.reading.lines import decode_line
-from retold.reading.notes import ReaderNotes
-from retold.reading.streams import LineFile, open_lines
+from retold.model.serialization import shown_value
+from retold.model.session import Coverage, Entry, Event, Message, Opaque, Project, Text
+from retold.reading.diagnostics import ReaderNotes
+from retold.reading.jsonl import LineFile, decode_line, open_lines
 
 FORMATS: dict[str, str] = {"history": "codex-history", "index": "codex-index"}
 

@@ -1,8 +1,7 @@
 """What a thread's own record says of it: whose it is, where it took place, what it comes from."""
 
 from retold.agents.codex.raw import Record, text_or_none
-from retold.model.project import Project, root_hash
-from retold.model.session import Kind
+from retold.model.session import Kind, Project, root_hash
 
 
 def is_subagent(meta: Record) -> bool:

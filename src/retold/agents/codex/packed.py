@@ -7,10 +7,9 @@ from typing import IO, cast
 
 from retold.agents.codex.places import PACKED
 from retold.model.problem import Problem
-from retold.reading.disk import Disk, OpenFile
-from retold.reading.files import open_file
-from retold.reading.notes import ReaderNotes
-from retold.reading.streams import Piece, open_lines, split_lines
+from retold.reading.diagnostics import ReaderNotes
+from retold.reading.disk import Disk, OpenFile, open_file
+from retold.reading.jsonl import Piece, open_lines, split_lines
 
 CHUNK = 1 << 16
 

@@ -13,10 +13,9 @@ from retold.agents.codex.raw import Record, rest, text_or_none
 from retold.agents.codex.results import Result, as_json, as_object, result
 from retold.agents.codex.state import Asked, End, State
 from retold.agents.codex.tools import ASKS, SCRIPTS, full_name
-from retold.model.depth import shown_value
-from retold.model.entries import Message
-from retold.model.parts import Attachment, Context
-from retold.reading.times import elapsed_ms
+from retold.model.serialization import shown_value
+from retold.model.session import Attachment, Context, Message
+from retold.reading.diagnostics import elapsed_ms
 
 _MOST = 200
 """Results and events that one call may have. Further ones stand for themselves: to join them all would take quadratic time."""

@@ -13,10 +13,9 @@ import msgspec
 
 from retold.agents.protocol import AgentHome, Source
 from retold.model.problem import Problem
-from retold.model.project import Clue
-from retold.reading.disk import DISK, Disk
-from retold.reading.folders import list_folder
-from retold.reading.times import shifted
+from retold.model.session import Clue
+from retold.reading.diagnostics import shifted
+from retold.reading.disk import DISK, Disk, list_folder
 
 FOLDER = ".codex"
 SESSIONS = "sessions"

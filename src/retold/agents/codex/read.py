@@ -10,8 +10,8 @@ from retold.agents.codex.rollouts import Rollout, read_lines, read_packed
 from retold.agents.codex.shape import form_of
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
-from retold.reading.files import modified_at, open_file
-from retold.reading.streams import START, open_lines
+from retold.reading.disk import modified_at, open_file
+from retold.reading.jsonl import START, open_lines
 
 
 def read(source: Source, earlier: Sequence[Reading] = ()) -> Sequence[Reading] | Problem:

@@ -18,12 +18,10 @@ from retold.agents.codex.raw import ITEM_TYPES, Record, text_or_none
 from retold.agents.codex.state import Handler, State
 from retold.agents.codex.tokens import name_thread, record
 from retold.agents.codex.turns import meet_turn
-from retold.model.depth import shown_value
-from retold.model.entries import Event
-from retold.model.parts import Opaque
 from retold.model.problem import Problem
-from retold.reading.lines import decode_line
-from retold.reading.streams import Piece
+from retold.model.serialization import shown_value
+from retold.model.session import Event, Opaque
+from retold.reading.jsonl import Piece, decode_line
 
 
 class RolloutLine(msgspec.Struct, forbid_unknown_fields=True, gc=False):

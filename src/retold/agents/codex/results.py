@@ -11,8 +11,8 @@ import msgspec
 from retold.agents.codex.durations import metadata_ms, wall_time_ms
 from retold.agents.codex.raw import Record
 from retold.agents.codex.words import attachment
-from retold.model.parts import Attachment, Status
-from retold.reading.decoding import DECODER, Decoded, decode
+from retold.model.session import Attachment, Status
+from retold.reading.json_decode import DECODER, Decoded, decode
 
 _DRESSED = ("Chunk ID: ", "Command: ", "Exit code: ", "Wall time: ", "Process exited ")
 _OUTPUT = "\nOutput:"

@@ -9,9 +9,9 @@ from retold.agents.codex.raw import Record, text_or_none
 from retold.agents.codex.replay import before, fold_slowly, replay
 from retold.agents.codex.state import Meter, State, copied
 from retold.agents.protocol import Source
+from retold.reading.diagnostics import ReaderNotes
 from retold.reading.disk import OpenFile
-from retold.reading.notes import ReaderNotes
-from retold.reading.streams import START, FileMark, LineFile
+from retold.reading.jsonl import START, FileMark, LineFile
 
 DEPTH = 16
 """How many files a thread may go on from, one behind the other."""

@@ -10,13 +10,10 @@ from retold.agents.codex.raw import Record
 from retold.agents.codex.rollouts import Rollout
 from retold.agents.codex.timelines import timeline
 from retold.agents.protocol import Reading, source_file
-from retold.model.assemble import Draft
-from retold.model.entries import Entry, Message
-from retold.model.estimate import estimated
-from retold.model.parts import ToolCall
+from retold.model.builder import Draft, estimated
 from retold.model.problem import Problem, problem
-from retold.model.session import Coverage, SessionStatus, View
-from retold.reading.notes import ReaderNotes
+from retold.model.session import Coverage, Entry, Message, SessionStatus, ToolCall, View
+from retold.reading.diagnostics import ReaderNotes
 
 _TOLD = frozenset(("id", "timestamp", "cwd"))
 """What of a thread's own record has a field of ours."""

@@ -9,9 +9,8 @@ from typing import Literal
 
 from retold.agents.codex.raw import LINE_TYPES
 from retold.model.problem import Problem, problem
-from retold.reading.decoding import BOM
-from retold.reading.disk import Disk, OpenFile
-from retold.reading.files import open_file, printable, refusal
+from retold.reading.disk import Disk, OpenFile, open_file, printable, refusal
+from retold.reading.json_decode import BOM
 
 Form = Literal["lines", "items", "document", "history", "index"]
 _HEAD = 4096

@@ -8,9 +8,9 @@ from typing import Any, Literal
 import msgspec
 
 from retold.agents.codex.raw import Record
-from retold.model.entries import Entry, Message
+from retold.model.session import Entry, Message
 from retold.model.usage import Usage
-from retold.reading.notes import ReaderNotes
+from retold.reading.diagnostics import ReaderNotes
 
 Role = Literal["user", "assistant"]
 Figures = tuple[int, int, int, int, int, int]

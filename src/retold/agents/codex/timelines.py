@@ -15,7 +15,7 @@ from retold.agents.codex.tokens import settle
 from retold.agents.codex.turns import thread_start
 from retold.agents.codex.versions import superseded
 from retold.agents.codex.words import as_injected
-from retold.model.entries import Entry, Fate, Message
+from retold.model.session import Entry, Fate, Message
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 

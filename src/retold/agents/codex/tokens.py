@@ -12,7 +12,7 @@ import msgspec
 
 from retold.agents.codex.raw import Record
 from retold.agents.codex.state import Figures, Meter, State
-from retold.model.entries import Message
+from retold.model.session import Message
 from retold.model.usage import Usage
 
 _FIGURES = itemgetter(

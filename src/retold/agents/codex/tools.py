@@ -4,8 +4,7 @@ Evidence: `docs/formats/codex.md`, section 8.
 """
 
 from retold.agents.codex.raw import Record
-from retold.model.parts import Canonical, Category
-from retold.model.tools import CATEGORIES
+from retold.model.session import CATEGORIES, Canonical, Category
 
 TOOLS: dict[str, Canonical] = {
     "shell": "shell_exec",

@@ -10,8 +10,8 @@ from retold.agents.codex.places import id_time
 from retold.agents.codex.raw import Record
 from retold.agents.codex.state import State
 from retold.agents.codex.tokens import break_off, settle
-from retold.model.entries import Message
-from retold.reading.times import parse_time
+from retold.model.session import Message
+from retold.reading.diagnostics import parse_time
 
 _CLOCKS = timedelta(seconds=1)
 """How far a turn's id may lie before the time that a thread gives for itself."""

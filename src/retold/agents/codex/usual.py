@@ -18,7 +18,7 @@ from retold.agents.codex.results import as_object, result
 from retold.agents.codex.state import Asked, Figures, State
 from retold.agents.codex.tokens import count
 from retold.agents.codex.tools import full_name
-from retold.model.parts import Part, Text, Thinking
+from retold.model.session import Part, Text, Thinking
 
 PASSED = "internal_chat_message_metadata_passthrough"
 Empty = Annotated[list[Any], msgspec.Meta(max_length=0)]

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from retold.agents.codex.state import State
-from retold.model.entries import Entry, Message
-from retold.model.parts import Part, ToolCall
+from retold.model.session import Entry, Message, Part, ToolCall
 
 
 def superseded(entries: Sequence[Entry | None], copies: Iterable[State]) -> Iterator[Entry]:

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from retold.agents.codex.raw import rest
-from retold.model.depth import shown_value
-from retold.model.parts import Attachment, Context, ContextKind, Opaque, Part, Text
-from retold.reading.notes import ReaderNotes
+from retold.model.serialization import shown_value
+from retold.model.session import Attachment, Context, ContextKind, Opaque, Part, Text
+from retold.reading.diagnostics import ReaderNotes
 
 INJECTED: dict[str, ContextKind] = {
     "<environment_context>": "environment",

@@ -15,8 +15,7 @@ from retold.agents.gemini.results import Result, exit_code, result
 from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.tools import KINDS, MCP_ENDING, SHELL_TOOLS, STARTS_AGENT, kind, mcp_names
 from retold.agents.gemini.usual import ToolCallRecord
-from retold.model.display import Display
-from retold.model.parts import Opaque, Status, ToolCall
+from retold.model.session import Display, Opaque, Status, ToolCall
 
 MASKED = "<tool_output_masked>"
 STATUSES: dict[Any, Status] = {"success": "success", "error": "error", "cancelled": "cancelled"}

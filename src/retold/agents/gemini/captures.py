@@ -14,15 +14,11 @@ from retold.agents.gemini.raw import Record
 from retold.agents.gemini.results import Result
 from retold.agents.gemini.tokens import reconcile
 from retold.agents.protocol import Reading, source_file
-from retold.model.assemble import Draft
-from retold.model.entries import Entry, Event, EventKind, Message
-from retold.model.estimate import estimated
-from retold.model.parts import Opaque, Part, Text
-from retold.model.project import Project
-from retold.model.session import Coverage
+from retold.model.builder import Draft, estimated
+from retold.model.session import Coverage, Entry, Event, EventKind, Message, Opaque, Part, Project, Text
 from retold.model.usage import Totals
-from retold.reading.lines import JsonLine
-from retold.reading.times import elapsed_ms, parse_time
+from retold.reading.diagnostics import elapsed_ms, parse_time
+from retold.reading.jsonl import JsonLine
 
 _ALL_EVENTS = ("type", "timestamp")
 EVENT_KEYS = {

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from retold.agents.gemini.raw import Record
-from retold.model.display import (
+from retold.model.session import (
     AgentDisplay,
     DiffDisplay,
     Display,

@@ -7,7 +7,7 @@ which is recorded as the response ends. Up to 0.31 some messages are recorded as
 
 from datetime import UTC, datetime
 
-from retold.reading.times import LONGEST_MS, milliseconds
+from retold.reading.diagnostics import LONGEST_MS, milliseconds
 
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _PIECES = 3  # the tool, the time, and what tells calls of one time apart

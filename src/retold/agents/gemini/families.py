@@ -11,9 +11,7 @@ import msgspec
 
 from retold.agents.gemini.groups import agent_id, parent_id
 from retold.agents.gemini.tools import STARTS_AGENT
-from retold.model.entries import Entry, Message
-from retold.model.parts import ToolCall
-from retold.model.session import Session
+from retold.model.session import Entry, Message, Session, ToolCall
 
 
 def relate(sessions: Sequence[Session]) -> Sequence[Session]:

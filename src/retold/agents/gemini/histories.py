@@ -18,12 +18,8 @@ from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import Record, is_turn, text_parts
 from retold.agents.gemini.setting import Setting
 from retold.agents.protocol import Reading, source_file
-from retold.model.assemble import Draft
-from retold.model.entries import Entry, Message
-from retold.model.estimate import estimated
-from retold.model.parts import ToolCall
-from retold.model.project import Project
-from retold.model.session import Coverage, Kind, SessionStatus
+from retold.model.builder import Draft, estimated
+from retold.model.session import Coverage, Entry, Kind, Message, Project, SessionStatus, ToolCall
 
 RESTORE_POINTER = "/clientHistory"
 """Where the turns of a restore point stand."""

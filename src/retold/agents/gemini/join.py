@@ -17,8 +17,8 @@ from retold.agents.gemini.restored import mark_of
 from retold.agents.gemini.sessions import Recorded, recorded_draft
 from retold.agents.gemini.state import Plain, State
 from retold.agents.protocol import Reading, source_file
-from retold.model.assemble import Draft, assembled
-from retold.model.depth import room_for_depth
+from retold.model.builder import Draft, assembled
+from retold.model.serialization import room_for_depth
 from retold.model.session import Session, View
 
 _HASH = re.compile(r"[0-9a-f]{64}")

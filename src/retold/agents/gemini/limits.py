@@ -11,8 +11,7 @@ import msgspec
 
 from retold.agents.protocol import AgentHome
 from retold.model.problem import Problem, problem
-from retold.reading.files import printable
-from retold.reading.settings import read_settings
+from retold.reading.disk import printable, read_settings
 
 _PERIOD = re.compile(r"([0-9]{1,18})([dhwm])")
 _UNITS = {"h": 3600, "d": 86_400, "w": 7 * 86_400, "m": 30 * 86_400}

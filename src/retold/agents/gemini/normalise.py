@@ -32,8 +32,19 @@ from retold.agents.gemini.usual import (
     has_utc_times,
 )
 from retold.agents.gemini.words import ACKNOWLEDGEMENTS, as_task, prompt_of, said_by_user, unlike_text
-from retold.model.entries import Entry, Event, EventKind, Fate, Message
-from retold.model.parts import Context, Opaque, Part, Text, Thinking, ToolCall
+from retold.model.session import (
+    Context,
+    Entry,
+    Event,
+    EventKind,
+    Fate,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+)
 
 
 def normalise_entry(record: Any, fate: Fate, setting: Setting, versions: tuple[Version, ...] = ()) -> Entry:

@@ -1,6 +1,6 @@
 """What is written down while a file is normalised, and what was met in it."""
 
-from retold.reading.notes import ReaderNotes as Noted
+from retold.reading.diagnostics import ReaderNotes as Noted
 
 
 class Notes(Noted):

@@ -10,9 +10,7 @@ import msgspec
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.places import Origin
 from retold.model.problem import Problem
-from retold.reading.disk import Disk
-from retold.reading.files import read_bytes
-from retold.reading.folders import list_folder
+from retold.reading.disk import Disk, list_folder, read_bytes
 
 # Compiled when first needed, as few sessions have such outputs.
 _REFERENCE = (

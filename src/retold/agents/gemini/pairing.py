@@ -10,8 +10,7 @@ from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.results import Result, exit_code
 from retold.agents.gemini.state import Place
 from retold.agents.gemini.tools import SHELL_TOOLS
-from retold.model.entries import Entry, Message
-from retold.model.parts import Context, Part, ToolCall
+from retold.model.session import Context, Entry, Message, Part, ToolCall
 
 
 class Placed(NamedTuple):

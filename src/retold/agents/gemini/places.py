@@ -15,11 +15,9 @@ import msgspec
 from retold.agents.gemini.restored import without_prefix
 from retold.agents.protocol import AgentHome, Source
 from retold.model.problem import Problem
-from retold.model.project import Clue
-from retold.reading.decoding import Decoded, decode
-from retold.reading.disk import DISK, Disk
-from retold.reading.files import FileBytes, printable, read_bytes
-from retold.reading.folders import list_folder
+from retold.model.session import Clue
+from retold.reading.disk import DISK, Disk, FileBytes, list_folder, printable, read_bytes
+from retold.reading.json_decode import Decoded, decode
 
 FOLDER = ".gemini"
 NOT_PROJECTS = frozenset(("bin", "background-processes"))

@@ -9,11 +9,8 @@ from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.places import Origin
 from retold.agents.gemini.raw import Record
 from retold.agents.protocol import Reading, source_file
-from retold.model.assemble import Draft
-from retold.model.entries import Entry, Message, Role
-from retold.model.parts import Opaque, Part, Text
-from retold.model.project import Project
-from retold.model.session import Coverage
+from retold.model.builder import Draft
+from retold.model.session import Coverage, Entry, Message, Opaque, Part, Project, Role, Text
 
 LOG_KEYS = frozenset(("sessionId", "messageId", "type", "message", "timestamp"))
 

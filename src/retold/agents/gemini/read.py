@@ -20,10 +20,9 @@ from retold.agents.gemini.state import Plain, State
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem, problem
 from retold.model.session import Kind
-from retold.reading.decoding import Decoded, decode
-from retold.reading.disk import Disk
-from retold.reading.files import FileBytes, read_lines
-from retold.reading.lines import JsonLine, count_lines, decode_lines
+from retold.reading.disk import Disk, FileBytes, read_lines
+from retold.reading.json_decode import Decoded, decode
+from retold.reading.jsonl import JsonLine, count_lines, decode_lines
 
 _SEAL_SAMPLE = 4096
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from retold.agents.gemini.places import NOT_PROJECTS, short_id
 from retold.agents.protocol import AgentHome, Remains
 from retold.model.problem import Problem
-from retold.reading.disk import Disk, DiskEntry
-from retold.reading.folders import list_folder
+from retold.reading.disk import Disk, DiskEntry, list_folder
 
 UNREAD = ("antigravity", "antigravity-cli")
 """Folders of Antigravity, which keeps conversations of its own in the same home."""

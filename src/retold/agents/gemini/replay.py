@@ -14,9 +14,9 @@ from retold.agents.gemini.copies import copied_from
 from retold.agents.gemini.loader import is_truthy, loader_takes
 from retold.agents.gemini.raw import SNAPSHOT, Record, is_message, looks_said, plain_text
 from retold.agents.gemini.state import Key, Place, Plain, State, Version, add_version, fold_copies, says_all
-from retold.model.entries import Fate
 from retold.model.problem import Problem, problem
-from retold.reading.lines import JsonLine
+from retold.model.session import Fate
+from retold.reading.jsonl import JsonLine
 
 
 def as_state(found: State | Plain) -> State:

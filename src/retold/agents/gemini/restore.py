@@ -25,9 +25,9 @@ from retold.agents.gemini.slugs import MARKER, hash_of, slug_of
 from retold.agents.gemini.state import State
 from retold.agents.protocol import Addition, AgentHome, Lost, Restored, RestoreRefused, Source, Target
 from retold.model.problem import Problem
+from retold.model.serialization import time_text
 from retold.model.session import View
-from retold.model.wire import time_text
-from retold.reading.folders import list_folder
+from retold.reading.disk import list_folder
 
 _SUMMARY = 120
 _MOST_TIMES = 99

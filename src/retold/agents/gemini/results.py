@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from retold.agents.gemini.raw import Record, text_parts
-from retold.model.parts import Attachment
+from retold.model.session import Attachment
 
 _EXIT_CODE = re.compile(r"Exit Code: (-?\d{1,10})$", re.MULTILINE)
 

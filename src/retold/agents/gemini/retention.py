@@ -24,8 +24,8 @@ from retold.agents.gemini.sessions import Recorded
 from retold.agents.gemini.state import State
 from retold.agents.protocol import AgentHome, Limit, Reading, Reason, Source, Threat
 from retold.model.problem import Problem
-from retold.reading.folders import list_folder
-from retold.reading.times import parse_time
+from retold.reading.diagnostics import parse_time
+from retold.reading.disk import list_folder
 
 _LISTED = re.compile(r"session-.*\.jsonl?", re.DOTALL)
 _SHORT_ID = re.compile(r"-([a-zA-Z0-9]{8})\.jsonl?$")

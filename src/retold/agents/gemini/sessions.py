@@ -19,12 +19,9 @@ from retold.agents.gemini.timelines import active_timeline, full_timeline
 from retold.agents.gemini.uncounted import responses
 from retold.agents.gemini.usual import AnswerRecord
 from retold.agents.protocol import Reading, source_file
-from retold.model.assemble import Draft
-from retold.model.entries import Entry, Message
-from retold.model.estimate import estimated
+from retold.model.builder import Draft, estimated
 from retold.model.problem import Problem, problem
-from retold.model.project import Project
-from retold.model.session import Coverage, SessionStatus, View
+from retold.model.session import Coverage, Entry, Message, Project, SessionStatus, View
 
 
 class Recorded(msgspec.Struct, frozen=True):

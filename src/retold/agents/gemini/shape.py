@@ -9,11 +9,18 @@ import msgspec
 from retold.agents.gemini.raw import is_turn, looks_said
 from retold.agents.gemini.usual import ConversationRecord, usual_conversation
 from retold.model.problem import Problem, problem
-from retold.reading.decoding import Decoded, Undecodable, as_json_text, as_text, decode
-from retold.reading.files import FileBytes, remove_nuls, too_long
-from retold.reading.holes import LONGEST
-from retold.reading.lines import JsonLine, decode_lines
-from retold.reading.salvage import Salvage, salvage, value_at
+from retold.reading.disk import LONGEST, FileBytes, remove_nuls, too_long
+from retold.reading.json_decode import (
+    Decoded,
+    Salvage,
+    Undecodable,
+    as_json_text,
+    as_text,
+    decode,
+    salvage,
+    value_at,
+)
+from retold.reading.jsonl import JsonLine, decode_lines
 
 _SHARE_HEADING = re.compile(r"\A\ufeff?\s*(?:## (?:USER|MODEL) \S+|\S+ ## (?:USER|MODEL))\s*$", re.MULTILINE)
 _OBJECT_LINE = re.compile(r"^\{", re.MULTILINE)

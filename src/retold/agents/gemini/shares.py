@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from retold.reading.decoding import Decoded, decode
+from retold.reading.json_decode import Decoded, decode
 
 _BLOCK = re.compile(r"(?:\A\ufeff?\s*|\n\n---\n\n)(?:## (USER|MODEL) \S+|\S+ ## (USER|MODEL))\n\n")
 _TOOL = re.compile(r"\*\*Tool (Command|Response)\*\*:\n```json\n")

@@ -14,9 +14,8 @@ from typing import Any
 from retold.agents.gemini.places import marked_root
 from retold.agents.protocol import AgentHome
 from retold.model.problem import Problem
-from retold.reading.decoding import Decoded, decode
-from retold.reading.files import FileBytes, read_bytes
-from retold.reading.folders import list_folder
+from retold.reading.disk import FileBytes, list_folder, read_bytes
+from retold.reading.json_decode import Decoded, decode
 
 MARKER = ".project_root"
 _VALID = re.compile(r"[a-z0-9-]+")

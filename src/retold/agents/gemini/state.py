@@ -6,8 +6,8 @@ import msgspec
 
 from retold.agents.gemini.raw import Record
 from retold.agents.gemini.usual import ConversationRecord
-from retold.model.entries import Fate
 from retold.model.problem import Problem
+from retold.model.session import Fate
 
 Place = tuple[int, int]
 """Where a record stands: its line, and its place in a list on that line (0 where it is the line)."""

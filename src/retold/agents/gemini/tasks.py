@@ -13,8 +13,7 @@ import msgspec
 from retold.agents.gemini.pairing import Placed
 from retold.agents.gemini.tools import STARTS_AGENT
 from retold.agents.gemini.words import as_task
-from retold.model.entries import Message
-from retold.model.parts import Part, ToolCall
+from retold.model.session import Message, Part, ToolCall
 
 
 def with_tasks_told(placed: Sequence[Placed]) -> list[Placed]:

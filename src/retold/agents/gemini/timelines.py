@@ -13,8 +13,7 @@ from retold.agents.gemini.setting import Setting
 from retold.agents.gemini.state import Key, Plain, State, Version
 from retold.agents.gemini.tasks import with_tasks_told
 from retold.agents.gemini.versions import ask_alike, asked_otherwise, richest
-from retold.model.entries import Entry, Event, Fate, Message
-from retold.model.parts import Opaque
+from retold.model.session import Entry, Event, Fate, Message, Opaque
 
 
 def full_timeline(found: State | Plain, setting: Setting) -> tuple[Entry, ...]:

@@ -3,8 +3,7 @@
 The first rows are what scripts rely on; the rest is `docs/formats/gemini.md`, section 11.
 """
 
-from retold.model.parts import Canonical, Category
-from retold.model.tools import CATEGORIES
+from retold.model.session import CATEGORIES, Canonical, Category
 
 TOOLS: dict[str, Canonical] = {
     "run_shell_command": "shell_exec",

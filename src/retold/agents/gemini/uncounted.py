@@ -9,9 +9,8 @@ up to 0.36 leave no trace at all, nor do those of nothing but calls up to 0.8: t
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from retold.model.entries import Entry, Message
-from retold.model.parts import ToolCall
-from retold.reading.times import milliseconds
+from retold.model.session import Entry, Message, ToolCall
+from retold.reading.diagnostics import milliseconds
 
 
 def responses(timeline: Sequence[Entry]) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from retold.agents.gemini.raw import Record, text_parts
 from retold.agents.gemini.state import Version
-from retold.model.parts import Part, ToolCall
+from retold.model.session import Part, ToolCall
 
 _RICH = ("toolCalls", "thoughts", "tokens", "model", "displayContent")
 _FEW = 200

@@ -11,7 +11,7 @@ from typing import Any
 from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.raw import Record, text_parts
 from retold.agents.gemini.results import attachment, response
-from retold.model.parts import Attachment, Context, ContextKind, Opaque, Part, Text, Thinking
+from retold.model.session import Attachment, Context, ContextKind, Opaque, Part, Text, Thinking
 
 FILES_OPEN = "--- Content from referenced files ---"
 FILES_END = "--- End of content ---"

@@ -10,7 +10,7 @@ from retold.care.doctor.health import health
 from retold.care.doctor.lost import lost
 from retold.care.doctor.remains import remains
 from retold.care.doctor.survey import Survey
-from retold.model.finding import Finding
+from retold.model.problem import Finding
 
 _ORDER = ("loss", "warning", "note")
 _PARTS = (deletions, health, coverage, lost, remains)

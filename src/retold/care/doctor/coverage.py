@@ -8,9 +8,8 @@ from retold.archive.holdings import damages, summaries
 from retold.archive.sources import FAILURES
 from retold.care.doctor.finding import SYNC, command
 from retold.care.doctor.survey import Survey, SurveyedHome
-from retold.model.finding import Finding
-from retold.model.problem import Problem
-from retold.reading.files import open_file, printable
+from retold.model.problem import Finding, Problem
+from retold.reading.disk import open_file, printable
 
 
 def coverage(survey: Survey) -> Iterator[Finding]:

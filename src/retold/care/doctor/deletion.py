@@ -9,8 +9,7 @@ from retold.agents.protocol import Threat
 from retold.care.doctor.finding import KEEP, SYNC, command
 from retold.care.doctor.survey import Archived, Survey, SurveyedHome
 from retold.export.zone import day
-from retold.model.finding import Finding
-from retold.model.problem import Severity
+from retold.model.problem import Finding, Severity
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)
 

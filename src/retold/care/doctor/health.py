@@ -12,8 +12,8 @@ from retold.archive.record import Store, is_emptied
 from retold.archive.shards import is_in_step
 from retold.care.doctor.finding import REINDEX, SYNC, command
 from retold.care.doctor.survey import Survey
-from retold.model.finding import Finding
-from retold.reading.files import printable
+from retold.model.problem import Finding
+from retold.reading.disk import printable
 
 DAY = 86_400
 ROOM = 500_000_000

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from retold.archive.holdings import lone_subagents
 from retold.care.doctor.finding import command
 from retold.care.doctor.survey import Archived, Survey
-from retold.model.finding import Finding
-from retold.reading.files import printable
+from retold.model.problem import Finding
+from retold.reading.disk import printable
 
 
 def lost(survey: Survey) -> Iterator[Finding]:

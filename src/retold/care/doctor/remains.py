@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from retold.agents.protocol import Remains
 from retold.care.doctor.survey import Survey, SurveyedHome
-from retold.model.finding import Finding
-from retold.reading.files import printable
+from retold.model.problem import Finding
+from retold.reading.disk import printable
 
 
 def remains(survey: Survey) -> Iterator[Finding]:

@@ -26,8 +26,7 @@ from retold.ingest.home import retold_home
 from retold.ingest.homes import homes_of
 from retold.model.problem import Problem
 from retold.query import dates
-from retold.reading.disk import DISK
-from retold.reading.files import printable
+from retold.reading.disk import DISK, printable
 
 
 class ArchivedFile(msgspec.Struct, frozen=True):

@@ -27,8 +27,8 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, console: Console) -> int:
     """Print each event; 1 if something was no session, 2 if a name means several."""
     from retold.export.log import event_line
-    from retold.model.steps import steps
-    from retold.model.wire import step_json
+    from retold.model.events import steps
+    from retold.model.serialization import step_json
 
     code = 0
     for session in _told(options, console):

@@ -59,7 +59,7 @@ def run(options: Namespace, console: Console) -> int:
 
 def _tell(found: Imported, options: Namespace, console: Console) -> None:
     if options.json:
-        from retold.model.wire import encoded
+        from retold.model.serialization import encoded
 
         told = {name: getattr(found, name) for name in COUNTS}
         refused = [{"ours": ours, "theirs": theirs} for ours, theirs in found.refused_titles]

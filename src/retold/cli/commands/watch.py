@@ -56,7 +56,7 @@ class _Printer:
 
     def show(self, news: News) -> None:
         from retold.export.live import live_heading, live_lines
-        from retold.model.wire import step_json
+        from retold.model.serialization import step_json
 
         if self._is_json:
             for step in news.steps:

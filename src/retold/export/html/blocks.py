@@ -12,7 +12,7 @@ from retold.export.html.pictures import picture
 from retold.export.html.prose import prose
 from retold.export.html.signs import show_control_chars
 from retold.export.transcript import as_json, one_line
-from retold.model.parts import Attachment
+from retold.model.session import Attachment
 
 
 def box(text: str, key: str, language: str = "") -> Markup:

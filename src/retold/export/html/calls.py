@@ -13,8 +13,7 @@ from retold.export.html.diffs import diff_box
 from retold.export.html.frame import RenderContext
 from retold.export.html.signs import show_control_chars
 from retold.export.transcript import MARKS, as_json, key_argument_of, one_line
-from retold.model.display import AgentDisplay, FilesDisplay, TextDisplay, TodosDisplay
-from retold.model.parts import ToolCall
+from retold.model.session import AgentDisplay, FilesDisplay, TextDisplay, TodosDisplay, ToolCall
 
 _STATUS = {"success": "done", "error": "failed", "cancelled": "cancelled", "unknown": "no result recorded"}
 _LINE = 2_000

@@ -11,8 +11,19 @@ from retold.export.html.calls import CallView, call_view
 from retold.export.html.frame import RenderContext
 from retold.export.telling import ExportOptions
 from retold.export.zone import when
-from retold.model.entries import Entry, Event, Message, is_copied_prompt
-from retold.model.parts import Attachment, Context, Opaque, Part, Text, Thinking, ToolCall
+from retold.model.session import (
+    Attachment,
+    Context,
+    Entry,
+    Event,
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    is_copied_prompt,
+)
 
 _NAMES = {"shell": "The user's shell", "task": "Task"}
 """What an agent put into a message and is read as part of the conversation."""

@@ -12,10 +12,8 @@ from retold.export.html.frame import RenderContext
 from retold.export.telling import ExportOptions
 from retold.export.transcript import plural
 from retold.export.zone import period
-from retold.model.entries import Message
-from retold.model.parts import Opaque, Thinking, ToolCall
 from retold.model.report import PICOS
-from retold.model.session import Session
+from retold.model.session import Message, Opaque, Session, Thinking, ToolCall
 
 _ENDS = {
     "success": "with an answer",

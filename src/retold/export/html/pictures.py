@@ -5,7 +5,7 @@ from binascii import Error
 
 from markupsafe import Markup
 
-from retold.model.parts import Attachment
+from retold.model.session import Attachment
 
 LARGEST = 8_000_000
 """The largest picture that is put into a page, in bytes."""

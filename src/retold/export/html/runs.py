@@ -9,7 +9,7 @@ from retold.export.html.entries import EntryView, entry_view, is_shown, speaker
 from retold.export.html.frame import RenderContext
 from retold.export.html.signs import show_control_chars
 from retold.export.transcript import one_line, plural
-from retold.model.entries import Entry, Message, words_of
+from retold.model.session import Entry, Message, words_of
 
 _HEADINGS = {
     "rewound": "Taken back: the conversation went on as if this had not been said",

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import get_args
 
 from retold.lake.told import RowSource
-from retold.model.steps import (
+from retold.model.events import (
     AnyStep,
     AssistantText,
     SessionEnd,

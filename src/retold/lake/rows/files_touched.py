@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from retold.archive.rows import CHANGING
 from retold.lake.rows.tool_calls import calls_in
 from retold.lake.told import RowSource
-from retold.model.files import touched
+from retold.model.session import touched
 from retold.projects.matching import in_project
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 
 from retold.lake.told import RowSource
-from retold.model.entries import Entry, Event, Message
-from retold.model.parts import Context, Text, Thinking, ToolCall
+from retold.model.session import Context, Entry, Event, Message, Text, Thinking, ToolCall
 
 
 def message_rows(told: RowSource) -> Iterator[tuple[object, ...]]:

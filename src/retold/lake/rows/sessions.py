@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from retold.lake.rows.figures import TOKENS, dollars_of
 from retold.lake.told import RowSource
-from retold.model.request import LARGEST, stored_figure
 from retold.model.session import SourceFile
+from retold.model.usage import LARGEST, stored_figure
 
 
 def session_rows(told: RowSource) -> Iterator[tuple[object, ...]]:

@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from retold.lake.rows.figures import small
 from retold.lake.told import RowSource
-from retold.model.entries import Message
-from retold.model.parts import ToolCall
-from retold.model.request import LARGEST, stored_figure
-from retold.model.wire import encoded
+from retold.model.serialization import encoded
+from retold.model.session import Message, ToolCall
+from retold.model.usage import LARGEST, stored_figure
 
 
 def tool_call_rows(told: RowSource) -> Iterator[tuple[object, ...]]:

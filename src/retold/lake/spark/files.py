@@ -18,7 +18,7 @@ from retold.lake.spark.options import MOST_BYTES, parse_agents, parse_columns, p
 from retold.lake.spark.schema import spark_schema, wanted_of
 from retold.lake.spread import decoded, reunited
 from retold.lake.told import UnreadFile
-from retold.model.project import Clue
+from retold.model.session import Clue
 
 LARGEST = 1 << 30
 """Of one file. Spark holds it in one value, of which two thousand million bytes are the end, and copies it."""

@@ -11,7 +11,7 @@ from retold.archive.record import Store
 from retold.care.doctor.finding import KEEP
 from retold.export.sums import THREATS, Gathered
 from retold.ingest.home import retold_home
-from retold.model.finding import Finding
+from retold.model.problem import Finding
 from retold.web.answer import Answer, PageRequest, PageRoute, Redirect, TemplatePage
 from retold.web.checkups import Checked, Checkups
 from retold.web.syncing import PageSyncOutcome, sync

@@ -7,21 +7,22 @@ from typing import Any
 
 import msgspec
 
-from retold.model.entries import Entry, Message
-from retold.model.parts import ToolCall
 from retold.model.problem import Problem
-from retold.model.project import Project
 from retold.model.session import (
     VERSION,
     Counts,
     Coverage,
+    Entry,
     Kind,
+    Message,
+    Project,
     Session,
     SessionStatus,
     SourceFile,
+    ToolCall,
     View,
 )
-from retold.model.usage import Totals, totals
+from retold.model.usage import Totals, Usage, totals
 
 TITLE_LENGTH = 120
 LARGEST_EXTRA = 4096
@@ -122,3 +123,40 @@ def _title(summary: str | None, prompts: Sequence[str]) -> str | None:
     )
     line = " ".join((summary or spoken)[: 10 * TITLE_LENGTH].split())
     return (line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1] + "…") or None
+
+
+BYTES_PER_TOKEN = 4
+"""The usual rule of thumb for text and code."""
+
+
+def estimated(timeline: Sequence[Entry], native_id: str) -> tuple[Entry, ...]:
+    """Return the timeline with a guess for each answer: what was said before is its prompt."""
+    entries: list[Entry] = []
+    said = 0
+    for place, entry in enumerate(timeline):
+        if not isinstance(entry, Message):
+            entries.append(entry)
+            continue
+        size = _message_size(entry)
+        if entry.role == "assistant":
+            given, output = _tokens(said), _tokens(size)
+            request = f"{native_id}/{entry.id or place}"
+            guess = Usage(request, given, None, 0, output, None, None, given + output, estimated=True)
+            entry = msgspec.structs.replace(entry, usage=guess)  # noqa: PLW2901
+        entries.append(entry)
+        said += size
+    return tuple(entries)
+
+
+def _message_size(message: Message) -> int:
+    texts: list[str] = []
+    for part in message.parts:
+        if isinstance(part, ToolCall):
+            texts.extend((part.name, str(part.arguments), part.result or "", part.error or ""))
+        else:
+            texts.append(getattr(part, "text", None) or "")
+    return sum(len(text.encode(errors="replace")) for text in texts)
+
+
+def _tokens(size: int) -> int:
+    return -(-size // BYTES_PER_TOKEN)

@@ -6,10 +6,19 @@ from typing import Any
 
 import msgspec
 
-from retold.model.entries import Fate, Message
-from retold.model.parts import Canonical, Category, Status, Text, Thinking, ToolCall
-from retold.model.project import Project
-from retold.model.session import Session, SessionStatus
+from retold.model.session import (
+    Canonical,
+    Category,
+    Fate,
+    Message,
+    Project,
+    Session,
+    SessionStatus,
+    Status,
+    Text,
+    Thinking,
+    ToolCall,
+)
 
 
 class Step(msgspec.Struct, frozen=True, tag_field="event", kw_only=True):

@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import NamedTuple, Self
 from urllib.parse import quote, unquote
 
-from retold.redaction.detector import lower
-from retold.redaction.finding import Secret
-from retold.redaction.folding import without_marks
+from retold.redaction.detector import lower, without_marks
+from retold.redaction.secrets import Secret
 
 SHORTEST_EVERYWHERE = 8
 """Shorter ones are taken out where they were found, and stay elsewhere: they may be words."""

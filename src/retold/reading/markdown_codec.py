@@ -1,13 +1,17 @@
-r"""Words in a Markdown page, and back: whatever somebody said, it ends where it ends, and is read again letter by letter.
+"""Words in a Markdown page, and back: whatever somebody said, it ends where it ends, and is read again letter by letter.
 
 Words stand in a page as Markdown only where it is certain how a parser takes them; else they stand in a fence. Of the
 former, headings are two levels lower, so that the page keeps its outline, and what would begin a tag outside of code has
 a backslash before it. Both can be taken back: *k* backslashes before a `<` become 2*k* + 1, which a page shows as *k*.
 """
 
+import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Literal
+from typing import Any, Literal
+
+from retold.model.serialization import encoded
+from retold.reading.json_decode import Decoded, decode
 
 Look = Literal["plain", "quote", "fence", "quoted fence"]
 
@@ -245,3 +249,23 @@ def _escaped(line: str) -> str:
 
 def _unescaped(line: str) -> str:
     return _TAGS.sub(lambda tag: f"{tag[1][: len(tag[1]) // 2]}<" if tag[1] else tag[0], line)
+
+
+BEGIN, END = "<!-- retold ", " -->"
+PAGE = 1
+"""The version of the marks."""
+
+
+def mark(tree: dict[str, Any]) -> str:
+    """Return a mark, on one line, for every editor; nothing in it can end the comment."""
+    data = encoded(tree)
+    text = data.decode() if data.isascii() else json.dumps(tree, separators=(",", ":"))
+    return BEGIN + text.replace("--", "-\\u002d") + END
+
+
+def marked(line: str) -> dict[str, Any] | None:
+    """Return what a mark says; None where a line is none."""
+    if not line.startswith(BEGIN) or not line.rstrip().endswith(END):
+        return None
+    found = decode(line.rstrip()[len(BEGIN) : -len(END)].encode(errors="replace"))
+    return found.value if isinstance(found, Decoded) and type(found.value) is dict else None
