@@ -14,7 +14,7 @@ from measure import Measure, at_least, at_most, told
 from processes import PYTHON, RETOLD, environment, peak_pss, run
 
 from retold.agents.claude import raw as claude_raw
-from retold.agents.codex import usual as codex_usual
+from retold.agents.codex import replay as codex_usual
 from retold.agents.protocol import Agent, Source
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem

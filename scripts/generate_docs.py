@@ -24,9 +24,9 @@ from genai_prices.data_snapshot import get_snapshot
 from genai_prices.types import Provider
 
 import retold
-from retold.agents.claude import tools as claude_tools
-from retold.agents.codex import tools as codex_tools
-from retold.agents.gemini import tools as gemini_tools
+from retold.agents.claude import tool_calls as claude_tools
+from retold.agents.codex import tool_calls as codex_tools
+from retold.agents.gemini import tool_calls as gemini_tools
 from retold.archive.views import LACKING, MORE, VIEWS
 from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import retold
-from retold.agents.gemini.tools import TOOLS
+from retold.agents.gemini.tool_calls import TOOLS
 from retold.agents.protocol import Agent
 from retold.agents.registry import AGENTS
 from retold.care.doctor.finding import CODES as FINDINGS

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retold.agents.gemini.tasks import _is_wrapped
+from retold.agents.gemini.timeline import _is_wrapped
 from retold.archive.words import _dense_run
 from retold.ingest.config import _with_home
 from retold.ingest.elsewhere import label_in, placed
@@ -26,8 +26,8 @@ pytestmark = pytest.mark.slow
 
 CHAINED = frozenset(
     (
-        "retold.agents.claude.words._BLOCK",
-        "retold.agents.claude.words._INTERRUPTED",
+        "retold.agents.claude.prompt_text._BLOCK",
+        "retold.agents.claude.prompt_text._INTERRUPTED",
         "retold.care.jsonc.TRIVIA",
         "retold.care.jsonc._PLAIN",
         "retold.care.jsonc._STRING",
@@ -39,7 +39,7 @@ CHAINED = frozenset(
 """Patterns of tokenizers: each match begins where the last one ended, and the first failure ends the loop."""
 
 BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
-    BuiltPattern("retold.agents.gemini.tasks", "_is_wrapped"): lambda: _is_wrapped("a b", "<x> a b </x>"),
+    BuiltPattern("retold.agents.gemini.timeline", "_is_wrapped"): lambda: _is_wrapped("a b", "<x> a b </x>"),
     BuiltPattern("retold.archive.words", "_dense_run"): _dense_run.__wrapped__,
     BuiltPattern("retold.ingest.config", "_with_home"): lambda: _with_home("[homes]\n", "x", "/y"),
     BuiltPattern("retold.ingest.elsewhere", "label_in"): lambda: label_in("/x/y"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from retold.agents import gemini
-from retold.agents.gemini.releases import Release, release
+from retold.agents.gemini.restore_plan import Release, release
 from retold.care.programs import installed_version, program_of
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from retold.agents.gemini.raw import RESULTS_SUFFIX
-from retold.agents.gemini.resumable import is_wellformed
+from retold.agents.gemini.restore_plan import is_wellformed
 from retold.agents.protocol import Addition, AgentHome
 from retold.archive.database import RetoldError
 from retold.care.additions import add

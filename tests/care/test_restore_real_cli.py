@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from retold.agents.gemini import ghosts, home_in
-from retold.agents.gemini.slugs import hash_of
+from retold.agents.gemini.restore_plan import hash_of
 from support.gemini_requests import last_conversation, parts, unpaired_calls
 from support.person import Person
 from support.real_gemini import RealCli, free_port

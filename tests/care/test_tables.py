@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.agents.connection import SettingsTable
+from retold.agents.protocol import SettingsTable
 from retold.care.jsonc import Broken
 from retold.care.tables import has_table, with_table, without_table
 

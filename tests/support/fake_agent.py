@@ -9,10 +9,11 @@ from typing import cast
 import msgspec
 import pytest
 
-from retold.agents.connection import AgentConnection, ConnectPlan
 from retold.agents.protocol import (
     Agent,
+    AgentConnection,
     AgentHome,
+    ConnectPlan,
     Ghost,
     HookCall,
     HookPlan,

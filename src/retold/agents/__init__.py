@@ -1,45 +1,29 @@
-"""One folder per agent, each a module with the same files; strangers to each other."""
+"""The agents: one package for each, with the same modules in each. They do not know each other."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from types import ModuleType
+    from collections.abc import Callable, Mapping
     from typing import Any
 
 TITLES = {"claude": "Claude Code", "codex": "Codex CLI", "gemini": "Gemini CLI"}
-"""The agents we know, by the names of their folders, and what their makers call them."""
+"""The agents by the names of their packages, with the names that their makers give them."""
 NAMES = tuple(TITLES)
-"""The names of their folders, and how people call them."""
+"""The names of the packages. Users write them, too."""
 
 
-def import_when_asked(package: str, homes: Mapping[str, str]) -> None:
-    """Let each function of an agent be imported, from the module that is its home, when it is first asked for.
+def load_lazily(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return a `__getattr__` for a package: it imports each name from its module when the name is first used.
 
-    To read takes forty modules, to look for files a few. The functions belong to a class of the package's own,
-    for a module that bears the name of its function would take its place in the package when it is imported.
+    A reader takes forty modules, a search for files takes a few.
     """
-    import sys  # noqa: PLC0415 - start-up is a feature
-    from types import ModuleType  # noqa: PLC0415
 
-    functions = {name: _imported(f"{package}.{home}", name) for name, home in homes.items()}
-    sys.modules[package].__class__ = type("AgentModule", (ModuleType,), functions)
+    def load(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        from importlib import import_module  # noqa: PLC0415
 
+        return getattr(import_module(f"{package}.{modules[name]}"), name)
 
-def _imported(home: str, name: str) -> property:
-    """Return a function of a module as something that a package has; whoever puts another in its place is heard."""
-    found: list[Any] = []
-
-    def function(_: ModuleType) -> Any:
-        if not found:
-            from importlib import import_module  # noqa: PLC0415
-
-            found.append(getattr(import_module(home), name))
-        return found[0]
-
-    def put(_: ModuleType, value: Any) -> None:
-        if callable(value):  # and no module, as an import puts it here
-            found[:] = [value]
-
-    return property(function, put)
+    return load

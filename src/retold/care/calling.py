@@ -9,8 +9,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from retold.agents.connection import ToolServer
-    from retold.agents.protocol import HookCall
+    from retold.agents.protocol import HookCall, ToolServer
 
 HOOK, NOW = "--hook", "--now"
 NARROW = "project"
@@ -66,7 +65,7 @@ def hook_call(env: Mapping[str, str], platform: str) -> HookCall:
 
 def server(env: Mapping[str, str], scope: str, version: str) -> ToolServer:
     """Return how an agent starts the server of tools; no shell stands between."""
-    from retold.agents.connection import ToolServer
+    from retold.agents.protocol import ToolServer
 
     command, *told = own_command()
     wide = () if scope == NARROW else ("--scope", scope)

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from retold.agents.connection import AgentConnection, ConnectPlan, OwnFile, ToolServer
-from retold.agents.protocol import AgentHome
+from retold.agents.protocol import AgentConnection, AgentHome, ConnectPlan, OwnFile, ToolServer
 from retold.agents.registry import AGENTS
 from retold.archive.database import RetoldError
 from retold.care.calling import hook_call

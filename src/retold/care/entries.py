@@ -1,6 +1,6 @@
 """What is put into settings that others write too, whichever form they have."""
 
-from retold.agents.connection import ListItem, SettingsTable
+from retold.agents.protocol import ListItem, SettingsTable
 from retold.care.items import has_item, with_item, without_item
 from retold.care.splice import is_bare_object
 from retold.care.tables import has_table, with_table, without_table

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from retold.agents.connection import ListItem
+from retold.agents.protocol import ListItem
 from retold.care.jsonc import Broken, JsonNode, Member, scanned, string_of
 from retold.care.splice import cut, is_bare, new_text, put
 

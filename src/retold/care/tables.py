@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
-from retold.agents.connection import NAME, SettingsTable
+from retold.agents.protocol import NAME, SettingsTable
 from retold.care.jsonc import Broken
 
 _HEADER = re.compile(r"[ \t]*\[\[?(?P<name>[^\[\]]+)\]\]?[ \t]*(?:#.*)?")

@@ -1,6 +1,6 @@
 """What a model is told about retold's tools, by whichever agent."""
 
-from retold.agents.connection import Guide
+from retold.agents.protocol import Guide
 
 SUMMARY = "Finds what was said, done and decided in earlier conversations with coding agents on this machine."
 OCCASIONS = (

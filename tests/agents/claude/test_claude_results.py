@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from retold.agents.claude.results import result
+from retold.agents.claude.tool_results import result
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 import zstandard
 
 from retold.agents import codex
-from retold.agents.codex.places import find_rollout
+from retold.agents.codex.discovery import find_rollout
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.session import Session

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retold import Message, Session, Text
 from retold.agents import codex
-from retold.agents.codex.twins import NEAR
+from retold.agents.codex.state import NEAR
 from retold.agents.protocol import Source
 from retold.model.problem import Problem
 from retold.model.serialization import decode_session

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from retold.agents import codex
-from retold.agents.codex import usual
+from retold.agents.codex import replay
 from retold.agents.protocol import Reading, Source
 from retold.model.problem import Problem
 from retold.model.session import Session
@@ -20,7 +20,7 @@ def sessions(found: Sequence[Reading] | Problem) -> list[Session]:
     return [] if isinstance(found, Problem) else [codex.join([reading]) for reading in found]
 
 
-def refuse(_: object) -> usual.ItemLine:
+def refuse(_: object) -> replay.ItemLine:
     raise msgspec.ValidationError("nothing is usual here")
 
 
@@ -28,7 +28,7 @@ def read_both_ways(files: Sequence[Path], monkeypatch: pytest.MonkeyPatch) -> in
     """Compare what the two ways give; return how many sessions there were."""
     quick = [sessions(codex.read(Source(file))) for file in files]
     with monkeypatch.context() as patch:
-        patch.setattr(usual, "decode", refuse)
+        patch.setattr(replay, "decode", refuse)
         careful = [sessions(codex.read(Source(file))) for file in files]
     for file, one, other in zip(files, quick, careful, strict=True):
         assert one == other, file.name

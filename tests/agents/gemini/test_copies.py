@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from retold.agents.gemini.copies import copied_from
 from retold.agents.gemini.raw import ENVIRONMENT_ID
-from retold.agents.gemini.replay import replay
+from retold.agents.gemini.replay import copied_from, replay
 from retold.agents.gemini.state import State, folded_copies
 from retold.reading.jsonl import JsonLine
 

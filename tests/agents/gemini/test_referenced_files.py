@@ -2,8 +2,8 @@
 
 import pytest
 
-from retold.agents.gemini.notes import Notes
-from retold.agents.gemini.words import prompt_of, said_by_user
+from retold.agents.gemini.context import Notes
+from retold.agents.gemini.prompt_text import prompt_of, said_by_user
 
 OPENS = "\n--- Content from referenced files ---\nContent from @tide.py:\n"
 END = "\n--- End of content ---"

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.agents.gemini.loader import active_records
 from retold.agents.gemini.replay import replay
-from retold.agents.gemini.state import State
+from retold.agents.gemini.state import State, active_records
 from retold.reading.jsonl import JsonLine
 
 Record = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from retold.agents.gemini import limit, retention
-from retold.agents.gemini.limits import rules
+from retold.agents.gemini.retention_rules import rules
 from retold.agents.protocol import AgentHome, Threat
 from support.real_gemini import Gemini
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.agents.gemini.slugs import slug_of, slugified
+from retold.agents.gemini.restore_plan import slug_of, slugified
 from retold.agents.protocol import AgentHome
 from support.real_gemini import RealCli, install_oracle
 

@@ -11,11 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retold.agents import gemini
+from retold.agents.gemini.context import Notes, Setting
 from retold.agents.gemini.normalise import answer, careful_answer
-from retold.agents.gemini.notes import Notes
 from retold.agents.gemini.replay import as_state
-from retold.agents.gemini.sessions import Recorded
-from retold.agents.gemini.setting import Setting
+from retold.agents.gemini.session import Recorded
 from retold.agents.gemini.state import Plain
 from retold.agents.protocol import Source
 from retold.model.problem import Problem

@@ -1,18 +1,21 @@
 """Claude Code: the transcripts that its versions from 1.0 to 2.1 keep of sessions and their subagents."""
 
-from retold.agents import import_when_asked
+from retold.agents import load_lazily
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.agents.claude.connect import connect_plan
-    from retold.agents.claude.families import relate
-    from retold.agents.claude.hooks import hook_plan
-    from retold.agents.claude.join import group, join, log_folder
-    from retold.agents.claude.places import clues, cluster_of, find, home_in, homes
-    from retold.agents.claude.read import read
-    from retold.agents.claude.remains import remains
-    from retold.agents.claude.restore import restore, resume
-    from retold.agents.claude.retention import ghosts, limit, retention
+    from retold.agents.claude.discovery import clues, cluster_of, find, home_in, homes, remains
+    from retold.agents.claude.integration import (
+        connect_plan,
+        ghosts,
+        hook_plan,
+        limit,
+        restore,
+        resume,
+        retention,
+    )
+    from retold.agents.claude.reader import read
+    from retold.agents.claude.session import group, join, log_folder, relate
 
 NAME = "claude"
 PROGRAM, PACKAGE = "claude", "@anthropic-ai/claude-code"
@@ -41,24 +44,26 @@ __all__ = [
     "retention",
 ]
 
-_HOMES = {
-    "cluster_of": "places",
-    "clues": "places",
-    "connect_plan": "connect",
-    "find": "places",
-    "ghosts": "retention",
-    "group": "join",
-    "home_in": "places",
-    "homes": "places",
-    "hook_plan": "hooks",
-    "join": "join",
-    "limit": "retention",
-    "log_folder": "join",
-    "read": "read",
-    "relate": "families",
-    "remains": "remains",
-    "restore": "restore",
-    "resume": "restore",
-    "retention": "retention",
-}
-import_when_asked(__name__, _HOMES)
+__getattr__ = load_lazily(
+    __name__,
+    {
+        "cluster_of": "discovery",
+        "clues": "discovery",
+        "connect_plan": "integration",
+        "find": "discovery",
+        "ghosts": "integration",
+        "group": "session",
+        "home_in": "discovery",
+        "homes": "discovery",
+        "hook_plan": "integration",
+        "join": "session",
+        "limit": "integration",
+        "log_folder": "session",
+        "read": "reader",
+        "relate": "session",
+        "remains": "discovery",
+        "restore": "integration",
+        "resume": "integration",
+        "retention": "integration",
+    },
+)

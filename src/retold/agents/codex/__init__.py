@@ -1,17 +1,21 @@
 """Codex CLI: every form in which its versions, from the first in TypeScript to 0.166, wrote conversations down."""
 
-from retold.agents import import_when_asked
+from retold.agents import load_lazily
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.agents.codex.connect import connect_plan
-    from retold.agents.codex.hooks import hook_plan
-    from retold.agents.codex.join import group, join, log_folder, relate
-    from retold.agents.codex.places import clues, cluster_of, find, home_in, homes
-    from retold.agents.codex.read import read
-    from retold.agents.codex.remains import remains
-    from retold.agents.codex.restore import restore, resume
-    from retold.agents.codex.retention import ghosts, limit, retention
+    from retold.agents.codex.discovery import clues, cluster_of, find, home_in, homes, remains
+    from retold.agents.codex.integration import (
+        connect_plan,
+        ghosts,
+        hook_plan,
+        limit,
+        restore,
+        resume,
+        retention,
+    )
+    from retold.agents.codex.reader import read
+    from retold.agents.codex.session import group, join, log_folder, relate
 
 NAME = "codex"
 PROGRAM, PACKAGE = "codex", "@openai/codex"
@@ -40,24 +44,26 @@ __all__ = [
     "retention",
 ]
 
-_HOMES = {
-    "cluster_of": "places",
-    "clues": "places",
-    "connect_plan": "connect",
-    "find": "places",
-    "ghosts": "retention",
-    "group": "join",
-    "home_in": "places",
-    "homes": "places",
-    "hook_plan": "hooks",
-    "join": "join",
-    "limit": "retention",
-    "log_folder": "join",
-    "read": "read",
-    "relate": "join",
-    "remains": "remains",
-    "restore": "restore",
-    "resume": "restore",
-    "retention": "retention",
-}
-import_when_asked(__name__, _HOMES)
+__getattr__ = load_lazily(
+    __name__,
+    {
+        "cluster_of": "discovery",
+        "clues": "discovery",
+        "connect_plan": "integration",
+        "find": "discovery",
+        "ghosts": "integration",
+        "group": "session",
+        "home_in": "discovery",
+        "homes": "discovery",
+        "hook_plan": "integration",
+        "join": "session",
+        "limit": "integration",
+        "log_folder": "session",
+        "read": "reader",
+        "relate": "session",
+        "remains": "discovery",
+        "restore": "integration",
+        "resume": "integration",
+        "retention": "integration",
+    },
+)

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from retold.agents.codex.raw import Record
-from retold.model.session import Entry, Message
+from retold.agents.codex.raw import Record, text_or_none
+from retold.model.session import Entry, Kind, Message, Project, root_hash
 from retold.model.usage import Usage
 from retold.reading.diagnostics import ReaderNotes
 
@@ -206,3 +206,61 @@ def _own_containers(value: State | Meter) -> dict[str, Any]:
 
 Handler = Callable[[State, Record, datetime | None], None]
 """Takes a payload down, at its time."""
+
+
+def is_subagent(meta: Record) -> bool:
+    """Tell whether an agent started this thread."""
+    source = meta.get("source")
+    return (type(source) is dict and "subagent" in source) or meta.get("thread_source") == "subagent"
+
+
+def kind_of(meta: Record) -> Kind:
+    """Return what a thread is to others."""
+    if is_subagent(meta):
+        return "subagent"
+    return "fork" if text_or_none(meta.get("forked_from_id")) else "main"
+
+
+def parent_of(meta: Record) -> str | None:
+    """Return the key of the thread that this one comes from: who started it, else what it was forked from."""
+    source = meta.get("source")
+    spawned = source.get("subagent") if type(source) is dict else None
+    thread = spawned.get("thread_spawn") if type(spawned) is dict else None
+    named = thread.get("parent_thread_id") if type(thread) is dict else None
+    known = (named, meta.get("parent_thread_id"), meta.get("forked_from_id"))
+    return next((f"codex:{parent}" for parent in known if text_or_none(parent)), None)
+
+
+def project_of(meta: Record) -> Project:
+    """Return where a thread was started."""
+    root = text_or_none(meta.get("cwd"))
+    return Project(root, None, root_hash(root) if root else None, "recorded" if root else "none")
+
+
+NEAR = 32
+"""How many words wait for their twin: the two are written within moments of each other."""
+
+
+def taken(twins: list[Twin], role: Role, text: str) -> Twin | None:
+    """Return the twin of some words among those that wait, and let it wait no longer."""
+    if not twins:
+        return None
+    for is_same in (str.__eq__, _is_within) if role == "user" else (str.__eq__,):
+        for place, twin in enumerate(twins):
+            if twin.role == role and is_same(twin.text, text):
+                del twins[place]
+                return twin
+    return None
+
+
+def wait(twins: list[Twin], role: Role, text: str, index: int) -> None:
+    """Let words wait for their twin."""
+    twins.append(Twin(role, text, index))
+    if len(twins) > NEAR:
+        del twins[0]
+
+
+def _is_within(one: str, other: str) -> bool:
+    """Tell whether one record of typed words holds the other: an item has labels of images around them."""
+    short, long = sorted((one.strip(), other.strip()), key=len)
+    return bool(short) and short in long

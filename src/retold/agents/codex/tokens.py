@@ -3,17 +3,20 @@
 Evidence: `docs/formats/codex.md`, section 6.
 """
 
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
 import msgspec
 
-from retold.agents.codex.raw import Record
-from retold.agents.codex.state import Figures, Meter, State
-from retold.model.session import Message
+from retold.agents.codex.discovery import id_time
+from retold.agents.codex.prompt_text import texts
+from retold.agents.codex.raw import Record, rest, text_or_none
+from retold.agents.codex.state import Cut, Figures, Meter, State
+from retold.model.session import Event, Message
 from retold.model.usage import Usage
+from retold.reading.diagnostics import parse_time
 
 _FIGURES = itemgetter(
     "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_output_tokens", "total_tokens"
@@ -181,3 +184,98 @@ def _usage(state: State, request: str, spent: Figures) -> Usage:
     if total != given + output:
         state.notes.add("token-total-mismatch", f"{total} recorded, {given + output} counted")
     return Usage(request, given, cached, written, max(output - reasoning, 0), reasoning, 0, total)
+
+
+_CLOCKS = timedelta(seconds=1)
+"""How far a turn's id may lie before the time that a thread gives for itself."""
+
+
+def begin_turn(state: State, index: int) -> None:
+    """Take down that somebody, or an agent, asked for something."""
+    state.turns.append(index)
+    state.thoughts.clear()
+    break_off(state)
+
+
+def meet_turn(state: State, turn_id: Any) -> None:
+    """Look at a turn's id: the first that was made after the thread is the first of its own."""
+    made_at = id_time(turn_id)
+    if made_at is None:
+        return
+    state.has_turn_ids = True
+    if state.is_copying:
+        begun_at = _beginning(state.meta)
+        if begun_at is None or made_at >= begun_at:
+            state.is_copying = False
+            settle(state, state.last_at)  # copied counts and items end with the copied lines
+            break_off(state)
+            state.own_from = _start_of_turn(state)
+
+
+def _beginning(meta: Record) -> datetime | None:
+    """Return when a thread was made: to the millisecond where its id tells, else with some room for clocks."""
+    made_at = id_time(meta.get("id"))
+    if made_at is not None:
+        return made_at
+    started_at = thread_start(meta)
+    return None if started_at is None else started_at - _CLOCKS
+
+
+def thread_start(meta: Record) -> datetime | None:
+    """Return when a thread began, as it says itself: a fork's own time, not its parent's."""
+    return parse_time(meta.get("timestamp"))[0]
+
+
+def _start_of_turn(state: State) -> int:
+    """Return the place of the words that began the turn, where they stand before its id."""
+    start = state.turns[-1] if state.turns else len(state.entries)
+    since = state.entries[start:]
+    is_unanswered = all(type(entry) is not Message or entry.role != "assistant" for entry in since)
+    return state.places[start] if since and is_unanswered and None not in since else state.place
+
+
+_COMPACTED = frozenset(("message", "replacement_history"))
+
+
+def compact(state: State, payload: Record, at: datetime | None) -> None:
+    """Take a compaction down: the model goes on with what replaces the history."""
+    settle(state, at)
+    message = payload.get("message")
+    text = message if type(message) is str else ""
+    extra = rest(payload, _COMPACTED) or {}
+    news = list(_news(state, payload.get("replacement_history"), text))
+    if news:
+        extra["replacement_history"] = news
+    index = state.put(Event(None, "compaction", at, "live", text, extra=extra or None))
+    state.cuts.append(Cut(index, 0, "compacted"))
+    state.latest["compacted"] = payload
+
+
+def _news(state: State, history: Any, message: str) -> Iterator[Any]:
+    """Yield what of a replacement is nowhere else in the file: it repeats most of what was said."""
+    if type(history) is not list:
+        return
+    said = state.all_texts()
+    for item in history:
+        if (
+            type(item) is not dict
+            or item.get("type") != "message"
+            or not all([text == message or text in said for text in texts(item.get("content"))])
+        ):
+            yield item
+
+
+def mention_compaction(state: State, payload: Record, at: datetime | None) -> None:
+    """Fold the event away that says the same as the record of a compaction; alone it is all there is."""
+    if state.latest.pop("compacted", None) is None:
+        state.put(Event(text_or_none(payload.get("id")), "compaction", at, "live", "", extra=payload))
+
+
+def roll_back(state: State, payload: Record, at: datetime | None) -> None:
+    """Take down that the last turns were taken back."""
+    number = payload.get("num_turns")
+    index = state.put(Event(None, "info", at, "live", "", extra=payload))
+    if type(number) is int and number > 0 and state.turns:
+        start = state.turns[-number] if number <= len(state.turns) else state.turns[0]
+        state.cuts.append(Cut(index, start, "rewound"))
+        del state.turns[-number:]

@@ -1,19 +1,15 @@
 """Gemini CLI: every form in which its versions from 0.1 to 0.61 wrote conversations down."""
 
-from retold.agents import import_when_asked
+from retold.agents import load_lazily
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.agents.gemini.connect import connect_plan
-    from retold.agents.gemini.families import relate
-    from retold.agents.gemini.ghosts import ghosts
-    from retold.agents.gemini.hooks import hook_plan
-    from retold.agents.gemini.join import group, join, log_folder
-    from retold.agents.gemini.places import clues, cluster_of, find, home_in, homes
-    from retold.agents.gemini.read import read
-    from retold.agents.gemini.remains import remains
-    from retold.agents.gemini.restore import restore, resume
-    from retold.agents.gemini.retention import limit, retention
+    from retold.agents.gemini.conversation import group, join, log_folder, relate
+    from retold.agents.gemini.discovery import clues, cluster_of, find, home_in, homes, remains
+    from retold.agents.gemini.integration import connect_plan, hook_plan
+    from retold.agents.gemini.reader import read
+    from retold.agents.gemini.restore_plan import restore, resume
+    from retold.agents.gemini.retention_rules import ghosts, limit, retention
 
 NAME = "gemini"
 PROGRAM, PACKAGE = "gemini", "@google/gemini-cli"
@@ -42,24 +38,26 @@ __all__ = [
     "retention",
 ]
 
-_HOMES = {
-    "cluster_of": "places",
-    "clues": "places",
-    "connect_plan": "connect",
-    "find": "places",
-    "ghosts": "ghosts",
-    "group": "join",
-    "home_in": "places",
-    "homes": "places",
-    "hook_plan": "hooks",
-    "join": "join",
-    "limit": "retention",
-    "log_folder": "join",
-    "read": "read",
-    "relate": "families",
-    "remains": "remains",
-    "restore": "restore",
-    "resume": "restore",
-    "retention": "retention",
-}
-import_when_asked(__name__, _HOMES)
+__getattr__ = load_lazily(
+    __name__,
+    {
+        "cluster_of": "discovery",
+        "clues": "discovery",
+        "connect_plan": "integration",
+        "find": "discovery",
+        "ghosts": "retention_rules",
+        "group": "conversation",
+        "home_in": "discovery",
+        "homes": "discovery",
+        "hook_plan": "integration",
+        "join": "conversation",
+        "limit": "retention_rules",
+        "log_folder": "conversation",
+        "read": "reader",
+        "relate": "conversation",
+        "remains": "discovery",
+        "restore": "restore_plan",
+        "resume": "restore_plan",
+        "retention": "retention_rules",
+    },
+)
