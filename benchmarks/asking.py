@@ -14,8 +14,8 @@ from ours import Retold, synced
 from processes import PYTHON, RETOLD
 from queries import common_terms, phrases, rare_terms, three_words
 
-from retold.archive.index import kept_index
-from retold.archive.record import Store
+from retold.archive.index.reader import kept_index
+from retold.archive.store import Store
 from retold.projects.matching import is_meant
 from retold.query.finding import short_query
 from retold.query.search import Search

@@ -27,7 +27,7 @@ import retold
 from retold.agents.claude import tool_calls as claude_tools
 from retold.agents.codex import tool_calls as codex_tools
 from retold.agents.gemini import tool_calls as gemini_tools
-from retold.archive.views import LACKING, MORE, VIEWS
+from retold.archive.sql import LACKING, MORE, VIEWS
 from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
 from retold.ingest.price_source import library_version

@@ -10,7 +10,7 @@ import pytest
 
 import retold
 from retold.archive.database import DamagedError, NewerVersionError, RetoldError
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.model.serialization import decode_summary
 from support.conversation_files import FORMS, ROOT, claude, claude_key, codex_key, gemini_key, turns
 from support.person import CLEARED_VARIABLES, Person

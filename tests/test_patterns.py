@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retold.agents.gemini.timeline import _is_wrapped
-from retold.archive.words import _dense_run
+from retold.archive.index.tokenizer import _dense_run
 from retold.ingest.config import _with_home
 from retold.ingest.elsewhere import label_in, placed
 from retold.query.fuzzy import _slips
@@ -40,7 +40,7 @@ CHAINED = frozenset(
 
 BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
     BuiltPattern("retold.agents.gemini.timeline", "_is_wrapped"): lambda: _is_wrapped("a b", "<x> a b </x>"),
-    BuiltPattern("retold.archive.words", "_dense_run"): _dense_run.__wrapped__,
+    BuiltPattern("retold.archive.index.tokenizer", "_dense_run"): _dense_run.__wrapped__,
     BuiltPattern("retold.ingest.config", "_with_home"): lambda: _with_home("[homes]\n", "x", "/y"),
     BuiltPattern("retold.ingest.elsewhere", "label_in"): lambda: label_in("/x/y"),
     BuiltPattern("retold.ingest.elsewhere", "placed"): lambda: placed("/x/y", "z"),

@@ -108,7 +108,7 @@ def test_where_nothing_is_new_nothing_heavy_is_imported(
     archived: dict[str, str], arguments: tuple[str, ...]
 ) -> None:
     imported = command(*arguments, **archived)
-    assert "retold.archive.record" in imported
+    assert "retold.archive.store" in imported
     assert not {name for name in ours(imported) if name.startswith(("retold.agents.", "retold.model."))}
     assert imported & COUNTED <= {"argparse"}
 
@@ -120,7 +120,7 @@ def test_a_report_is_told_without_what_reading_and_prices_take(
     archived: dict[str, str], arguments: tuple[str, ...]
 ) -> None:
     imported = command("stats", *arguments, **archived)
-    assert "retold.archive.reports" in imported
+    assert "retold.archive.queries.reports" in imported
     assert not {name for name in ours(imported) if name.startswith("retold.agents.")}
     assert imported & {*COUNTED, "genai_prices", "pydantic"} <= {"argparse"}
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import msgspec
 
-from retold.archive.rates import PRICED_BY
-from retold.archive.record import Store, exists
+from retold.archive.ledger import PRICED_BY
+from retold.archive.store import Store, exists
 from retold.ingest.config import read_config
 from retold.ingest.coverage import CoverageCount
 from retold.ingest.home import retold_home

@@ -14,7 +14,7 @@ import pytest
 from retold.agents.protocol import Agent, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.analysis.gleaning import gleaned
-from retold.archive.documents import documents
+from retold.archive.index.documents import documents
 from retold.archive.rows import rows_of
 from retold.export.transcript import TranscriptOptions, transcript
 from retold.ingest.derive import Scraps, conversations

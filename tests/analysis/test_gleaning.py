@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from retold.analysis.gleaning import Gleaned, gleaned
 from retold.analysis.places import placed
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest.gleanings import gleaning, gleanings
 from retold.ingest.retell import load_session
 from retold.ingest.slices import turns

@@ -11,8 +11,8 @@ import apsw
 import pytest
 
 from retold.archive.database import IndexDamagedError, index_trouble
-from retold.archive.record import Store
 from retold.archive.schema import STEPS
+from retold.archive.store import Store
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person, archive_contents, table_differences
 

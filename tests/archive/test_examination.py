@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from retold.archive.examination import damage, examine
-from retold.archive.record import Store
+from retold.archive.store import Store
 from support.conversation_files import FORMS, dice, turns
 from support.person import CommandResult, Person
 

@@ -12,9 +12,9 @@ from typing import BinaryIO
 import pytest
 import zstandard
 
-from retold.archive.foreign_file import sweep
-from retold.archive.originals import digest
+from retold.archive.foreign import sweep
 from retold.archive.schema import STEPS
+from retold.archive.store import digest
 from support.conversation_files import FORMS, turns
 from support.person import CommandResult, Person
 
@@ -315,7 +315,7 @@ def test_a_trial_reads_it_elsewhere_where_no_import_sweeps_it_away(
         sweep(str(cy.archive))
         modes.extend(stat.S_IMODE(path.stat().st_mode) for path in system.iterdir())
 
-    monkeypatch.setattr("retold.archive.foreign_file.shutil.copyfileobj", swept)
+    monkeypatch.setattr("retold.archive.foreign.shutil.copyfileobj", swept)
     assert cy.run("import", str(copy), "--dry-run", "--json").objects[0]["titles"] == 1
     assert not cy.archive.exists()
     assert list(system.iterdir()) == []
@@ -343,7 +343,7 @@ def test_a_copy_is_made_again_when_somebody_wrote_meanwhile(
         if len(copies) <= 2 * often:
             os.utime(theirs.name, ns=(often + len(copies),) * 2)
 
-    monkeypatch.setattr("retold.archive.foreign_file.shutil.copyfileobj", touched)
+    monkeypatch.setattr("retold.archive.foreign.shutil.copyfileobj", touched)
     assert ann.run("import", str(copy), "--json").objects[0]["titles"] == 1
     assert len(copies) == 4
     copies, often = [], 10

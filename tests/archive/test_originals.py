@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from retold.archive.database import DamagedError
-from retold.archive.originals import CHUNK, Chunk, Packer, digest, packed, unpacked
-from retold.archive.record import Store
+from retold.archive.store import CHUNK, Chunk, Packer, Store, digest, packed, unpacked
 from support.conversation_files import FORMS, dice, turns
 from support.person import Person
 

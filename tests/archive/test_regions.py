@@ -3,8 +3,7 @@
 import json
 from collections.abc import Callable
 
-from retold.archive.documents import documents
-from retold.archive.regions import TextLocator
+from retold.archive.index.documents import TextLocator, documents
 from support.full_session import session, user
 from support.step_counter import assert_linear
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.demo.home import make_home
 from retold.model.report import FIGURES
 from support.gemini_home import GeminiHome, call, gemini, user

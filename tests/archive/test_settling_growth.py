@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Store
-from retold.archive.settling import resolve_relations
+from retold.archive.relations import resolve_relations
+from retold.archive.store import Store
 from support.synced_archive import sync_archive
 
 SIZE = 200

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from retold.archive.hiding import KeyedSet
-from retold.archive.originals import digest
-from retold.archive.struck import remove_forgotten
+from retold.archive.annotations import remove_forgotten
+from retold.archive.keyed_hashes import KeyedSet
+from retold.archive.store import digest
 
 GONE, KEPT = {"sessionId": "heron", "message": "forget"}, {"sessionId": "otter", "message": "keep"}
 

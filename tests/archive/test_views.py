@@ -16,11 +16,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from retold.archive import views
-from retold.archive.answer import QueryClock, QueryResult
+from retold.archive import sql
 from retold.archive.database import RetoldError
-from retold.archive.record import Store, packed_summary, summary_of
-from retold.archive.views import LACKING, MORE, VIEWS, columns_of
+from retold.archive.sql import LACKING, MORE, VIEWS, QueryClock, QueryResult, columns_of
+from retold.archive.store import Store, packed_summary, summary_of
 from retold.lake.rows import rows_of
 from retold.lake.told import RowSource, UnreadFile
 from retold.model.report import FIGURES
@@ -275,7 +274,7 @@ def test_a_session_is_unpacked_only_where_that_is_asked_for(
         calls.append(packed)
         return summary_of(packed)
 
-    monkeypatch.setattr(views, "summary_of", counted)
+    monkeypatch.setattr(sql, "summary_of", counted)
     assert answer(mixed.folder, query)
     assert len(calls) == (count if unpacked == "sessions" else unpacked)
 
@@ -291,7 +290,7 @@ def test_a_session_is_found_by_its_key_without_a_look_at_all(view: str, mixed: S
 
 def test_time_counts_only_while_a_query_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0.0
-    monkeypatch.setattr("retold.archive.answer.time.monotonic", lambda: now)
+    monkeypatch.setattr("retold.archive.sql.time.monotonic", lambda: now)
     clock = QueryClock(10)
     for _ in range(3):
         clock.start()
@@ -346,7 +345,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @example(1_772_355_600_123_000)
 @example(1_772_355_600_123_456)
 def test_times_are_told_as_everywhere(at: int) -> None:
-    told = apsw.Connection(":memory:").execute(f"SELECT {views._time('?1')}", (at,)).get  # noqa: SLF001 - ours
+    told = apsw.Connection(":memory:").execute(f"SELECT {sql._time('?1')}", (at,)).get  # noqa: SLF001 - ours
     assert told == time_text(EPOCH + timedelta(microseconds=at))
 
 

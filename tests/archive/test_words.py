@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.archive.words import (
+from retold.archive.index.tokenizer import (
     ACCENTS,
     IdentifierParts,
     cuts,

@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from retold.agents.protocol import Agent
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.care import errand
 from retold.care.calling import as_environment, hook_call, own_command, variables
 from retold.care.ghosts import own_homes, remove_ghosts

@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.care.news import EventDiff
 from retold.care.watch import SECOND_HAND, News, SessionWatch, WatchListener
 from retold.ingest.retell import load_session

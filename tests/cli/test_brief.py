@@ -10,7 +10,7 @@ from unittest.mock import ANY, patch
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.query.listing import listed_keys
 from retold.query.places import ProjectPlace
 from retold.query.wanted import Filters

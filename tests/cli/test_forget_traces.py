@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from retold.archive.originals import digest
 from retold.archive.schema import STEPS
+from retold.archive.store import digest
 from support.conversation_files import (
     FORMS,
     ROOT,

@@ -17,8 +17,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from retold.archive.guard import LONGEST_QUERY
-from retold.archive.views import LACKING, VIEWS
+from retold.archive.sql import LACKING, LONGEST_QUERY, VIEWS
 from retold.cli.console import Console
 from retold.export.answer import table
 from retold.model.tables import TABLES
@@ -579,7 +578,7 @@ def test_an_archive_that_another_has_locked_is_told_to_be(tmp_path: Path) -> Non
     person = own(tmp_path)
     connection = apsw.Connection(str(person.archive / "archive.db"))
     list(connection.execute("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE other (x)"))
-    hasty = "from retold.archive.record import Record; Record.__init__.__kwdefaults__['patience'] = 100"
+    hasty = "from retold.archive.store import Record; Record.__init__.__kwdefaults__['patience'] = 100"
     done = person.spawn("sql", "SELECT count(*) FROM sessions", code=hasty)
     connection.close()
     assert (done.code, done.out) == (4, "")

@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Json, Person
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.document import document
 from retold.export.files import to_file
 from retold.export.formats import FORMATS

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.demo.repertoire import stories
 from retold.demo.story import Story, StoryCall
 from retold.ingest.digest import Digest, digest

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest import case, snapshot
 from retold.ingest.file_values import hold_values
 from retold.ingest.snapshot import MemoryFile

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest.held import SessionCache
 from retold.ingest.retell import load_session
 from retold.ingest.slices import load_slice

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.foreign import OtherArchive
-from retold.archive.foreign_file import opened
-from retold.archive.record import Store
-from retold.archive.taking import choose_latest, own_originals, put_original, put_source
+from retold.archive.foreign import (
+    OtherArchive,
+    choose_latest,
+    opened,
+    own_originals,
+    put_original,
+    put_source,
+)
+from retold.archive.store import Store
 from retold.demo.home import make_home
 from retold.model.session import Message
 from support.conversation_files import FORMS, ROOT, as_lines, claude_records, dice, turns, uuid, write_file

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import UNREAD, Store
+from retold.archive.store import UNREAD, Store
 from support.conversation_files import (
     FORMS,
     ROOT,

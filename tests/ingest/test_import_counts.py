@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.demo.home import make_home
 from retold.ingest.importing import Imported
 from support.conversation_files import FORMS, ROOT, as_lines, claude_records, turns, uuid, write_file

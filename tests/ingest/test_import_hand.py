@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Store
-from retold.archive.taking import hand_of
+from retold.archive.foreign import hand_of
+from retold.archive.store import Store
 from support.conversation_files import FORMS, turns
 from support.merged_archives import import_into
 from support.person import Person

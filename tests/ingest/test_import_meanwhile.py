@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from retold.archive.foreign import OtherArchive
-from retold.archive.taking import put_source
+from retold.archive.foreign import OtherArchive, put_source
 from retold.ingest.selection import Selector
 from retold.ingest.takings import Selection
 from support.conversation_files import FORMS, turns

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from retold.archive.documents import documents
-from retold.archive.record import Store
+from retold.archive.index.documents import documents
+from retold.archive.store import Store
 from retold.ingest.hand import name_session, tag_session
 from retold.model.session import Session
 from support.conversation_files import FORMS, ROOT, turns, write_file

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from retold.agents.registry import AGENTS
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.archive.writer import Writer
 from retold.model.problem import problem
 from support.conversation_files import FORMS, as_lines, claude_records, thread, turns, uuid, write_file

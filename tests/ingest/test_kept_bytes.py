@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from retold.agents.registry import AGENTS
-from retold.archive.cutting import cut_by_content
-from retold.archive.record import Store
+from retold.archive.store import Store, cut_by_content
 from support.conversation_files import (
     FORMS,
     ROOT,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from retold.agents import gemini as agent
-from retold.archive.hand import add_tag, keep_title
-from retold.archive.record import Store
-from retold.archive.sessions import known_by
+from retold.archive.annotations import add_tag, keep_title
+from retold.archive.queries.lookups import known_by
+from retold.archive.store import Store
 from retold.model.session import Session
 from support.gemini_home import ROOT, GeminiHome, gemini, session_id, sha, user
 from support.synced_archive import SyncedArchive, sync_archive

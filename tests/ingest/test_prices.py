@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest import known_rates, price_source
 from retold.ingest import prices as prices_module
 from retold.ingest.price_source import priced_by

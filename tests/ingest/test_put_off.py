@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest.watch import TimeLimit, TooSlow
 from support.conversation_files import FORMS, turns
 from support.person import Person, archive_contents, table_differences

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.care.watch import SessionWatch, WatchListener
 from retold.ingest import sync as syncing
 from retold.ingest.update import Task

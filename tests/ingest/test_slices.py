@@ -17,10 +17,8 @@ from hypothesis import strategies as some
 
 from retold.agents.registry import NotASession
 from retold.archive.database import connected
-from retold.archive.originals import packed
-from retold.archive.record import Store
-from retold.archive.stretches import WITHOUT_MESSAGES
-from retold.archive.texts import MARK, STEPS, IndexWriter
+from retold.archive.index.writer import MARK, STEPS, WITHOUT_MESSAGES, IndexWriter
+from retold.archive.store import Store, packed
 from retold.demo.home import make_home
 from retold.ingest import slices, stretches
 from retold.ingest.forgetting import forget

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from retold.agents.registry import AGENTS
-from retold.archive import regions
-from retold.archive.originals import CHUNK
-from retold.archive.record import Store
+from retold.archive.index import documents
+from retold.archive.store import CHUNK, Store
 from retold.ingest import snapshot
 from retold.ingest.snapshot import FileChangedError, Snapshot
 from retold.reading.disk import DISK, NOWHERE, LocalDisk
@@ -26,7 +25,7 @@ def test_a_large_file_is_kept_and_found_like_a_small_one(
     shown = []
     for name, largest in (("small", snapshot.LARGEST), ("large", 64)):
         monkeypatch.setattr(snapshot, "LARGEST", largest)
-        monkeypatch.setattr(regions, "LARGEST", largest)
+        monkeypatch.setattr(documents, "LARGEST", largest)
         person = Person(tmp_path / name)
         made = GeminiHome(person.folder)
         made.lines("almanac", 1, 1, [user("u1", 1, "tide table"), gemini("g1", 1, "neap")])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.reading.disk import LONGEST
 from support.conversation_files import FORMS, turns
 from support.person import Person

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.originals import SMALL
-from retold.archive.record import Store
+from retold.archive.store import SMALL, Store
 from retold.demo.home import make_home
 from retold.ingest.revision import REVISION
 from support.conversation_files import (

@@ -34,7 +34,7 @@ retold.ingest.reader.Reader.parcel = parcel
 """
 BEHIND = """
 import os, time
-import retold.archive.texts
+import retold.archive.index.writer
 commit = retold.archive.texts.Shard.commit
 def late(self, *numbers):
     open(os.environ["REACHED"], "w").close()

@@ -4,7 +4,7 @@ from bisect import bisect_right
 from itertools import chain
 
 from retold.analysis.places import placed
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest.slices import slices, turns
 from retold.ingest.turning import turn_places
 

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from retold.archive.originals import Packer
-from retold.archive.parcel import ClusterUpdate
-from retold.archive.record import Store
-from retold.archive.writer import Writer
+from retold.archive.store import Packer, Store
+from retold.archive.writer import ClusterUpdate, Writer
 from support.conversation_files import (
     ROOT,
     at,

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from pyarrow import parquet
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, turns, uuid
 from support.dataset_exports import (

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 
 from conftest import available
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.mcp.budget import LEAST, MOST
 from retold.mcp.desk import QueryService, ServerPlace
 from retold.mcp.prompts import PROMPTS

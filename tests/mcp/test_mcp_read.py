@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export import quoting
 from retold.export.quoting import WHOLE, Quoting
 from retold.model.session import Entry

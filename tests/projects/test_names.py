@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest.lock import Lock
 from retold.projects import scan
 from retold.projects.scan import find_named

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from retold.archive.database import DamagedError
-from retold.archive.record import NAME, Store
+from retold.archive.store import NAME, Store
 from retold.ingest.hand import learn_roots
 from retold.projects.matching import closeness, is_meant
 from retold.projects.scan import scan

@@ -6,9 +6,9 @@ from unittest.mock import patch
 
 import pytest
 
-from retold.archive import health, stretches  # noqa: F401 - all that know how many files there are
-from retold.archive.index import Index
-from retold.archive.record import Store
+from retold.archive.index import writer  # noqa: F401 - all that know how many files there are
+from retold.archive.index.reader import Index
+from retold.archive.store import Store
 from retold.ingest import crew, forgetting  # noqa: F401
 from retold.ingest.update import Task, update
 from retold.projects.matching import is_meant

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.demo.home import make_home
 from retold.query.elsewhere import Other, elsewhere
 from support.gemini_home import GeminiHome, call, gemini, user

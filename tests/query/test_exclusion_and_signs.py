@@ -8,11 +8,10 @@ from unittest.mock import patch
 import pytest
 
 import retold
-from retold.archive import shards
-from retold.archive.conditions import Condition
-from retold.archive.index import Index
-from retold.archive.index_file import IndexFile, IndexHit
-from retold.archive.record import Store
+from retold.archive.index import files
+from retold.archive.index.reader import Index, IndexFile, IndexHit
+from retold.archive.queries.conditions import Condition
+from retold.archive.store import Store
 from retold.projects.matching import is_meant
 from retold.query.finding import SearchRequest, finding
 from retold.query.inside import found_inside
@@ -214,7 +213,9 @@ def test_an_index_with_other_words_is_made_again(tmp_path: Path, monkeypatch: py
     claude(person.folder, 7, TALKS[7])
     for module in ("shards", "texts"):
         monkeypatch.setattr(f"retold.archive.{module}.WORDS", 1)
-    monkeypatch.setattr("retold.archive.words.spread", lambda text: text.encode("ascii", "replace").decode())
+    monkeypatch.setattr(
+        "retold.archive.index.tokenizer.spread", lambda text: text.encode("ascii", "replace").decode()
+    )
     person.sync()
     assert person.keys("\U0001f389") == []
     assert person.keys("release") == [claude_key(7)]
@@ -225,7 +226,7 @@ def test_an_index_with_other_words_is_made_again(tmp_path: Path, monkeypatch: py
     assert "is of another version: rebuilding the text index from the archive" in done.err
     assert person.keys("\U0001f389") == [claude_key(7)]
     assert person.run("sync").err.count("making") == 0
-    assert shards.WORDS > 1
+    assert files.WORDS > 1
 
 
 def test_the_excluded_words_are_looked_up_before_the_files_are_asked(person: Person) -> None:

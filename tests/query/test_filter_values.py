@@ -3,7 +3,7 @@
 import pytest
 
 import retold
-from retold.archive.conditions import TOOL_KINDS
+from retold.archive.queries.conditions import TOOL_KINDS
 from retold.model.session import CATEGORIES
 from retold.query.scope import Scope
 from retold.tui.answers import ArchiveQueries, found, unknown

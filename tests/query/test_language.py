@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.archive.words import fold, part_spans, sought, spread, tokens
+from retold.archive.index.tokenizer import fold, part_spans, sought, spread, tokens
 from retold.query.expression import exclusion, expression, lone_words, needs_verifying
 from retold.query.language import Clause, Query, QuerySyntaxError, Term, parse, parse_unfinished
 

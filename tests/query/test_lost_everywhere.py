@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.demo.home import make_home
 from retold.query.cards import cards
 from retold.query.shelf import PageBounds, listed_shelf

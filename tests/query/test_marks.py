@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.archive.words import spread, tokens
+from retold.archive.index.tokenizer import spread, tokens
 from retold.query.expression import expression
 from retold.query.language import Query, QuerySyntaxError, parse
 from retold.query.marks import densest, marks, satisfies, snippet

@@ -6,7 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from retold.archive.conditions import clause
+from retold.archive.queries.conditions import clause
 from retold.query.reach import EVERYTHING, AccessScope, project_reach
 
 HOME = "/home/ann"

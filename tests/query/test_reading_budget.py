@@ -2,8 +2,8 @@
 
 import pytest
 
-from retold.archive.index import Index
-from retold.archive.record import Store
+from retold.archive.index.reader import Index
+from retold.archive.store import Store
 from retold.projects.matching import is_meant
 from retold.query.candidates import Candidate, in_order
 from retold.query.finding import SearchRequest, finding

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.archive.conditions import below, of_key
-from retold.archive.record import Store
+from retold.archive.queries.conditions import below, of_key
+from retold.archive.store import Store
 from retold.query import gathering
 from retold.query.forms import forms
 from retold.query.hits import SearchResult

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import pytest
 
-from retold.archive.index import kept_index
-from retold.archive.listing import titles
-from retold.archive.record import Store
+from retold.archive.index.reader import kept_index
+from retold.archive.queries.listing import titles
+from retold.archive.store import Store
 from retold.projects.matching import is_meant
 from retold.query.language import Clause, Query
 from retold.query.plain import parse_plain

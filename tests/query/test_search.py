@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from retold.archive.index import Index
-from retold.archive.record import Store
+from retold.archive.index.reader import Index
+from retold.archive.store import Store
 from retold.projects.matching import is_meant
 from retold.query.finding import SearchRequest
 from retold.query.language import parse

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.query import sieve
 from retold.query.sieve import Prefilter
 from support.gemini_home import GeminiHome, gemini, user

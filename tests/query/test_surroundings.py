@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.query.language import parse
 from retold.query.marks import marks
 from retold.query.search import Search

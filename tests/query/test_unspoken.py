@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from retold.archive.listing import count_sessions
-from retold.archive.record import Store
+from retold.archive.queries.listing import count_sessions
+from retold.archive.store import Store
 from retold.query.cards import cards
 from retold.query.places import places
 from retold.query.shelf import PageBounds, listed_shelf

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.model.report import FIGURES
 
 Entry = tuple[Any, ...]

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest.retell import load_session
 from retold.lake.job import planned
 from retold.lake.reading import prices, told

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest.importing import Import, Imported, Tells, import_archive
 from retold.model.serialization import as_builtins
 from retold.model.session import Session

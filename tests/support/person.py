@@ -15,8 +15,8 @@ from unittest.mock import patch
 
 import apsw
 
-from retold.archive.index import Index
-from retold.archive.record import Store
+from retold.archive.index.reader import Index
+from retold.archive.store import Store
 from retold.cli.main import main
 from retold.projects.matching import is_meant
 

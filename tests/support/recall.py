@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Sequence
 
-from retold.archive.conditions import Condition
-from retold.archive.index import Index
-from retold.archive.record import Store
+from retold.archive.index.reader import Index
+from retold.archive.queries.conditions import Condition
+from retold.archive.store import Store
 from retold.query.hits import SearchResult
 from retold.query.plain import parse_plain
 from retold.query.recall import Recall

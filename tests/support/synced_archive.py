@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest.coverage import CoverageCount
 from retold.ingest.retell import load_session
 from retold.ingest.update import Task, update

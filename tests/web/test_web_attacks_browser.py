@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page
 from starlette.datastructures import Headers
 
 from conftest import available
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.web.answer import Answer, PageRequest, Redirect
 from retold.web.answer import PageRoute as WebPage
 from retold.web.guard import Refusal, WebGuard

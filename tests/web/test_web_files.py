@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from retold.archive.changed import WHOLE
-from retold.archive.record import Store
+from retold.archive.queries.related import WHOLE
+from retold.archive.store import Store
 from retold.export.html.edits import MOST
 from retold.projects.matching import whole_path
 from support.gemini_home import GeminiHome, call, gemini, user

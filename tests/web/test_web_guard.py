@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.serving import connection
 from retold.web import guard
 from retold.web import request as web_request

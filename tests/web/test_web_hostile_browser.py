@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Browser
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.query.listing import listed
 from retold.query.wanted import Filters
 from retold.web.pages import PAGES

@@ -5,8 +5,8 @@ from urllib.parse import quote
 
 import pytest
 
-from retold.archive.index import kept_index
-from retold.archive.record import Store
+from retold.archive.index.reader import kept_index
+from retold.archive.store import Store
 from retold.projects.matching import is_meant
 from support.gemini_home import GeminiHome, gemini, user
 from support.html_sessions import PIXEL

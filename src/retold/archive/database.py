@@ -159,7 +159,7 @@ def _version(connection: apsw.Connection, path: str, mark: int, steps: Sequence[
 
 def take_steps(connection: apsw.Connection, steps: Sequence[str]) -> None:
     """Take steps of a schema, with the functions that they call."""
-    from retold.archive.hiding import keyed_hash  # few connections take a step
+    from retold.archive.keyed_hashes import keyed_hash  # few connections take a step
 
     function: Callable[..., bytes] = keyed_hash
     connection.create_scalar_function("keyed_hash", function, 2, deterministic=True)

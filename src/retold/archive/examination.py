@@ -9,9 +9,8 @@ from typing import NamedTuple
 import apsw
 
 from retold.archive.database import DamagedError, RetoldError, take_steps
-from retold.archive.originals import digest
-from retold.archive.record import Store, as_path, exists, summary_of
 from retold.archive.schema import STEPS
+from retold.archive.store import Store, as_path, digest, exists, summary_of
 from retold.reading.disk import printable
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import

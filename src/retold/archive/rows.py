@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.record import as_text
+from retold.archive.store import as_text
 from retold.model.report import FIGURES
 from retold.model.serialization import encoded, summary_json, time_text
 from retold.model.session import Entry, Message, Session, ToolCall, is_spoken, touched

@@ -1,26 +1,171 @@
 """The one writer: parcels to rows, each whole or not at all."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import TYPE_CHECKING
 
+import apsw
 import msgspec
 
+from retold.archive.annotations import move_hand
 from retold.archive.database import MACHINE, RetoldError
-from retold.archive.hand import move_hand
-from retold.archive.hiding import HiddenPaths
-from retold.archive.parcel import ClusterUpdate, FileState, NewContent, without_sessions
-from retold.archive.rates import cost_of
-from retold.archive.record import Store, as_stored, as_text, packed_summary
-from retold.archive.reunion import ClusterMerger
-from retold.archive.rollup import TABLES as ROLLUPS
-from retold.archive.rollup import add_up
+from retold.archive.keyed_hashes import HiddenPaths
+from retold.archive.ledger import TABLES as ROLLUPS
+from retold.archive.ledger import add_up, cost_of
 from retold.archive.rows import SessionRows, time_or_none, usage_json, with_cost
+from retold.archive.store import Chunk, Store, as_stored, as_text, packed_summary
+from retold.model.problem import Problem, problem
+from retold.model.serialization import problem_json
 from retold.model.session import Kind, Session, root_hash
 from retold.model.usage import LARGEST, stored_figure
+from retold.reading.disk import printable
 
 if TYPE_CHECKING:
-    from retold.archive.rates import Price
+    from retold.archive.ledger import Price
+
+
+Cluster = tuple[str, str]
+"""An agent, and a cluster of its files."""
+
+
+class ClusterMerger:
+    """What one run finds out. It is kept with the files themselves: each bears the cluster that it belongs to by now."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        self._leaders: dict[Cluster, str] = {}
+        self._waiting: set[Cluster] = set()
+
+    def state(self) -> tuple[dict[Cluster, str], set[Cluster]]:
+        """Return what was found out so far."""
+        return dict(self._leaders), set(self._waiting)
+
+    def go_back(self, state: tuple[dict[Cluster, str], set[Cluster]]) -> None:
+        """Know no more than what `state` returned."""
+        self._leaders, self._waiting = dict(state[0]), set(state[1])
+
+    def leader(self, agent: str, cluster: str | None) -> str | None:
+        """Return the cluster that the files of one belong to by now."""
+        while cluster is not None and (agent, cluster) in self._leaders:
+            cluster = self._leaders[agent, cluster]
+        return cluster
+
+    def is_waiting(self, agent: str, cluster: str | None) -> bool:
+        """Tell whether a cluster is yet to be read with all of its files."""
+        return cluster is not None and (agent, cluster) in self._waiting
+
+    def is_due(self, agent: str, known: str | None, told: str | None) -> bool:
+        """Tell whether a conversation that one cluster tells is known from the files of another."""
+        if known is None or told is None or known == told:
+            return False
+        asked = "SELECT 1 FROM sources WHERE agent = ? AND cluster = ? AND NOT is_beside"
+        return self._connection.execute(asked, (agent, known)).get is not None
+
+    def unite(self, agent: str, leader: str, clusters: Iterable[str]) -> None:
+        """Make clusters one, to be read again: whoever ends us, the next sync does it."""
+        for other in {*clusters} - {leader}:
+            for table in ("sources", "sessions"):
+                asked = f"UPDATE {table} SET cluster = ? WHERE agent = ? AND cluster = ?"  # noqa: S608 - ours
+                self._connection.execute(asked, (leader, agent, other))
+            self._leaders[agent, other] = leader
+            self._waiting.discard((agent, other))
+        self._waiting.add((agent, leader))
+
+    def leave_unread(self, agent: str, cluster: str | None) -> None:
+        """Take note that a cluster was not read with all of its files."""
+        asked = "UPDATE sources SET revision = 0 WHERE agent = ? AND cluster = ?"
+        self._connection.execute(asked, (agent, cluster))
+
+    def taken(self) -> dict[str, set[str]]:
+        """Return the clusters that are to be read as one, by agent; whoever asks sees to it."""
+        found: defaultdict[str, set[str]] = defaultdict(set)
+        for agent, cluster in self._waiting:
+            found[agent].add(cluster)
+        self._waiting.clear()
+        return dict(found)
+
+
+class NewContent(msgspec.Struct):
+    """An original that is new, or has grown."""
+
+    name: int
+    size: int
+    modified_ns: int
+    seal: bytes
+    chunks: list[Chunk]
+    start: int = 0
+    """The place of the first of the chunks: behind those that stay as they are."""
+
+
+class FileState(msgspec.Struct):
+    """A file, as it was when it was read."""
+
+    path: str
+    home: str
+    folder: str
+    label: str | None
+    cluster: str | None
+    is_beside: bool
+    size: int
+    modified_ns: int
+    tail: bytes
+    identity: str
+    read_ns: int
+    refusal: str | None = None
+    fresh: NewContent | None = None
+    """None where its content is known."""
+    dropped: tuple[int, ...] = ()
+    """The names of earlier originals of which this one says all."""
+
+
+class ClusterUpdate(msgspec.Struct):
+    """A cluster's files and sessions, or a file of many conversations and what only it tells of."""
+
+    agent: str
+    cluster: str | None
+    files: list[FileState]
+    sessions: list[SessionRows]
+    scraps: dict[int, bytes] = {}
+    """For files of many conversations: what they say of each, as a digest."""
+    former: dict[int, int] = {}
+    """Names of rows that list a conversation a second time, each with the name of that conversation."""
+    roots: dict[str, str] = {}
+    """Roots of projects that were found on the way."""
+    left: list[int] = []
+    """Names of conversations that are not archived further; archived parts stay."""
+    forgotten: list[str] = []
+    """The files of conversations that are forgotten, and the roots of their projects: they are kept as hashes alone."""
+    problems: list[Problem] = []
+    """Why files that were found could not be opened or read."""
+    failures: dict[str, str] = {}
+    """Problems in their JSON form, by the path of the file that could not be read because of a bug or of damage.
+
+    Where there is one, sessions of the cluster that are not in the parcel stay as they are.
+    """
+    unwritten: list[str] = []
+    """The files of sessions that cannot be written: they are kept even where their paths are hidden."""
+
+
+def without_sessions(parcel: ClusterUpdate, error: Exception) -> ClusterUpdate:
+    """Return the files of a parcel whose sessions cannot be written because of an error, with a problem for each."""
+    own = [held.path for held in parcel.files if not held.is_beside]
+    unwritten = list(dict.fromkeys(path for rows in parcel.sessions for path in rows.sources))
+    paths = [path for path in own if path in unwritten] or unwritten or own
+    told = [problem("reader-failed", f"{type(error).__name__}: {error}", printable(path)) for path in paths]
+    failures = {path: problem_json(one).decode() for path, one in zip(paths, told, strict=True)}
+    return ClusterUpdate(
+        parcel.agent,
+        parcel.cluster,
+        parcel.files,
+        [],
+        left=parcel.left,
+        forgotten=parcel.forgotten,
+        problems=[*parcel.problems, *told],
+        failures={**failures, **parcel.failures},
+        unwritten=unwritten,
+    )
+
 
 _SESSION = (
     "name", "stamp", "agent", "cluster", "key", "read_key", "native_id", "kind", "read_kind", "parent", "read_parent",

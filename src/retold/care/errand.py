@@ -47,7 +47,7 @@ def run(env: Mapping[str, str]) -> None:
 
 
 def _do(folder: str, env: Mapping[str, str]) -> None:
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.care.ghosts import own_homes, remove_ghosts
     from retold.ingest.config import read_config
     from retold.ingest.update import Task, update

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from retold.agents.protocol import Agent, AgentHome, Ghost
 from retold.agents.registry import AGENTS
-from retold.archive.record import Store
-from retold.archive.sources import latest_at
+from retold.archive.queries.lookups import latest_at
+from retold.archive.store import Store
 
 
 def own_homes(env: Mapping[str, str]) -> Iterator[tuple[Agent, AgentHome]]:

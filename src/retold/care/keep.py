@@ -9,7 +9,7 @@ import msgspec
 from retold.agents.protocol import HookPlan
 from retold.agents.registry import AGENTS
 from retold.archive.database import RetoldError
-from retold.archive.record import as_text
+from retold.archive.store import as_text
 from retold.care.calling import NOW, hook_call, words
 from retold.care.changes import (
     FileChangePlan,

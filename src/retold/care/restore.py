@@ -11,7 +11,7 @@ import msgspec
 from retold.agents.protocol import Addition, Agent, AgentHome, Lost, Restored, RestoreRefused, Target
 from retold.agents.registry import AGENTS
 from retold.archive.database import RetoldError
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.care.additions import add, remove_drafts
 from retold.care.programs import installed_version
 from retold.ingest.retell import load_for_restore

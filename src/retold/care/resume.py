@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 
 from retold.archive.database import RetoldError
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.care.ghosts import own_homes, remove_ghosts
 from retold.care.programs import program_of
 from retold.care.restore import RestorePlan, Wish, planned

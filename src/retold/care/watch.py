@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from retold.archive.record import Store
-from retold.archive.sessions import keys_of_cluster, stamped_keys
+from retold.archive.queries.lookups import keys_of_cluster, stamped_keys
+from retold.archive.store import Store
 from retold.care.news import EventDiff
 from retold.ingest.coverage import CoverageCount
 from retold.ingest.retell import load_session

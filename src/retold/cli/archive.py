@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from retold.archive.record import NAME, Store, exists, is_emptied
+from retold.archive.store import NAME, Store, exists, is_emptied
 from retold.ingest.home import retold_home
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
     from retold.model.session import Session
 

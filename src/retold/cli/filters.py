@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retold.agents import NAMES
-from retold.archive.conditions import TOOL_KINDS
+from retold.archive.queries.conditions import TOOL_KINDS
 from retold.query.wanted import CHOICES, FILTERS, choice_of, moment
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Iterable
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
     from retold.query.language import Field
     from retold.query.wanted import Filters

@@ -8,13 +8,13 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
 
 
 def changed(session: str, console: Console, change: Callable[[Store, str], object]) -> int:
     """Change the session that a text means; 1 if none is meant, 2 if several are."""
-    from retold.archive.record import Store, exists
+    from retold.archive.store import Store, exists
     from retold.cli.archive import no_such_session
     from retold.ingest.home import retold_home
     from retold.ingest.lock import Lock

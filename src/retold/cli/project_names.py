@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from retold.archive.clues import hashes_without_roots, is_project_known
-from retold.archive.conditions import register_functions
+from retold.archive.queries.conditions import register_functions
+from retold.archive.sync_state import hashes_without_roots, is_project_known
 from retold.projects.matching import is_meant, is_path
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
     from retold.query.wanted import FindProject
 
@@ -51,7 +51,7 @@ def _are_kept(roots: Mapping[str, str]) -> bool:
     import os
 
     from retold.archive.database import RetoldError
-    from retold.archive.record import exists
+    from retold.archive.store import exists
     from retold.ingest.hand import learn_roots
     from retold.ingest.home import retold_home
 

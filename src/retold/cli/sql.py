@@ -7,14 +7,14 @@ import _thread
 import os
 import sys
 
-from retold.archive.guard import LONGEST_QUERY
+from retold.archive.sql import LONGEST_QUERY
 from retold.cli.main import EXIT_INTERRUPTED, EXIT_MACHINE
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from typing import Self
 
-    from retold.archive.answer import QueryClock, QueryResult
+    from retold.archive.sql import QueryClock, QueryResult
     from retold.cli.console import Console
 
 GRACE, MOMENT = 2.0, 1.0

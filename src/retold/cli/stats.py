@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.rates import PRICED_BY
+from retold.archive.ledger import PRICED_BY
 from retold.cli.archive import opened
 from retold.export.zone import zone_name
 from retold.query.stats import basis, lines, overview, titles, tools
@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
     from retold.export.grid import Pieces
     from retold.query.question import ReportQuery

@@ -8,7 +8,7 @@ from functools import partial
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.formats import FORMATS
 from retold.export.gathering import changed, gathered, sessions_of
 from retold.export.naming import file_name

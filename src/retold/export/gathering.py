@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.telling import ExportSession
 from retold.ingest.retell import load_session
 from retold.model.session import Session, View

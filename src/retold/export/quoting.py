@@ -7,7 +7,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.titles import uncut
 from retold.ingest.slices import TimelineSlice, load_slice, slices
 from retold.model.session import Entry, Session

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from retold.archive.listing import SessionRow
+    from retold.archive.queries.listing import SessionRow
     from retold.query.places import ProjectPlace
 
 WHEN, AGENT, PROJECT, NUMBER, TOKENS, ID = 10, 6, 12, 5, 7, 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.views import VIEWS, columns_of, doc_of
+from retold.archive.sql import VIEWS, columns_of, doc_of
 from retold.model.tables import BOOL, FILES, INT, LONG, MONEY, STRING, STRINGS, TIME
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import

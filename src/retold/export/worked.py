@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from retold.archive.record import Store
-from retold.archive.turns import answer_places
+from retold.archive.queries.listing import answer_places
+from retold.archive.store import Store
 from retold.export.quoting import Quoting
 from retold.export.transcript import plural
 from retold.model.session import Entry, Message, Text

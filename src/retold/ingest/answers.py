@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import os
 
-from retold.archive.answers import BELOW, HIDDEN, kept_answers
-from retold.archive.originals import digest
-from retold.archive.record import as_stored
+from retold.archive.store import as_stored, digest
+from retold.archive.sync_state import BELOW, HIDDEN, kept_answers
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
 
 ENV, FOLDER, FILE, HELD, FACT = "env", "folder", "file", "held", "fact"
 UNSURE = 2_000_000_000

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from retold.archive.record import Store
+from retold.archive.queries.lookups import copied_messages, others_requests, renamed_keys
 from retold.archive.rows import stable_uid
-from retold.archive.sessions import copied_messages, others_requests, renamed_keys
+from retold.archive.store import Store
 from retold.model.session import Entry, Message, Part, ToolCall
 
 

@@ -10,10 +10,10 @@ import msgspec
 
 from retold.agents.protocol import Agent, AgentHome, Reading, Source
 from retold.archive.database import DamagedError, RetoldError
-from retold.archive.hiding import NOBODY, KeyedSet
-from retold.archive.parcel import ClusterUpdate, FileState, NewContent
-from retold.archive.record import Store, as_path
-from retold.archive.sources import FAILURES, known_at, known_in_cluster, sessions_from
+from retold.archive.keyed_hashes import NOBODY, KeyedSet
+from retold.archive.queries.lookups import FAILURES, known_at, known_in_cluster, sessions_from
+from retold.archive.store import Store, as_path
+from retold.archive.writer import ClusterUpdate, FileState, NewContent
 from retold.ingest.containment import LaterVersions, hold_unread
 from retold.ingest.derive import Scraps, conversations
 from retold.ingest.file_values import hold_values

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from retold.archive.sessions import count_problems
+from retold.archive.queries.lookups import count_problems
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
 
 
 class CoverageCount:

@@ -11,10 +11,10 @@ from contextlib import suppress
 from multiprocessing.connection import Connection, Pipe, wait
 
 from retold.archive.database import RetoldError
-from retold.archive.parcel import ClusterUpdate
-from retold.archive.record import Store
-from retold.archive.shards import SHARDS, shard_path
-from retold.archive.texts import IndexEntry, IndexWriter
+from retold.archive.index.files import SHARDS, shard_path
+from retold.archive.index.writer import IndexEntry, IndexWriter
+from retold.archive.store import Store
+from retold.archive.writer import ClusterUpdate
 from retold.ingest.case import ClusterJob
 from retold.ingest.reader import Reader
 from retold.ingest.watch import TimeLimit, TooSlow

@@ -12,8 +12,8 @@ from retold.analysis.decisions import Decision
 from retold.analysis.failures import CallFailure
 from retold.analysis.open_ends import OpenEnd
 from retold.analysis.places import TurnPlace
-from retold.archive.conditions import Condition
-from retold.archive.record import Store
+from retold.archive.queries.conditions import Condition
+from retold.archive.store import Store
 from retold.ingest.gleanings import MOST, Gleaning, gleanings
 from retold.model.session import Kind, SessionStatus
 from retold.projects.matching import in_project, last_name, whole_path

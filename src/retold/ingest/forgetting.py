@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 from retold.archive.database import IndexDamagedError
-from retold.archive.erasing import finish, forget_sessions, unfinished
-from retold.archive.record import Store
-from retold.archive.sessions import family, kin
-from retold.archive.shards import SHARDS, remove_index, shard_path
-from retold.archive.texts import IndexWriter
+from retold.archive.forget import finish, forget_sessions, unfinished
+from retold.archive.index.files import SHARDS, remove_index, shard_path
+from retold.archive.index.writer import IndexWriter
+from retold.archive.queries.lookups import family, kin
+from retold.archive.store import Store
 from retold.ingest.lock import Lock
 from retold.ingest.revision import REVISION
 

@@ -8,10 +8,10 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.agents.protocol import Agent, AgentHome, Source
-from retold.archive.clues import clues_of
-from retold.archive.hiding import HiddenPaths, is_stored_hidden
-from retold.archive.record import Store, as_path, as_stored
-from retold.archive.sources import file_rows, unkept_files
+from retold.archive.keyed_hashes import HiddenPaths, is_stored_hidden
+from retold.archive.queries.lookups import file_rows, unkept_files
+from retold.archive.store import Store, as_path, as_stored
+from retold.archive.sync_state import clues_of
 from retold.ingest.answers import HELD, UNSURE, file_answer, tail
 from retold.ingest.homes import Given, homes_of
 from retold.ingest.revision import REVISION

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from retold.archive.originals import SMALL, Chunk, Originals, Packer, digest, seal
-from retold.archive.parcel import NewContent
 from retold.archive.rows import stable_uid
+from retold.archive.store import SMALL, Chunk, Originals, Packer, digest, seal
+from retold.archive.writer import NewContent
 from retold.ingest.snapshot import FileChangedError, FrozenFile
 
 _STEP = 1 << 20

@@ -6,9 +6,9 @@ from itertools import chain
 import msgspec
 
 from retold.analysis.gleaning import Gleaned, gleaned
-from retold.archive.conditions import Condition
-from retold.archive.listing import is_among
-from retold.archive.record import Store
+from retold.archive.queries.conditions import Condition
+from retold.archive.queries.listing import is_among
+from retold.archive.store import Store
 from retold.ingest.slices import slices
 from retold.model.session import Session
 from retold.query.listing import listed_keys

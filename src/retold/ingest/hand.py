@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from retold.archive.clues import keep_roots
-from retold.archive.hand import add_tag, keep_title, remove_tag, tags
-from retold.archive.record import Store
-from retold.archive.sessions import ids_of_projects, known_by
-from retold.archive.settling import resolve_relations
+from retold.archive.annotations import add_tag, keep_title, remove_tag, tags
+from retold.archive.queries.lookups import ids_of_projects, known_by
+from retold.archive.relations import resolve_relations
+from retold.archive.store import Store
+from retold.archive.sync_state import keep_roots
 from retold.ingest.lock import PATIENCE, Lock
 
 

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import os
 
-from retold.archive.answers import BELOW, HIDDEN
-from retold.archive.hiding import HiddenPaths, key_of, keyed_hash, shown_paths
-from retold.archive.record import as_stored
+from retold.archive.keyed_hashes import HiddenPaths, key_of, keyed_hash, shown_paths
+from retold.archive.store import as_stored
+from retold.archive.sync_state import BELOW, HIDDEN
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from retold.archive.answers import Answer
-    from retold.archive.record import Store
+    from retold.archive.store import Store
+    from retold.archive.sync_state import Answer
 
 WAY = "way"
 """Marks a hidden folder above a path that was looked at."""

@@ -11,14 +11,21 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from retold.agents.registry import AGENTS
-from retold.archive.clues import all_clues, roots
-from retold.archive.foreign import OtherArchive
-from retold.archive.foreign_file import opened, sweep
-from retold.archive.hand import forgotten_names
-from retold.archive.originals import CHUNK
-from retold.archive.record import UNREAD, Store, exists
-from retold.archive.sessions import stamps
-from retold.archive.taking import add_clues, choose_latest, hand_of, put_hand, put_original, put_source
+from retold.archive.annotations import forgotten_names
+from retold.archive.foreign import (
+    OtherArchive,
+    add_clues,
+    choose_latest,
+    hand_of,
+    opened,
+    put_hand,
+    put_original,
+    put_source,
+    sweep,
+)
+from retold.archive.queries.lookups import stamps
+from retold.archive.store import CHUNK, UNREAD, Store, exists
+from retold.archive.sync_state import all_clues, roots
 from retold.ingest.foreign_disk import ForeignOpenFile, Version
 from retold.ingest.lock import Lock
 from retold.ingest.offers import offers_of

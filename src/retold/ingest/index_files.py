@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from retold.archive.record import Store
-from retold.archive.shards import SHARDS, shard_path
-from retold.archive.texts import IndexWriter
+from retold.archive.index.files import SHARDS, shard_path
+from retold.archive.index.writer import IndexWriter
+from retold.archive.store import Store
 
 
 class IndexFiles:

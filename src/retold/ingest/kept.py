@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from retold.archive.database import DamagedError
-from retold.archive.originals import Originals
-from retold.archive.record import Store, as_path
-from retold.archive.sources import latest_at, paths_below
+from retold.archive.queries.lookups import latest_at, paths_below
+from retold.archive.store import Originals, Store, as_path
 from retold.reading.disk import Disk, DiskEntry, OpenFile
 
 

@@ -5,11 +5,9 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from retold.agents.protocol import Agent, Reading
-from retold.archive.hiding import KeyedSet
-from retold.archive.originals import digest
-from retold.archive.record import Store
-from retold.archive.sessions import clusters
-from retold.archive.sources import unkept_clusters
+from retold.archive.keyed_hashes import KeyedSet
+from retold.archive.queries.lookups import clusters, unkept_clusters
+from retold.archive.store import Store, digest
 from retold.ingest.derive import Scraps
 from retold.ingest.owners import owned
 from retold.model.session import Session

@@ -7,10 +7,8 @@ from typing import TypeVar
 
 import msgspec
 
-from retold.archive.foreign import OtherArchive
-from retold.archive.originals import CHUNK
-from retold.archive.record import Store
-from retold.archive.taking import own_originals, own_paths
+from retold.archive.foreign import OtherArchive, own_originals, own_paths
+from retold.archive.store import CHUNK, Store
 from retold.ingest.elsewhere import is_label, label_in, placed
 from retold.ingest.foreign_disk import ForeignOpenFile, Version
 

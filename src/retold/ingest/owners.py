@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from retold.agents.protocol import Agent, Reading
-from retold.archive.record import Store, as_path
-from retold.archive.sessions import logged_sessions, recorded_with_id
+from retold.archive.queries.lookups import logged_sessions, recorded_with_id
+from retold.archive.store import Store, as_path
 from retold.ingest.derive import Place, Scraps, conversation_name, places
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from retold.archive.originals import digest
+from retold.archive.store import digest
 
 OWN = "prices.toml"
 """The file of the user's own prices, in retold's folder."""

@@ -5,7 +5,7 @@ That library takes a fifth of a second and more to import, so what it says of a 
 
 from __future__ import annotations
 
-from retold.archive.rates import PRICED_BY, PRICED_ON, drop_rates, keep_rates, kept_rates
+from retold.archive.ledger import PRICED_BY, PRICED_ON, drop_rates, keep_rates, kept_rates
 from retold.ingest.known_rates import known_date, known_rates
 from retold.ingest.own_prices import read_own_prices
 from retold.ingest.price_source import library_version, priced_by
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from genai_prices.types import ModelInfo, ModelPrice
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.model.rates import Figures
 
 _LONGEST_NAME = 200

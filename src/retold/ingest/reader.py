@@ -7,16 +7,14 @@ import msgspec
 
 from retold.agents.protocol import Agent, Reading
 from retold.agents.registry import AGENTS
+from retold.archive.annotations import forgotten_names
 from retold.archive.database import DamagedError
-from retold.archive.documents import SearchDocument, documents
-from retold.archive.hand import forgotten_names
-from retold.archive.parcel import ClusterUpdate
-from retold.archive.record import Store
-from retold.archive.regions import TextLocator
+from retold.archive.index.documents import SearchDocument, TextLocator, documents
+from retold.archive.index.writer import IndexEntry
+from retold.archive.queries.lookups import sessions_from, with_lost_files
 from retold.archive.rows import rows_of
-from retold.archive.sessions import with_lost_files
-from retold.archive.sources import sessions_from
-from retold.archive.texts import IndexEntry
+from retold.archive.store import Store
+from retold.archive.writer import ClusterUpdate
 from retold.ingest import stretches
 from retold.ingest.case import ClusterJob, ClusterReader
 from retold.ingest.derive import Scraps, conversation_name, conversations

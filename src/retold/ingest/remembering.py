@@ -10,9 +10,9 @@ import msgspec
 from retold.analysis.decisions import Decision
 from retold.analysis.failures import CallFailure
 from retold.analysis.gleaning import Gleaned
-from retold.archive.conditions import Condition
-from retold.archive.index import kept_index
-from retold.archive.record import Store
+from retold.archive.index.reader import kept_index
+from retold.archive.queries.conditions import Condition
+from retold.archive.store import Store
 from retold.ingest.gleanings import gleaning
 from retold.projects.matching import is_meant
 from retold.query.fit import Fit

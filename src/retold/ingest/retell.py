@@ -10,9 +10,8 @@ import msgspec
 from retold.agents.protocol import Agent, AgentHome, Lost, Reading, Source
 from retold.agents.registry import AGENTS
 from retold.archive.database import DamagedError
-from retold.archive.record import Store, as_path, summary_of
-from retold.archive.sessions import known_by
-from retold.archive.sources import kept_in_cluster, read_from
+from retold.archive.queries.lookups import kept_in_cluster, known_by, read_from
+from retold.archive.store import Store, as_path, summary_of
 from retold.ingest.belonging import Ownership
 from retold.ingest.derive import Scraps, conversation_name, conversations, scraps
 from retold.ingest.kept import ArchiveDisk, KeptFile, PinnedDisk

@@ -7,14 +7,12 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.agents.protocol import Agent, AgentHome, Reading, Source
+from retold.archive.annotations import forgotten_ids, forgotten_names, remove_forgotten
 from retold.archive.database import RetoldError
-from retold.archive.foreign import OtherArchive
-from retold.archive.hand import forgotten_ids, forgotten_names
-from retold.archive.hiding import KeyedSet
-from retold.archive.record import Store
-from retold.archive.sessions import clusters
-from retold.archive.struck import remove_forgotten
-from retold.archive.taking import sessions_of
+from retold.archive.foreign import OtherArchive, sessions_of
+from retold.archive.keyed_hashes import KeyedSet
+from retold.archive.queries.lookups import clusters
+from retold.archive.store import Store
 from retold.ingest.derive import Place, Scraps, conversation_name, conversations, places, scraps
 from retold.ingest.foreign_disk import ForeignDisk, ForeignOpenFile, Version
 from retold.ingest.leaving import KeepPolicy, Leaver

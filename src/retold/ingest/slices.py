@@ -10,10 +10,9 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.archive.database import DamagedError
-from retold.archive.record import Store, summary_of
-from retold.archive.sessions import known_by, stamp_of_session
-from retold.archive.sources import size_of_cluster
-from retold.archive.stretches import KeptTimeline, TimelineChunk, kept_timeline
+from retold.archive.index.writer import KeptTimeline, TimelineChunk, kept_timeline
+from retold.archive.queries.lookups import known_by, size_of_cluster, stamp_of_session
+from retold.archive.store import Store, summary_of
 from retold.ingest import stretches
 from retold.ingest.belonging import Ownership
 from retold.ingest.held import SessionCache

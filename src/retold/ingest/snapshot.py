@@ -4,8 +4,8 @@ import time
 from collections.abc import Sequence
 from weakref import finalize
 
-from retold.archive.hiding import NOBODY, KeyedSet
-from retold.archive.struck import remove_forgotten
+from retold.archive.annotations import remove_forgotten
+from retold.archive.keyed_hashes import NOBODY, KeyedSet
 from retold.ingest.answers import TAIL, tail_digest
 from retold.model.problem import problem
 from retold.reading.disk import DISK, Disk, DiskEntry, OpenFile, printable

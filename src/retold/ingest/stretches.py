@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from retold.archive.stretches import Timeline, TimelineChunk
+from retold.archive.index.writer import Timeline, TimelineChunk
 from retold.ingest.turns import OPENINGS, openings
 from retold.model.serialization import ENTRIES, bundled
 from retold.model.session import Entry

@@ -10,19 +10,15 @@ from msgspec.structs import replace
 
 from retold.agents.protocol import Limit, Reading
 from retold.agents.registry import AGENTS
-from retold.archive.answers import keep_answers
-from retold.archive.clues import all_clues, keep_clues, roots
 from retold.archive.database import MACHINE, RetoldError
-from retold.archive.limits import keep_limits
-from retold.archive.listing import conversation_ids
-from retold.archive.parcel import ClusterUpdate
-from retold.archive.rates import reprice
-from retold.archive.record import UNREAD, Store
+from retold.archive.ledger import reprice
+from retold.archive.queries.listing import conversation_ids
+from retold.archive.queries.lookups import FAILURES, clusters, count_failures, count_there, ids, stamps
+from retold.archive.relations import resolve_relations
 from retold.archive.rows import SessionRows, rows_of
-from retold.archive.sessions import clusters, ids, stamps
-from retold.archive.settling import resolve_relations
-from retold.archive.sources import FAILURES, count_failures, count_there
-from retold.archive.writer import Writer
+from retold.archive.store import UNREAD, Store
+from retold.archive.sync_state import all_clues, keep_answers, keep_clues, keep_limits, roots
+from retold.archive.writer import ClusterUpdate, Writer
 from retold.ingest.answers import FACT
 from retold.ingest.case import ClusterJob
 from retold.ingest.coverage import CoverageCount, keep_found

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from retold.archive.record import Store
-from retold.archive.turns import has_copied_words, prompt_places
+from retold.archive.queries.listing import has_copied_words, prompt_places
+from retold.archive.store import Store
 
 
 def turn_places(record: Store, session: int, key: str) -> list[int]:

@@ -6,8 +6,8 @@ import time
 
 from retold.agents import NAMES
 from retold.archive.database import IndexDamagedError
-from retold.archive.record import FORGETTING, UNREAD, Store
-from retold.archive.shards import is_in_step, missing_files, remove_index
+from retold.archive.index.files import is_in_step, missing_files, remove_index
+from retold.archive.store import FORGETTING, UNREAD, Store
 from retold.ingest.answers import is_unchanged
 from retold.ingest.coverage import told_coverage
 from retold.ingest.lock import Lock

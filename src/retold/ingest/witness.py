@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from retold.archive.record import as_stored
+from retold.archive.store import as_stored
 from retold.ingest.answers import ENV, FILE, FOLDER, env_answer, file_answer, folder_answer
 from retold.reading.disk import DISK, DiskEntry, OpenFile
 

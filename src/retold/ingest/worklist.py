@@ -9,13 +9,18 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.agents.protocol import Agent, Reading
-from retold.archive.clues import clues_of
-from retold.archive.hand import forgotten_ids
-from retold.archive.hiding import HiddenPaths, KeyedSet
-from retold.archive.parcel import ClusterUpdate, FileState
-from retold.archive.record import Store
-from retold.archive.sessions import clusters, clusters_placed_by, scrap_digests
-from retold.archive.sources import failed_clusters, unlisted_clusters
+from retold.archive.annotations import forgotten_ids
+from retold.archive.keyed_hashes import HiddenPaths, KeyedSet
+from retold.archive.queries.lookups import (
+    clusters,
+    clusters_placed_by,
+    failed_clusters,
+    scrap_digests,
+    unlisted_clusters,
+)
+from retold.archive.store import Store
+from retold.archive.sync_state import clues_of
+from retold.archive.writer import ClusterUpdate, FileState
 from retold.ingest.case import ClusterJob, ClusterReader
 from retold.ingest.crew import time_budget
 from retold.ingest.derive import Scraps, scraps

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.archive.database import RetoldError
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.ingest.revision import REVISION
 from retold.ingest.shares import shared_out
 from retold.lake.folder import Folder

@@ -5,8 +5,8 @@ from datetime import datetime
 
 import msgspec
 
-from retold.archive.grounds import RowDependencies, grounds, refusals
-from retold.archive.record import Store
+from retold.archive.queries.lookups import RowDependencies, grounds, refusals
+from retold.archive.store import Store
 from retold.lake.seal import Seal
 from retold.lake.told import month_of
 from retold.model.tables import UNKNOWN

@@ -19,7 +19,7 @@ from retold.model.session import Session
 from retold.projects.resolver import Atlas
 
 if TYPE_CHECKING:
-    from retold.archive.rates import Price
+    from retold.archive.ledger import Price
     from retold.model.rates import Figures
 
 

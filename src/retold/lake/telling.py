@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 
-from retold.archive.grounds import own_requests, refusals
-from retold.archive.record import Store
+from retold.archive.queries.lookups import own_requests, refusals
 from retold.archive.rows import requests_in
+from retold.archive.store import Store
 from retold.ingest.retell import load_many
 from retold.lake.items import DatasetItem
 from retold.lake.told import RowSource, UnreadFile

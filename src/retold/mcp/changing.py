@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from retold.archive.conditions import Condition, of_key
+from retold.archive.queries.conditions import Condition, of_key
 from retold.export.edits import FileEdit, changed_by, edits_of
 from retold.export.quoting import Quoting
 from retold.export.transcript import fate_of, plural

@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from retold.archive.database import RetoldError
-from retold.archive.index import kept_index
-from retold.archive.record import NAME, Store
+from retold.archive.index.reader import kept_index
+from retold.archive.store import NAME, Store
 from retold.mcp.cursor import BadCursor, cursor_of
 from retold.mcp.reply import Reply, replied
 from retold.mcp.tool import Arguments, Tool, ToolContext

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from retold.archive.conditions import Condition
+from retold.archive.queries.conditions import Condition
 from retold.mcp.cursor import BadCursor
 from retold.mcp.tool import Arguments, ToolContext
 from retold.query.facets import conditions_of

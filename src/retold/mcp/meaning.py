@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.listing import is_among
+from retold.archive.queries.listing import is_among
 from retold.mcp.cursor import BadCursor
 from retold.mcp.passage import head_line
 from retold.mcp.tool import ToolContext

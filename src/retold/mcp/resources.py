@@ -9,8 +9,8 @@ from urllib.parse import quote, unquote
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 
-from retold.archive.listing import begun
-from retold.archive.record import Store, as_text
+from retold.archive.queries.listing import begun
+from retold.archive.store import Store, as_text
 from retold.mcp.budget import MOST
 from retold.mcp.citing import cited, title
 from retold.mcp.cursor import BadCursor

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from retold.archive.record import Store, as_text
+from retold.archive.store import Store, as_text
 from retold.mcp.budget import LEAST, MOST, USUAL
 from retold.mcp.passage import Passage
 from retold.query.reach import AccessScope

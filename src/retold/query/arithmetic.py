@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from retold.archive.rates import kept_rates
-from retold.archive.reports import request_rows
+from retold.archive.ledger import kept_rates
+from retold.archive.queries.reports import request_rows
 from retold.model.rates import rates_from
 from retold.model.report import FIGURES, ReportRequest
 from retold.query.dates import local
@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.archive.reports import QuarterSpan
+    from retold.archive.queries.reports import QuarterSpan
     from retold.query.question import ReportQuery
 
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)

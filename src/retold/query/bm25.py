@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 
-from retold.archive.matches import documents_with, said_totals
+from retold.archive.index.matches import documents_with, said_totals
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from retold.archive.index import Index
-    from retold.archive.index_file import IndexFile
-    from retold.archive.matches import Score
+    from retold.archive.index.matches import Score
+    from retold.archive.index.reader import Index, IndexFile
 
 HUMAN, AGENT = 2.5, 1.0
 """What a word weighs in what a person said, and in what the agent did."""

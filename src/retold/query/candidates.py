@@ -6,14 +6,14 @@ import time
 from heapq import heappop, heappush
 from itertools import count
 
-from retold.archive.matches import heads
+from retold.archive.index.matches import heads
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from retold.archive.index_file import IndexFile, IndexHit
-    from retold.archive.matches import Head
+    from retold.archive.index.matches import Head
+    from retold.archive.index.reader import IndexFile, IndexHit
 
     Docs = Callable[[int], list[IndexHit]]
     """Returns so many documents of a session, the best first."""

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.model.session import Counts, Kind, Project, SessionStatus, SourceFile
 from retold.model.usage import Totals
 from retold.projects.matching import last_name

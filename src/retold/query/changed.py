@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.changed import changed_rows, changer_rows, paths_changed, with_end, with_part
-from retold.archive.conditions import Condition
-from retold.archive.record import Store
+from retold.archive.queries.conditions import Condition
+from retold.archive.queries.related import changed_rows, changer_rows, paths_changed, with_end, with_part
+from retold.archive.store import Store
 from retold.projects.matching import in_project, whole_path
 from retold.query.dates import moment_of
 from retold.query.question import ReportQuery

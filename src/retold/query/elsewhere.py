@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.record import Store
-from retold.archive.relations import co_changers, namesakes, neighbours, relatives, sharers
+from retold.archive.queries.related import co_changers, namesakes, neighbours, relatives, sharers
+from retold.archive.store import Store
 
 MOST = 12
 """Of each kind."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.words import sought
+from retold.archive.index.tokenizer import sought
 
 TYPE_CHECKING = False  # typing costs half a start of Python to import
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from retold.archive.conditions import Condition
-from retold.archive.facets import own_rows
-from retold.archive.record import Store
+from retold.archive.queries.conditions import Condition
+from retold.archive.queries.facets import own_rows
+from retold.archive.store import Store
 from retold.query.question import UNKNOWN
 
 

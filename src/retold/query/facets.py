@@ -9,11 +9,11 @@ from functools import cached_property
 
 import msgspec
 
-from retold.archive.breakdowns import of_project
-from retold.archive.cards import among, count_of, session_ids
-from retold.archive.conditions import Condition, register_functions
-from retold.archive.facets import joined_rows, model_rows, own_rows, span_counts, tool_rows
-from retold.archive.record import Store
+from retold.archive.queries.conditions import Condition, register_functions
+from retold.archive.queries.facets import joined_rows, model_rows, own_rows, span_counts, tool_rows
+from retold.archive.queries.listing import among, count_of, session_ids
+from retold.archive.queries.reports import of_project
+from retold.archive.store import Store
 from retold.projects.matching import is_meant
 from retold.query.question import UNKNOWN
 from retold.query.wanted import FILTERS, Filters, moment

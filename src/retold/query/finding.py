@@ -7,8 +7,8 @@ from itertools import islice
 
 import msgspec
 
-from retold.archive.index import kept_index
-from retold.archive.record import Store
+from retold.archive.index.reader import kept_index
+from retold.archive.store import Store
 from retold.projects.matching import is_meant
 from retold.query.facets import conditions_of
 from retold.query.holding import ResultItem, holding_of

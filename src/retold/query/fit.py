@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retold.archive.words import tokens
+from retold.archive.index.tokenizer import tokens
 from retold.query.telling import Keywords
 
 LOOKED_AT = 20_000

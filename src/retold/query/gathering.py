@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from retold.archive.index_file import TABLES
-from retold.archive.occurrences import Weighed, occurrences, said_in
+from retold.archive.index.matches import Weighed, occurrences, said_in
+from retold.archive.index.reader import TABLES
 from retold.query.nearness import ProximityScore
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.archive.index_file import Conditions, IndexFile
+    from retold.archive.index.reader import Conditions, IndexFile
     from retold.query.scale import Form, TermWeights
 
 MOST = {"said": 1_000, "output": 300}

@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.cards import among, card_rows
-from retold.archive.conditions import Condition
-from retold.archive.record import Store, summary_of
+from retold.archive.queries.conditions import Condition
+from retold.archive.queries.listing import among, card_rows
+from retold.archive.store import Store, summary_of
 from retold.model.report import PICOS
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 
-from retold.archive.listing import heading_row, message_row, tool_of
+from retold.archive.queries.listing import heading_row, message_row, tool_of
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from retold.archive.index_file import IndexHit
-    from retold.archive.record import Store
+    from retold.archive.index.reader import IndexHit
+    from retold.archive.store import Store
 
     Shown = tuple[str, list[tuple[int, int]]]
     """A snippet, and where in it the words stand."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from retold.archive.record import as_text
+from retold.archive.store import as_text
 from retold.query.hits import MessageHit, SearchResult
 
 

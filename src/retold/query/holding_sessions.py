@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from itertools import islice
 
-from retold.archive.index_file import TABLES
-from retold.archive.matches import documents_by_session, documents_with, documents_within
-from retold.archive.occurrences import found_again
+from retold.archive.index.matches import documents_by_session, documents_with, documents_within, found_again
+from retold.archive.index.reader import TABLES
 from retold.query.candidates import Candidate
 from retold.query.expression import expression, needs_verifying
 from retold.query.marks import satisfies
@@ -16,8 +15,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from retold.archive.index import Index
-    from retold.archive.index_file import Conditions, IndexFile, IndexHit
+    from retold.archive.index.reader import Conditions, Index, IndexFile, IndexHit
     from retold.query.language import Query
 
     Names = Mapping[str, Sequence[str]]

@@ -8,7 +8,7 @@ from retold.query.wanted import Filters
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.query.hits import MessageHit
 
 MOST = 100

@@ -7,9 +7,9 @@ from itertools import islice
 
 import msgspec
 
-from retold.archive.cards import titled_like
-from retold.archive.index import kept_index
-from retold.archive.record import Store
+from retold.archive.index.reader import kept_index
+from retold.archive.queries.listing import titled_like
+from retold.archive.store import Store
 from retold.projects.matching import is_meant
 from retold.query.finding import short_query
 from retold.query.glances import SessionSummary, glances

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import of_key
-from retold.archive.reports import QuarterSpan
+from retold.archive.queries.conditions import of_key
+from retold.archive.queries.reports import QuarterSpan
 from retold.query.arithmetic import explained
 from retold.query.question import ReportQuery
 from retold.query.wanted import Filters
@@ -12,7 +12,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.model.report import ReportRequest
 
 

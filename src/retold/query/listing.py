@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import CONVERSATIONS, NOT_BELOW_OTHERS, of_key, register_functions
-from retold.archive.listing import (
-    heading_rows,
-    rows_named,
-    session_rows,
-    summary_texts,
-    titles,
-)
+from retold.archive.queries.conditions import CONVERSATIONS, NOT_BELOW_OTHERS, of_key, register_functions
+from retold.archive.queries.listing import heading_rows, rows_named, session_rows, summary_texts, titles
 from retold.projects.matching import is_meant
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from retold.archive.conditions import Condition
-    from retold.archive.listing import SessionRow
-    from retold.archive.record import Store
+    from retold.archive.queries.conditions import Condition
+    from retold.archive.queries.listing import SessionRow
+    from retold.archive.store import Store
     from retold.query.wanted import Filters
 
 

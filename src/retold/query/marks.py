@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from retold.archive.words import (
+from retold.archive.index.tokenizer import (
     ACCENTS,
     LONGEST_NAME,
     PICTURES,

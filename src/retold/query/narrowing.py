@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from retold.archive.breakdowns import (
+from retold.archive.queries.conditions import OF_SESSIONS, Condition, of_key
+from retold.archive.queries.reports import (
     agent_rows,
     model_rows,
     named_model,
@@ -14,15 +15,14 @@ from retold.archive.breakdowns import (
     project_rows,
     with_model,
 )
-from retold.archive.conditions import OF_SESSIONS, Condition, of_key
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.query.places import ProjectPlace
 from retold.query.question import UNKNOWN, ReportQuery
 from retold.query.wanted import Filters
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.archive.reports import QuarterSpan
+    from retold.archive.queries.reports import QuarterSpan
 
 
 class Choices(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
-from retold.archive.words import is_joined, normal
+from retold.archive.index.tokenizer import is_joined, normal
 
 TYPE_CHECKING = False  # typing costs half a start of Python to import
 if TYPE_CHECKING:

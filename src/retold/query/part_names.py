@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from retold.archive.words import part_spans
+from retold.archive.index.tokenizer import part_spans
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from retold.archive.index import Index
+    from retold.archive.index.reader import Index
 
 
 def names_with_parts(index: Index, words: Collection[str]) -> dict[str, list[str]]:

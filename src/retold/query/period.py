@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import msgspec
 
-from retold.archive.reports import QuarterSpan
+from retold.archive.queries.reports import QuarterSpan
 from retold.query.question import span
 
 USUAL = "7d"

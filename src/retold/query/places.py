@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from retold.archive.listing import project_rows
+from retold.archive.queries.listing import project_rows
 from retold.projects.matching import ORDER, closeness, is_meant, last_name
 from retold.query.scope import is_within
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
 
 
 class ProjectPlace:

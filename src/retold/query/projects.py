@@ -8,10 +8,8 @@ from datetime import date, datetime, time, timedelta
 
 import msgspec
 
-from retold.archive.breakdowns import project_agent_rows, project_week_rows
-from retold.archive.conditions import CONVERSATIONS
-from retold.archive.rankings import newest_rows
-from retold.archive.reports import QUARTER
+from retold.archive.queries.conditions import CONVERSATIONS
+from retold.archive.queries.reports import QUARTER, newest_rows, project_agent_rows, project_week_rows
 from retold.model.report import Line, Spend
 from retold.query.dates import moment_of
 from retold.query.narrowing import key_of

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import LISTED, of_tool, register_functions
-from retold.archive.reports import QUARTER, TIMES, QuarterSpan, of_model
+from retold.archive.queries.conditions import LISTED, of_tool, register_functions
+from retold.archive.queries.reports import QUARTER, TIMES, QuarterSpan, of_model
 from retold.projects.matching import is_meant
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.archive.conditions import Condition
-    from retold.archive.record import Store
+    from retold.archive.queries.conditions import Condition
+    from retold.archive.store import Store
     from retold.query.wanted import Filters
 
 BY = (*TIMES, "model", "project", "agent", "tool", "session")

@@ -8,7 +8,7 @@ from hashlib import sha256
 
 import msgspec
 
-from retold.archive.conditions import Condition, below, of_hashes, of_roots
+from retold.archive.queries.conditions import Condition, below, of_hashes, of_roots
 from retold.query.scope import is_within
 
 

@@ -13,7 +13,7 @@ from threading import local
 from typing import TypeVar
 
 from retold.archive.database import MACHINE, PATIENCE, as_retold_error
-from retold.archive.record import NAME, Store
+from retold.archive.store import NAME, Store
 from retold.query.turn import PoolSlot
 
 T = TypeVar("T")

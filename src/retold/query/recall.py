@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 
-from retold.archive.index import Index
-from retold.archive.index_file import Conditions
-from retold.archive.occurrences import copied_among, found_again
+from retold.archive.index.matches import copied_among, found_again
+from retold.archive.index.reader import Conditions, Index
 from retold.projects.matching import is_meant
 from retold.query.candidates import recency
 from retold.query.gathering import Gathering
@@ -23,8 +22,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from retold.archive.index_file import IndexFile, IndexHit
-    from retold.archive.record import Store
+    from retold.archive.index.reader import IndexFile, IndexHit
+    from retold.archive.store import Store
     from retold.query.hits import MessageHit, SearchResult
     from retold.query.surroundings import Clean
     from retold.query.wanted import Filters

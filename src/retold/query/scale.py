@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from retold.archive.index_file import TABLES
-from retold.archive.occurrences import count, frequency
+from retold.archive.index.matches import count, frequency
+from retold.archive.index.reader import TABLES
 from retold.query.expression import expression
 from retold.query.language import Clause, Query
 
@@ -13,8 +13,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from retold.archive.index import Index
-    from retold.archive.index_file import IndexFile
+    from retold.archive.index.reader import Index, IndexFile
     from retold.query.language import Term
     from retold.query.telling import Keywords
 

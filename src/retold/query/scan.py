@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from retold.archive.index import Index
-from retold.archive.index_file import Conditions
+from retold.archive.index.reader import Conditions, Index
 from retold.projects.matching import is_meant
 from retold.query.hits import HITS, conversation_of, hit_of
 from retold.query.language import QuerySyntaxError
@@ -18,8 +17,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from retold.archive.index_file import IndexFile
-    from retold.archive.record import Store
+    from retold.archive.index.reader import IndexFile
+    from retold.archive.store import Store
     from retold.query.hits import MessageHit, SearchResult, Shown
     from retold.query.surroundings import Clean
     from retold.query.wanted import Filters

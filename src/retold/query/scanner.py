@@ -17,7 +17,7 @@ _LATER = 2.0
 def scan(job: ScanJob) -> None:
     """Write a line for each conversation that is found, as soon as it is, and an empty one at the end."""
     from retold.archive.database import IndexDamagedError, RetoldError
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.query.facets import conditions_of
     from retold.query.holding import holding_of
     from retold.query.language import QuerySyntaxError

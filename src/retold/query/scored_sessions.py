@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.matches import best_rows, best_scores, scored_rows, scored_within
-from retold.archive.occurrences import found_again
+from retold.archive.index.matches import best_rows, best_scores, found_again, scored_rows, scored_within
 from retold.query.bm25 import AGENT, HUMAN, Bm25
 from retold.query.candidates import Candidate, Rest, in_order
 from retold.query.expression import expression, phrases
@@ -13,9 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from collections.abc import Set as AbstractSet
 
-    from retold.archive.index import Index
-    from retold.archive.index_file import Conditions, IndexFile, IndexHit
-    from retold.archive.matches import Row, Score
+    from retold.archive.index.matches import Row, Score
+    from retold.archive.index.reader import Conditions, Index, IndexFile, IndexHit
     from retold.query.candidates import DocumentMatch
     from retold.query.language import Query
 

@@ -10,10 +10,9 @@ from __future__ import annotations
 from functools import cached_property
 from itertools import islice
 
-from retold.archive.conditions import register_functions
-from retold.archive.index import Index
-from retold.archive.index_file import TABLES, Conditions, IndexHit
-from retold.archive.words import atoms
+from retold.archive.index.reader import TABLES, Conditions, Index, IndexHit
+from retold.archive.index.tokenizer import atoms
+from retold.archive.queries.conditions import register_functions
 from retold.projects.matching import is_meant
 from retold.query.candidates import Candidate, DocumentMatch, in_order
 from retold.query.expression import expression, lone_words, needs_verifying
@@ -34,8 +33,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from retold.archive.index_file import IndexFile
-    from retold.archive.record import Store
+    from retold.archive.index.reader import IndexFile
+    from retold.archive.store import Store
     from retold.query.hits import MessageHit, SearchResult
     from retold.query.holding_sessions import Names
     from retold.query.surroundings import Clean

@@ -7,9 +7,9 @@ from datetime import date
 
 import msgspec
 
-from retold.archive.cards import among, count_of
-from retold.archive.conditions import CONVERSATIONS
-from retold.archive.record import Store
+from retold.archive.queries.conditions import CONVERSATIONS
+from retold.archive.queries.listing import among, count_of
+from retold.archive.store import Store
 from retold.query import dates
 from retold.query.facets import Facet, Facets
 from retold.query.finding import SearchRequest, everything_found, finding

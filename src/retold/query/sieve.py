@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.processes import PRIVATE, can_fork, fork
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 
-from retold.archive.words import atoms
+from retold.archive.index.tokenizer import atoms
 from retold.query.marks import satisfies
 from retold.query.sieve import Prefilter
 
@@ -13,9 +13,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.archive.index import Index
-    from retold.archive.index_file import Conditions, IndexHit
-    from retold.archive.record import Store
+    from retold.archive.index.reader import Conditions, Index, IndexHit
+    from retold.archive.store import Store
     from retold.query.language import Query
 
 MOST = 3

@@ -6,8 +6,7 @@ from datetime import date, datetime, timedelta
 
 import msgspec
 
-from retold.archive.breakdowns import end_row, hour_rows
-from retold.archive.rankings import dearest_rows
+from retold.archive.queries.reports import dearest_rows, end_row, hour_rows
 from retold.model.report import Line, Spend
 from retold.query.dates import moment_of
 from retold.query.period import Period, parts, unit

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from retold.archive.record import Store
-from retold.archive.states import fates, stamp_of
+from retold.archive.queries.listing import fates, stamp_of
+from retold.archive.store import Store
 
 
 class SessionState(msgspec.Struct, frozen=True):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from retold.archive.rates import PRICED_BY, PRICED_ON
-from retold.archive.reports import (
+from retold.archive.ledger import PRICED_BY, PRICED_ON
+from retold.archive.queries.reports import (
     TIMES,
     at_work_in,
     brief_rows,

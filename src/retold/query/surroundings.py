@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from retold.archive.index_file import IndexHit
+    from retold.archive.index.reader import IndexHit
     from retold.query.hits import Shown
     from retold.query.language import Query
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.words import atoms, fold, is_dense, part_spans
+from retold.archive.index.tokenizer import atoms, fold, is_dense, part_spans
 from retold.query.forms import forms
 from retold.query.language import Term
 

@@ -6,9 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from retold.archive.breakdowns import tool_agent_rows
-from retold.archive.rankings import called, failing_rows, failure_rows
-from retold.archive.reports import used_rows
+from retold.archive.queries.reports import called, failing_rows, failure_rows, tool_agent_rows, used_rows
 from retold.model.report import ToolFigures
 from retold.query.dates import moment_of
 from retold.query.question import ReportQuery

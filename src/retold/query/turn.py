@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 
 
 class Cancelled(Exception):  # noqa: N818 - it says what happened

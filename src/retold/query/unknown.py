@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from retold.archive.conditions import TOOL_KINDS, register_functions
-from retold.archive.facets import NAMED, name_rows
+from retold.archive.queries.conditions import TOOL_KINDS, register_functions
+from retold.archive.queries.facets import NAMED, name_rows
 from retold.projects.matching import is_meant, last_name
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from retold.archive.conditions import Condition
-    from retold.archive.record import Store
+    from retold.archive.queries.conditions import Condition
+    from retold.archive.store import Store
 
     Row = Sequence[Any]
 

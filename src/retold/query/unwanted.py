@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from retold.archive.cards import among
-from retold.archive.index_file import TABLES, Conditions
-from retold.archive.words import atoms
+from retold.archive.index.reader import TABLES, Conditions
+from retold.archive.index.tokenizer import atoms
+from retold.archive.queries.listing import among
 from retold.query.expression import expression, lone_words, needs_verifying
 from retold.query.language import Clause, Query
 from retold.query.marks import satisfies
@@ -12,9 +12,8 @@ from retold.query.part_names import names_with_parts
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
-    from retold.archive.conditions import Condition
-    from retold.archive.index import Index
-    from retold.archive.index_file import IndexHit
+    from retold.archive.index.reader import Index, IndexHit
+    from retold.archive.queries.conditions import Condition
 
 
 class Unwanted:

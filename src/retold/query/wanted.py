@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retold.agents import NAMES
-from retold.archive.conditions import (
+from retold.archive.queries.conditions import (
     FAILED,
     OF_MESSAGES,
     OF_SESSIONS,
@@ -80,7 +80,7 @@ class Filters:
         """Add that it took place in one project, and in no other that is called alike."""
         known_by = place.hash or place.root
         if known_by is None:
-            from retold.archive.breakdowns import of_project
+            from retold.archive.queries.reports import of_project
 
             self.sessions.append(of_project(next(iter(place.native_keys), None)))
         else:

@@ -7,10 +7,10 @@ from datetime import datetime
 import msgspec
 
 from retold.archive.database import RetoldError
-from retold.archive.limits import DAY, due_soon
-from retold.archive.rates import PRICED_BY
-from retold.archive.record import Store
-from retold.archive.states import fates as fate_rows
+from retold.archive.ledger import PRICED_BY
+from retold.archive.queries.listing import fates as fate_rows
+from retold.archive.store import Store
+from retold.archive.sync_state import DAY, due_soon
 from retold.care.doctor.checkup import checkup
 from retold.care.doctor.survey import survey
 from retold.care.restore import RestorePlan, Wish, planned, write

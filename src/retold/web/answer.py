@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.query.scanned import ScanJob, Scanned
 
 

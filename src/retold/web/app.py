@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from retold.archive.database import RetoldError
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.query.readers import ArchivePool
 from retold.query.scans import Scans
 from retold.web.answer import Answer, Download, NotFound, PageRequest, PageRoute, Redirect, TemplatePage

@@ -8,7 +8,7 @@ from threading import Lock
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.care.doctor.checkup import checkup
 from retold.care.doctor.standing import Room, Standing, room, standings
 from retold.care.doctor.survey import Survey, survey

@@ -6,7 +6,7 @@ from datetime import date
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.names import project_names
 from retold.query import dates
 from retold.query.narrowing import Choices, ReportFilters, choices, narrowed

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 
 OFTEN = 0.5
 """Seconds between two looks at whether anything was written."""

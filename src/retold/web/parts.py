@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.html.calls import CallView
 from retold.export.html.clip import HEAD, TAIL
 from retold.export.html.entries import Block

@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from retold.archive.holdings import damages, summaries
-from retold.archive.sources import FAILURES
+from retold.archive.queries.lookups import FAILURES, damages, summaries
 from retold.care.doctor.finding import SYNC, command
 from retold.care.doctor.survey import Survey, SurveyedHome
 from retold.model.problem import Finding, Problem

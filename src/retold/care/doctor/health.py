@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 
 from retold.archive.examination import Fault
-from retold.archive.health import own_files
-from retold.archive.record import Store, is_emptied
-from retold.archive.shards import is_in_step
+from retold.archive.index.files import is_in_step
+from retold.archive.queries.lookups import own_files
+from retold.archive.store import Store, is_emptied
 from retold.care.doctor.finding import REINDEX, SYNC, command
 from retold.care.doctor.survey import Survey
 from retold.model.problem import Finding

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from retold.archive.holdings import lone_subagents
+from retold.archive.queries.lookups import lone_subagents
 from retold.care.doctor.finding import command
 from retold.care.doctor.survey import Archived, Survey
 from retold.model.problem import Finding

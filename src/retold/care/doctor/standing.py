@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from retold.archive.health import own_files
+from retold.archive.queries.lookups import own_files
 from retold.care.doctor.survey import Survey
 
 

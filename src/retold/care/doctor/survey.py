@@ -13,11 +13,11 @@ from retold.agents.protocol import Agent, AgentHome, Source
 from retold.agents.registry import AGENTS
 from retold.archive.database import RetoldError
 from retold.archive.examination import Fault, damage, examine
-from retold.archive.hiding import HiddenPaths
-from retold.archive.holdings import held_files, owned_files
-from retold.archive.limits import SOON
-from retold.archive.listing import count_sessions
-from retold.archive.record import Store, exists
+from retold.archive.keyed_hashes import HiddenPaths
+from retold.archive.queries.listing import count_sessions
+from retold.archive.queries.lookups import held_files, owned_files
+from retold.archive.store import Store, exists
+from retold.archive.sync_state import SOON
 from retold.care.keep import CALLING, hooks
 from retold.care.timers.machine import Machine
 from retold.ingest.answers import file_answer

@@ -94,7 +94,7 @@ def _done(work: ConnectWork, machine: Machine, options: Namespace, console: Cons
 
 def _catch_up(console: Console) -> None:
     """Archive what there is, so that there is something to ask for."""
-    from retold.archive.record import exists
+    from retold.archive.store import exists
     from retold.cli.syncing import coverage_line, run_sync
     from retold.ingest.home import retold_home
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterable, Sequence
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
     from retold.query.listing import Heading
 
@@ -34,7 +34,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Forget; 1 if nothing matches or nobody agrees, 2 if the command line is not clear."""
-    from retold.archive.record import FORGETTING, Store
+    from retold.archive.store import FORGETTING, Store
     from retold.cli.confirm import is_confirmed
     from retold.ingest.forgetting import forget
     from retold.ingest.home import retold_home
@@ -121,7 +121,7 @@ def _place(found: Sequence[Heading]) -> str:
 
 def _list(record: Store, found: Sequence[Heading], console: Console, verb: str) -> int:
     """List what goes, with subagents counted; return how many sessions that is."""
-    from retold.archive.sessions import family
+    from retold.archive.queries.lookups import family
     from retold.export.table import project_name
     from retold.export.zone import day
     from retold.query.dates import moment_of

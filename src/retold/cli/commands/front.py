@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
 
 NEWEST = 20
@@ -19,8 +19,8 @@ HINTS = "Next: retold search WORDS, retold show ID, retold web, retold browse; a
 
 def run(options: object, console: Console) -> int:  # noqa: ARG001 - as every command has it
     """Bring the archive up to date and print the newest sessions."""
-    from retold.archive.listing import count_sessions
-    from retold.archive.record import Store
+    from retold.archive.queries.listing import count_sessions
+    from retold.archive.store import Store
     from retold.cli.commands.list import print_list
     from retold.ingest.home import retold_home
     from retold.query.wanted import Filters
@@ -49,7 +49,7 @@ def run(options: object, console: Console) -> int:  # noqa: ARG001 - as every co
 def _warnings(record: Store) -> Iterator[str]:
     """Yield a line for each agent that deletes some of the sessions soon."""
     from retold.agents import TITLES
-    from retold.archive.limits import DAY, due_soon
+    from retold.archive.sync_state import DAY, due_soon
 
     for due in due_soon(record):
         days = int(-(-due.seconds // DAY))

@@ -28,7 +28,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Import, and tell what was taken; 1 if FILE is no archive, 2 if LABEL is none."""
-    from retold.archive.foreign_file import NoArchive
+    from retold.archive.foreign import NoArchive
     from retold.cli.archive import tell_if_emptied
     from retold.cli.syncing import Progress, told_config
     from retold.ingest.elsewhere import DEFAULT, is_label

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
 
 

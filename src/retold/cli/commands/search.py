@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Iterable, Iterator
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
     from retold.query.hits import SearchResult
     from retold.query.language import Field

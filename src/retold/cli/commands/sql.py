@@ -8,7 +8,7 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.archive.answer import Value
+    from retold.archive.sql import Value
     from retold.cli.console import Console
 
 SECONDS, MOST_SECONDS = 30.0, 86_400.0
@@ -48,7 +48,7 @@ def run(options: Namespace, console: Console) -> int:
         return _WRONG
     if options.query is None:
         return _listed(options.tables or "", form, console)
-    from retold.archive.answer import QueryClock, QueryError, QueryResult
+    from retold.archive.sql import QueryClock, QueryError, QueryResult
     from retold.cli.archive import opened
     from retold.cli.sql import print_answer, typed_query
 
@@ -65,7 +65,7 @@ def run(options: Namespace, console: Console) -> int:
 
 def _listed(view: str, form: str, console: Console) -> int:
     """Print the views, or the columns of one."""
-    from retold.archive.views import VIEWS
+    from retold.archive.sql import VIEWS
     from retold.export.answer import csv_line, json_line
     from retold.export.views import column_lines, column_rows, view_lines, view_rows
 
@@ -88,7 +88,7 @@ def _binding(text: str) -> tuple[str, Value]:
     """Return a name and its value: what is written as a number is one, all else is text."""
     from argparse import ArgumentTypeError
 
-    from retold.archive.record import as_text
+    from retold.archive.store import as_text
 
     name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
     from collections.abc import Sequence
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
     from retold.cli.console import Console
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from retold.archive.conditions import register_functions
+from retold.archive.queries.conditions import register_functions
 from retold.mcp.citing import cleanly_cited
 from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage

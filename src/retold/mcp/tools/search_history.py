@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from retold.archive.index import kept_index
+from retold.archive.index.reader import kept_index
 from retold.mcp.citing import cited
 from retold.mcp.cursor import BadCursor
 from retold.mcp.filters import Filtered, filtered, narrowed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.html.edits import edits
 from retold.export.svg import length
 from retold.ingest.slices import slices

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.care.doctor.finding import KEEP
 from retold.export.sums import THREATS, Gathered
 from retold.ingest.home import retold_home

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retold.archive.database import IndexDamagedError
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.hits import marked, speaker
 from retold.export.table import project_name
 from retold.query.leap import QuickFind, leap

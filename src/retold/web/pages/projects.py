@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.amounts import span
 from retold.export.names import project_names
 from retold.export.svg import length, shares, sparkline

@@ -3,7 +3,7 @@
 import os
 
 from retold.archive.database import RetoldError
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.care.restore import RestorePlan, Wish, planned, write
 from retold.care.resume import command_line
 from retold.ingest.home import retold_home

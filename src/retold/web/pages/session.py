@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.formats import FORMATS
 from retold.export.html.facts import facts, problems
 from retold.export.html.page import UNTITLED

@@ -8,7 +8,7 @@ from itertools import islice
 import msgspec
 
 from retold.archive.database import IndexDamagedError
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.arithmetic import spend_of, terms
 from retold.export.html.entries import entry_view
 from retold.export.names import clean

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from retold.archive.database import RetoldError
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.care.resume import endangered, way_on, whole_line
 from retold.export.formats import FORMATS
 from retold.export.naming import file_name

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from retold.archive.database import IndexDamagedError
-from retold.archive.listing import count_sessions
-from retold.archive.record import Store
+from retold.archive.queries.listing import count_sessions
+from retold.archive.store import Store
 from retold.export.hits import FATES, marked, speaker
 from retold.export.table import project_name, short_number
 from retold.query.finding import COUNTED as SOUGHT

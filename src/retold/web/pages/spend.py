@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.amounts import count, span
 from retold.export.arithmetic import spend_of, terms
 from retold.export.footnotes import basis_notes, price_notes

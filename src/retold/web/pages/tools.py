@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.archive.record import Store
+from retold.archive.store import Store
 from retold.export.svg import length, shares
 from retold.query.period import parts, unit
 from retold.query.question import ReportQuery

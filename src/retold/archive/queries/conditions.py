@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     import apsw
+
 
 TOOL_KINDS = {
     "shell": ("shell_exec",),

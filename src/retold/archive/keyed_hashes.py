@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 
-from retold.archive.answers import HIDDEN
 from retold.archive.database import DamagedError
+from retold.archive.sync_state import HIDDEN
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
+
 
 KEY = "forgotten key"
 """The fact that holds the key."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from retold.archive.hiding import KeyedSet, key_of, keyed_hash
+import json
+from collections.abc import Iterator
+from typing import Any
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+from retold.archive.keyed_hashes import KeyedSet, key_of, keyed_hash
+from retold.archive.store import digest
+
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from retold.archive.record import Store
+    from retold.archive.store import Store
 
 
 def keep_title(record: Store, name: int, title: str) -> None:
@@ -57,3 +62,37 @@ def mark_forgotten(record: Store, name: int, native: bytes | None, at: str) -> N
     ask("INSERT OR REPLACE INTO forgotten VALUES (?, ?, ?)", (*hashes, at))
     for table in ("tags", "names", "scraps"):
         ask(f"DELETE FROM {table} WHERE name = ?", (name,))  # noqa: S608 - ours
+
+
+def remove_forgotten(data: bytes, forgotten: KeyedSet) -> bytes:
+    """Return a list of records, as one JSON or line by line, without those that name a forgotten conversation."""
+    try:
+        whole = json.loads(data)
+    except (ValueError, RecursionError):
+        lines = data.split(b"\n")
+        return b"\n".join(line for line in lines if not _is_struck_line(line, forgotten))
+    if not isinstance(whole, list):
+        return b"" if _is_struck(whole, forgotten) else data
+    left = [record for record in whole if not _is_struck(record, forgotten)]
+    return (
+        data
+        if len(left) == len(whole)
+        else json.dumps(left, indent=2, ensure_ascii=False).encode("utf-8", "replace")
+    )
+
+
+def _is_struck_line(line: bytes, forgotten: KeyedSet) -> bool:
+    try:
+        return _is_struck(json.loads(line), forgotten)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _is_struck(record: Any, forgotten: KeyedSet) -> bool:
+    return any(digest(value.encode("utf-8", "replace")) in forgotten for value in _values(record))
+
+
+def _values(record: Any) -> Iterator[str]:
+    """Yield the texts at the top of a record: there an id stands."""
+    if isinstance(record, dict):
+        yield from (value for value in record.values() if isinstance(value, str))

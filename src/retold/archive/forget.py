@@ -6,13 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from retold.archive.annotations import mark_forgotten, remove_forgotten
 from retold.archive.database import is_log_emptied
-from retold.archive.hand import mark_forgotten
-from retold.archive.hiding import HiddenPaths, KeyedSet, folders_below
-from retold.archive.originals import Packer, digest, seal
-from retold.archive.record import FORGETTING, Store, as_path, as_stored
-from retold.archive.settling import resolve_relations
-from retold.archive.struck import remove_forgotten
+from retold.archive.keyed_hashes import HiddenPaths, KeyedSet, folders_below
+from retold.archive.relations import resolve_relations
+from retold.archive.store import FORGETTING, Packer, Store, as_path, as_stored, digest, seal
 from retold.archive.writer import NOTHING, Writer
 
 _ONLY_THEIRS = """

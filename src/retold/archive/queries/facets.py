@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from retold.archive.cards import among, session_ids
-from retold.archive.conditions import Condition, clause
+from retold.archive.queries.conditions import Condition, clause
+from retold.archive.queries.listing import among, session_ids
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
 
     Row = tuple[Any, ...]
+
 
 _OWN = "sessions.agent, sessions.status, sessions.root, sessions.native_key, sessions.hash"
 _JOINED = {

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from retold.archive.conditions import CONVERSATIONS, SPOKEN, Condition, clause
-from retold.archive.record import summary_of
+from retold.archive.queries.conditions import CONVERSATIONS, SPOKEN, Condition, clause
+from retold.archive.store import summary_of
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
-    from retold.archive.record import Store
+    from retold.archive.store import Store
 
     SessionRow = tuple[Any, ...]
     """A session, as a list shows it: the columns of `LISTED`, the native id and the day."""
+
+    CardRow = tuple[Any, ...]
+    """The columns of `LISTED` and `_MORE`, the packed JSON form, and whether a file is left."""
+
 
 _SUBAGENTS = (
     "(SELECT count(*) FROM sessions child WHERE child.parent = sessions.key AND child.kind = 'subagent')"
@@ -133,3 +137,80 @@ def tool_of(record: Store, session: int, seq: int, place: int) -> str | None:
     asked = "SELECT tool FROM tool_calls WHERE session = ? AND seq = ? AND place = ?"
     row = record.row(asked, (session, seq, place))
     return None if row is None else str(row[0])
+
+
+_MORE = "sessions.id, sessions.key, sessions.parent, sessions.ended_at, sessions.status"
+_IS_THERE = (
+    "EXISTS (SELECT 1 FROM session_sources JOIN sources ON sources.id = source"
+    " WHERE session_sources.session = sessions.id AND is_there AND NOT is_beside AND sources.cluster IS NOT NULL)"
+)
+"""Whether a file of its own is left: a log of the prompts of many sessions is none."""
+_CARDS = f"SELECT {LISTED}, {_MORE}, packed, {_IS_THERE} FROM sessions JOIN summaries ON session = id"  # noqa: S608 - ours
+_PAGE_ORDER = f"{NEWEST_FIRST} LIMIT ? OFFSET ?"
+
+
+def card_rows(
+    record: Store, conditions: Iterable[Condition], limit: int, offset: int = 0
+) -> Iterator[CardRow]:
+    """Yield sessions, the newest first."""
+    which, values = clause(conditions)
+    return record.rows(f"{_CARDS} WHERE {which} {_PAGE_ORDER}", [*values, limit, offset])
+
+
+def session_ids(record: Store, conditions: Iterable[Condition]) -> list[int]:
+    """Return the ids of sessions, in no order."""
+    which, values = clause(conditions)
+    return [number for (number,) in record.rows(f"SELECT sessions.id FROM sessions WHERE {which}", values)]  # noqa: S608 - values are bound
+
+
+def count_of(record: Store, conditions: Iterable[Condition]) -> int:
+    """Return how many sessions there are."""
+    which, values = clause(conditions)
+    return int(next(record.rows(f"SELECT count(*) FROM sessions WHERE {which}", values))[0])  # noqa: S608 - values are bound
+
+
+def among(ids: Sequence[int]) -> Condition:
+    """Return the condition that a session is one of these: as one value, however many they are."""
+    return Condition(
+        "sessions.id IN (SELECT value FROM json_each(?))", f"[{','.join([str(one) for one in ids])}]"
+    )
+
+
+def titled_like(text: str) -> Condition:
+    """Return the condition that a session's title has some letters in it."""
+    return Condition("instr(lower(sessions.title), lower(?))", text)
+
+
+def stamp_of(record: Store, key: str) -> bytes | None:
+    """Return a hash of what a session was made from; None if there is no session."""
+    row = record.row("SELECT stamp FROM sessions WHERE key = ?", (key,))
+    return None if row is None else bytes(row[0])
+
+
+def fates(record: Store, key: str) -> Iterator[tuple[Any, ...]]:
+    """Yield each fate of entries, how many have it, how many of these are messages, and how many are from elsewhere."""
+    return record.rows(
+        "SELECT fate, count(*), sum(NOT is_event), sum(copied > 0)"
+        " FROM messages JOIN sessions ON sessions.id = messages.session WHERE key = ? GROUP BY 1 ORDER BY 1",
+        (key,),
+    )
+
+
+def prompt_places(record: Store, session: int) -> list[int]:
+    """Return where in the timeline somebody said something that was not copied as a mere message."""
+    asked = "SELECT seq FROM messages WHERE session = ? AND is_prompt ORDER BY seq"
+    return [seq for (seq,) in record.rows(asked, (session,))]
+
+
+def has_copied_words(record: Store, session: int) -> bool:
+    """Tell whether there may be words of a person in it that count as prompts in another session alone."""
+    asked = "SELECT 1 FROM messages WHERE session = ? AND copied AND role = 'user' AND NOT is_event AND NOT is_prompt"
+    return record.row(asked, (session,)) is not None
+
+
+def answer_places(record: Store, session: int) -> Iterator[int]:
+    """Yield where an agent says something that was not taken back, the last first."""
+    asked = (
+        "SELECT seq FROM messages WHERE session = ? AND role = 'assistant' AND NOT is_event AND fate = 'live'"
+    )
+    return (seq for (seq,) in record.rows(f"{asked} ORDER BY seq DESC", (session,)))

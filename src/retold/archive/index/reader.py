@@ -1,12 +1,12 @@
-"""One file of the text index as a reader sees it: documents that hold words, and their texts from the originals."""
+"""The whole text index: its files, asked at the same time, and kept open where it is asked often."""
 
 from __future__ import annotations
 
 import os
+from _thread import allocate_lock, start_new_thread
 
 import apsw
 
-from retold.archive.conditions import clause
 from retold.archive.database import (
     MACHINE,
     PATIENCE,
@@ -17,17 +17,21 @@ from retold.archive.database import (
     index_trouble,
     sqlite_name,
 )
-from retold.archive.originals import Originals
-from retold.archive.record import Store
-from retold.archive.texts import MARK, STEPS
-from retold.archive.words import LONGEST_NAME
+from retold.archive.index.files import SHARDS, shard_path
+from retold.archive.index.tokenizer import LONGEST_NAME
+from retold.archive.index.writer import MARK, STEPS
+from retold.archive.queries.conditions import clause, register_functions
+from retold.archive.store import Originals, Store
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
-    from typing import Any
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+    from typing import Any, TypeVar
 
-    from retold.archive.conditions import Condition
+    from retold.archive.queries.conditions import Condition
+
+    T = TypeVar("T")
+
 
 COLUMNS = "sessions.id, told.id, docs.seq, docs.place, docs.regions, unixepoch(sessions.ended_at)"
 TOLD = "JOIN told ON told.id = docs.session JOIN archive.sessions ON sessions.name = told.name {messages}"
@@ -272,3 +276,70 @@ class IndexFile:
             packed = next(self.rows(asked, (told_id, place)), (b"",))[0]
             self._opened = (told_id, place, self._originals.unpacked(bytes(packed)) if packed else b"")
         return self._opened[2]
+
+
+class Index:
+    """The whole index."""
+
+    def __init__(self, record: Store, is_meant: Callable[..., bool], *, is_mapped: bool = True) -> None:
+        """Open the index beside an archive; `is_meant` tells which project a name means.
+
+        Whoever opens it often does better without files in its memory: they are put there anew each time.
+        """
+        self.files = [
+            IndexFile(
+                shard_path(record.folder, number), record.path, is_mapped=is_mapped, patience=record.patience
+            )
+            for number in range(SHARDS)
+        ]
+        for file in self.files:
+            register_functions(file.connection, is_meant)
+
+    def rest(self) -> None:
+        """Stay open, and hold on to no moment."""
+        for file in self.files:
+            file.rest()
+
+    def is_renewed(self) -> bool:
+        """Go on at the present moment; tell whether these are still the files that lie there."""
+        return all([file.is_renewed() for file in self.files])
+
+    def at_once(self, ask: Callable[[IndexFile], Iterable[T]]) -> list[T]:
+        """Return what a question to each file gives, asked of all of them at the same time."""
+        first, *others = self.files
+        asked = [_Asked(file, ask) for file in others]
+        return [*ask(first), *(found for one in asked for found in one.answer())]
+
+
+def kept_index(record: Store, is_meant: Callable[..., bool]) -> Index:
+    """Return the index, which stays open with the archive: whoever asks often finds what was read before still there."""
+    kept = record.index
+    if kept is None or not kept.is_renewed():
+        kept = record.index = Index(record, is_meant, is_mapped=False)
+    return kept
+
+
+class _Asked:
+    """A question to a file of the index, in a thread of its own: SQLite lets others run while it looks."""
+
+    def __init__(self, file: IndexFile, ask: Callable[[IndexFile], Iterable[Any]]) -> None:
+        self._answer: list[Any] = []
+        self._error: BaseException | None = None
+        self._working = allocate_lock()  # threading takes a millisecond to import
+        self._working.acquire()
+        start_new_thread(self._run, (file, ask))
+
+    def _run(self, file: IndexFile, ask: Callable[[IndexFile], Iterable[Any]]) -> None:
+        try:
+            self._answer = list(ask(file))
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is wanted
+            self._error = error
+        finally:
+            self._working.release()
+
+    def answer(self) -> list[Any]:
+        """Wait for what was found."""
+        with self._working:
+            if self._error is not None:
+                raise self._error
+            return self._answer

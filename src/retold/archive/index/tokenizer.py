@@ -15,9 +15,10 @@ from bisect import bisect_right
 from functools import cache
 from itertools import groupby, islice
 
-TYPE_CHECKING = False  # typing costs half a start of Python to import
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
 
 # First and last characters of scripts that write without spaces, or whose words are looked for by their parts: Thai,
 # Lao, Burmese and Khmer with their vowel signs, Hangul, kana, bopomofo, Han.
