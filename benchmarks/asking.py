@@ -17,9 +17,9 @@ from queries import common_terms, phrases, rare_terms, three_words
 from retold.archive.index.reader import kept_index
 from retold.archive.store import Store
 from retold.projects.matching import is_meant
-from retold.query.finding import short_query
-from retold.query.search import Search
-from retold.query.wanted import Filters
+from retold.search.engine import Search
+from retold.search.filters import Filters
+from retold.search.pages import short_query
 
 STARTS, ROUNDS, DRAWN = 15, 2, 20
 SHOWN = 20

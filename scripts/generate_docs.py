@@ -30,8 +30,6 @@ from retold.agents.gemini import tool_calls as gemini_tools
 from retold.archive.sql import LACKING, MORE, VIEWS
 from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
-from retold.ingest.price_source import library_version
-from retold.ingest.prices import library_date, library_rates
 from retold.lake.arrow import TYPES
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.resources import ADDRESSES
@@ -42,6 +40,8 @@ from retold.model.serialization import schemas
 from retold.model.session import CATEGORIES
 from retold.model.tables import BOOL, FILES, MONEY, STRINGS, TABLES, TIME, Table
 from retold.model.tables import VERSION as TABLES_VERSION
+from retold.synchronization.fingerprints import library_version
+from retold.synchronization.prices import library_date, library_rates
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "retold"
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def known_rates_file() -> str:
-    """Return the prices that `ingest/known_rates.py` knows without asking: of every name that the library matches."""
+    """Return the prices that `synchronization/prices.py` knows without asking the library: of every name that the library matches."""
     providers = [one for one in get_snapshot().providers if one.id in PRICED]
     names = {*RECORDED, *(name for one in providers for name in _model_names(one))}
     found = {name: rates for name in sorted(names) if (rates := library_rates(name)) is not None}
@@ -131,7 +131,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     for name, schema in schemas().items():
         text = json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False)
         yield ROOT / "docs" / "schema" / f"{name}.json", text + "\n"
-    yield PACKAGE / "ingest" / "known_rates.json", known_rates_file()
+    yield PACKAGE / "synchronization" / "known_rates.json", known_rates_file()
     for name in QUOTING:
         page = ROOT / name
         yield page, QUOTED.sub(_quoted, page.read_text(encoding="utf-8"))
@@ -402,7 +402,11 @@ JSON form has the same names and is described by [schemas](../schema/).
 def definitions() -> dict[str, Definition]:
     """Return what the modules define that public names come from, by name, read from the source."""
     known: dict[str, Definition] = {}
-    others = [PACKAGE / "agents" / "registry.py", PACKAGE / "ingest" / "coverage.py", PACKAGE / "library.py"]
+    others = [
+        PACKAGE / "agents" / "registry.py",
+        PACKAGE / "synchronization" / "fingerprints.py",
+        PACKAGE / "library.py",
+    ]
     for path in [*sorted(PACKAGE.glob("model/*.py")), *others]:
         module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
         for node in ast.parse(path.read_text(encoding="utf-8")).body:

@@ -12,10 +12,10 @@ import pytest
 from retold.cli.commands import browse, search
 from retold.cli.commands.demo import WORTH_TRYING
 from retold.mcp.tools import TOOLS
-from retold.query.cards import by_name
-from retold.query.language import FIELDS
-from retold.query.scope import Scope
-from retold.query.wanted import ALIASES
+from retold.search.filters import ALIASES
+from retold.search.listing import Scope
+from retold.search.query import FIELDS
+from retold.search.quick_find import by_name
 from retold.tui import help as browser_help
 from retold.tui.answers import ArchiveQueries, listed
 from support.demo_person import DemoPerson

@@ -11,14 +11,14 @@ import pytest
 
 from retold.agents.gemini.timeline import _is_wrapped
 from retold.archive.index.tokenizer import _dense_run
-from retold.ingest.config import _with_home
-from retold.ingest.elsewhere import label_in, placed
-from retold.query.fuzzy import _slips
-from retold.query.language import Term
-from retold.query.marks import _Page, _places
-from retold.query.scan import _letters
+from retold.config import _with_home
 from retold.redaction.placeholders import Placeholders, _mentions
 from retold.redaction.rules import wanted
+from retold.search.query import Term
+from retold.search.quick_find import _slips
+from retold.search.results import _Page, _places
+from retold.search.text_scan import _letters
+from retold.synchronization.import_selection import label_in, placed
 from support.pattern_steps import Growth, Mode, StepCounter
 from support.source_patterns import BuiltPattern, SourcePattern, collect, recorded_patterns
 
@@ -33,7 +33,7 @@ CHAINED = frozenset(
         "retold.care.jsonc._STRING",
         "retold.care.splice._BESIDE",
         "retold.care.tables._KEY",
-        "retold.query.marks._NEXT_WORD",
+        "retold.search.results._NEXT_WORD",
     )
 )
 """Patterns of tokenizers: each match begins where the last one ended, and the first failure ends the loop."""
@@ -41,15 +41,15 @@ CHAINED = frozenset(
 BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
     BuiltPattern("retold.agents.gemini.timeline", "_is_wrapped"): lambda: _is_wrapped("a b", "<x> a b </x>"),
     BuiltPattern("retold.archive.index.tokenizer", "_dense_run"): _dense_run.__wrapped__,
-    BuiltPattern("retold.ingest.config", "_with_home"): lambda: _with_home("[homes]\n", "x", "/y"),
-    BuiltPattern("retold.ingest.elsewhere", "label_in"): lambda: label_in("/x/y"),
-    BuiltPattern("retold.ingest.elsewhere", "placed"): lambda: placed("/x/y", "z"),
-    BuiltPattern("retold.query.fuzzy", "_slips"): lambda: _slips.__wrapped__("migration"),
-    BuiltPattern("retold.query.marks", "_places"): lambda: list(
+    BuiltPattern("retold.config", "_with_home"): lambda: _with_home("[homes]\n", "x", "/y"),
+    BuiltPattern("retold.synchronization.import_selection", "label_in"): lambda: label_in("/x/y"),
+    BuiltPattern("retold.synchronization.import_selection", "placed"): lambda: placed("/x/y", "z"),
+    BuiltPattern("retold.search.quick_find", "_slips"): lambda: _slips.__wrapped__("migration"),
+    BuiltPattern("retold.search.results", "_places"): lambda: list(
         _places(Term("phrase", "plain words", 0), _Page("re\u0301sume\u0301"))
     ),
-    BuiltPattern("retold.query.scan", "_letters"): lambda: _letters("a.b"),
-    BuiltPattern("retold.query.scan", "_pattern"): None,  # the user's own
+    BuiltPattern("retold.search.text_scan", "_letters"): lambda: _letters("a.b"),
+    BuiltPattern("retold.search.text_scan", "_pattern"): None,  # the user's own
     BuiltPattern("retold.redaction.rules", "wanted"): lambda: wanted(("kennwort", "key", "token")),
     BuiltPattern("retold.redaction.placeholders", "_mentions"): lambda: (
         _mentions("max"),
@@ -59,7 +59,7 @@ BUILT: dict[BuiltPattern, Callable[[], object] | None] = {
         "/srv/people/maxine"
     ),
     BuiltPattern(
-        "retold.analysis.decisions", "_pattern"
+        "retold.insights.decisions", "_pattern"
     ): None,  # called once, for a constant that is collected
 }
 """Calls that build a pattern while the program runs, each with an example."""

@@ -10,22 +10,21 @@ import msgspec
 
 from retold.archive.ledger import PRICED_BY
 from retold.archive.store import Store, exists
-from retold.ingest.config import read_config
-from retold.ingest.coverage import CoverageCount
-from retold.ingest.home import retold_home
-from retold.ingest.retell import load_session
-from retold.ingest.update import Task, update
+from retold.config import read_config, retold_home
 from retold.model.report import Line
 from retold.model.serialization import decode_summary
 from retold.model.session import Fate, Project, Session, View
-from retold.query.hits import SearchResult
-from retold.query.language import parse
-from retold.query.listing import named, summaries
-from retold.query.question import BY, ReportQuery, span
-from retold.query.scan import scanned
-from retold.query.search import Search
-from retold.query.stats import lines
-from retold.query.wanted import FILTERS, Filters
+from retold.reports.stats import lines
+from retold.search.engine import Search
+from retold.search.filters import FILTERS, Filters
+from retold.search.listing import named, summaries
+from retold.search.query import parse
+from retold.search.report_query import BY, ReportQuery, span
+from retold.search.results import SearchResult
+from retold.search.text_scan import scanned
+from retold.sessions.load import load_session
+from retold.synchronization.fingerprints import CoverageCount
+from retold.synchronization.update import Task, update
 
 _SHOWN = 10
 

@@ -13,14 +13,14 @@ import pytest
 
 from retold.agents.protocol import Agent, Reading, Source
 from retold.agents.registry import AGENTS
-from retold.analysis.gleaning import gleaned
 from retold.archive.index.documents import documents
 from retold.archive.rows import rows_of
 from retold.export.transcript import TranscriptOptions, transcript
-from retold.ingest.derive import Scraps, conversations
+from retold.insights.digest import gleaned
 from retold.model.problem import Problem
 from retold.model.session import Session
 from retold.reading.own_exports import told_sessions
+from retold.sessions.conversations import Scraps, conversations
 from support.mutations import case_files, exported_files, mutated
 from support.session_json import session_json
 

@@ -1,6 +1,6 @@
 """Files that were changed, how often, and by how much."""
 
-from retold.analysis.changes import FileChange, changes
+from retold.insights.changes import FileChange, changes
 from retold.model.session import DiffDisplay, Entry, ToolCall
 from support.dialogue_sessions import assistant, call, user
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retold.analysis.decisions import Decision, decisions
+from retold.insights.decisions import Decision, decisions
 from retold.model.session import Context, Entry, Event, Message, Text
 from support.dialogue_sessions import assistant, call, user
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from retold.analysis.commands import makes_good, runs
-from retold.analysis.failures import CallFailure, failures
+from retold.insights.commands import makes_good, runs
+from retold.insights.failures import CallFailure, failures
 from retold.model.session import Entry, Event, Text, ToolCall
 from support.dialogue_sessions import assistant, call, user
 

@@ -7,14 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.analysis.gleaning import Gleaned, gleaned
-from retold.analysis.places import placed
 from retold.archive.store import Store
-from retold.ingest.gleanings import gleaning, gleanings
-from retold.ingest.retell import load_session
-from retold.ingest.slices import turns
+from retold.insights.digest import Gleaned, gleaned, gleaning, gleanings
+from retold.insights.text import placed
 from retold.model.session import CATEGORIES, Entry, Event, Text
-from retold.query.wanted import Filters
+from retold.search.filters import Filters
+from retold.sessions.load import load_session
+from retold.sessions.pages import turns
 from support import conversation_files
 from support.dialogue_sessions import TIMELINES, assistant, call, user
 from support.hostile_texts import TEXTS as HOSTILE

@@ -2,8 +2,8 @@
 
 import pytest
 
-from retold.analysis.failures import failures
-from retold.analysis.open_ends import OpenEnd, open_ends
+from retold.insights.failures import failures
+from retold.insights.open_ends import OpenEnd, open_ends
 from retold.model.session import Entry, Event, Text, Todo, TodosDisplay, ToolCall
 from support.dialogue_sessions import assistant, call, user
 

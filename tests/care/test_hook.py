@@ -16,7 +16,7 @@ from retold.archive.store import Store
 from retold.care import errand
 from retold.care.calling import as_environment, hook_call, own_command, variables
 from retold.care.ghosts import own_homes, remove_ghosts
-from retold.ingest.lock import is_taken
+from retold.synchronization.update import is_taken
 from support.gemini_home import GeminiHome, gemini, metadata, user
 from support.installed_script import InstalledPerson
 from support.person import source_states

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.ingest.lock import Lock
+from retold.synchronization.update import Lock
 from support.conversation_files import (
     FORMS,
     ROOT,

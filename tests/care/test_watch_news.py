@@ -11,8 +11,6 @@ import pytest
 from retold.archive.store import Store
 from retold.care.news import EventDiff
 from retold.care.watch import SECOND_HAND, News, SessionWatch, WatchListener
-from retold.ingest.retell import load_session
-from retold.ingest.update import Task
 from retold.model.events import (
     AnyStep,
     AssistantText,
@@ -24,6 +22,8 @@ from retold.model.events import (
     sourced_steps,
 )
 from retold.model.session import Session
+from retold.sessions.load import load_session
+from retold.synchronization.update import Task
 from support.conversation_files import (
     FORMS,
     Form,

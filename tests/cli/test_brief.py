@@ -11,9 +11,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from retold.archive.store import Store
-from retold.query.listing import listed_keys
-from retold.query.places import ProjectPlace
-from retold.query.wanted import Filters
+from retold.search.filters import Filters
+from retold.search.listing import ProjectPlace, listed_keys
 from support.gemini_home import ROOT, GeminiHome, Json, call, gemini, sha, user
 from support.hostile_texts import SHORT
 from support.person import Person

@@ -14,7 +14,7 @@ from retold import __version__
 from retold.cli import main as entrance
 from retold.cli.commands import read as read_command
 from retold.cli.console import Console
-from retold.ingest.home import retold_home
+from retold.config import retold_home
 from retold.model.serialization import schemas
 
 SAMPLE = str(Path(__file__).parents[1] / "fixtures" / "gemini_sample.json")

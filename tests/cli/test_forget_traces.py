@@ -123,7 +123,7 @@ def test_a_sync_that_finds_nothing_new_still_looks_at_nothing_else(
     person.sync()
     person.run("forget", "-y", form.key(1))
     person.sync()
-    monkeypatch.setattr("retold.ingest.update.brought_up", lambda *_: pytest.fail("it looked again"))
+    monkeypatch.setattr("retold.synchronization.update.brought_up", lambda *_: pytest.fail("it looked again"))
     assert person.sync()["read"] == 0
 
 

@@ -17,7 +17,7 @@ import pytest
 import retold
 from retold.export.amounts import count
 from retold.export.table import short_number
-from retold.query.scope import Scope
+from retold.search.listing import Scope
 from retold.tui import answers
 from retold.tui.card import facts as card_facts
 from support.gemini_home import GeminiHome, Json, gemini, user

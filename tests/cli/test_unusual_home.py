@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from retold.ingest import update
-from retold.query.scanned import ScanJob, Scanned
-from retold.query.scans import Scans
+from retold.search.scan_job import ScanJob, Scanned
+from retold.search.scan_pool import Scans
+from retold.synchronization import update
 from support.conversation_files import FORMS, turns
 from support.person import Person
 

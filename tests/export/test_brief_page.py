@@ -6,11 +6,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.analysis.gleaning import gleaned
 from retold.export.brief import brief
 from retold.export.brief_json import brief_json
-from retold.ingest.digest import Digest, digested
-from retold.ingest.gleanings import Gleaning
+from retold.insights.digest import Digest, Gleaning, digested, gleaned
 from retold.model.session import Entry, Text
 from retold.redaction import Redactor
 from support.dialogue_sessions import TIMELINES, assistant, call, export_session, user

@@ -7,8 +7,8 @@ import pytest
 from retold.export.formats import FORMATS
 from retold.export.telling import ExportOptions, ExportSession
 from retold.model.session import Text
-from retold.query.language import parse
-from retold.query.marks import marks, snippet
+from retold.search.query import parse
+from retold.search.results import marks, snippet
 from support.dialogue_sessions import assistant, call, export_session, user
 from support.step_counter import assert_linear
 

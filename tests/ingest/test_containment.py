@@ -8,8 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from retold.ingest import containment
-from retold.ingest.containment import LaterVersions
 from retold.model.session import (
     Attachment,
     Context,
@@ -25,6 +23,8 @@ from retold.model.session import (
     ToolCall,
 )
 from retold.model.usage import Usage
+from retold.synchronization import containment
+from retold.synchronization.containment import LaterVersions
 from support.full_session import agent, at, call, session, user
 
 IGNORED = {"fate", "own", "child"}

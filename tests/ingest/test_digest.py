@@ -7,8 +7,8 @@ import pytest
 from retold.archive.store import Store
 from retold.demo.repertoire import stories
 from retold.demo.story import Story, StoryCall
-from retold.ingest.digest import Digest, digest
-from retold.query.wanted import Filters
+from retold.insights.digest import Digest, digest
+from retold.search.filters import Filters
 
 MENDED = {
     "pytest -q tests/test_slots.py": ("pytest -q", "app/slots.py"),

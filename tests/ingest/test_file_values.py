@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from retold.archive.store import Store
-from retold.ingest import case, snapshot
-from retold.ingest.file_values import hold_values
-from retold.ingest.snapshot import MemoryFile
+from retold.synchronization import cluster, disks
+from retold.synchronization.disks import MemoryFile
+from retold.synchronization.file_values import hold_values
 from support.conversation_files import FORMS, as_lines, codex_records, gemini_head, gemini_records, turns
 from support.person import Person
 
@@ -139,7 +139,7 @@ def test_what_is_too_deep_to_compare_is_kept() -> None:
 def test_files_that_are_not_held_in_memory_are_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    for module in (case, snapshot):
+    for module in (cluster, disks):
         monkeypatch.setattr(module, "LARGEST", 64)
     person = Person(tmp_path / "ann")
     file = FORMS[form].write(person.folder, 1, turns("heron", "otter"))

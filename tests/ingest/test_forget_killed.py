@@ -15,7 +15,7 @@ WORD, OTHER = "xyloidal", "otherwise"
 FORM = FORMS["claude"]
 KEY, OTHER_KEY = FORM.key(1), FORM.key(2)
 LONG = """
-import retold.ingest.stretches
+import retold.sessions.pages
 retold.ingest.stretches.LONG = 0
 """
 """Let the index keep every session as it does long ones."""

@@ -6,10 +6,9 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from retold.archive.store import Store
-from retold.ingest.held import SessionCache
-from retold.ingest.retell import load_session
-from retold.ingest.slices import load_slice
 from retold.model.session import Session, SourceFile
+from retold.sessions.load import load_session
+from retold.sessions.pages import SessionCache, load_slice
 from support.full_session import KEY
 from support.gemini_home import GeminiHome, gemini, user
 from support.html_sessions import export_session, user_message

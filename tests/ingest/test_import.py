@@ -29,7 +29,7 @@ FULL = """
 import apsw, retold.archive.taking as taking
 def full(*_, **__):
     raise apsw.FullError("database or disk is full")
-import retold.ingest.importing as importing
+import retold.synchronization.importer as importing
 importing.choose_latest = full
 """
 
@@ -226,7 +226,7 @@ def test_an_import_that_was_killed_is_completed_by_the_next_sync(
 ) -> None:
     whole = shutil.copytree(ann.archive, tmp_path / "whole")
     Person(ann.folder, whole).run("import", str(ben.archive))
-    code = "import retold.ingest.importing as one, os, signal\none.brought_up = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
+    code = "import retold.synchronization.importer as one, os, signal\none.brought_up = lambda *_: os.kill(os.getpid(), signal.SIGKILL)"
     assert ann.spawn("import", str(ben.archive), code=code).code == -signal.SIGKILL
     assert keys(ann).isdisjoint(keys(ben))
     ann.sync()
@@ -314,7 +314,7 @@ def test_a_log_that_cannot_be_struck_is_told_of(tmp_path: Path, monkeypatch: pyt
     for person in (ben, ann):
         person.sync()
     assert ann.run("forget", "-y", FORMS["codex"].key(5)).code == 0
-    monkeypatch.setattr("retold.ingest.selection.LARGEST", 10)
+    monkeypatch.setattr("retold.synchronization.import_selection.LARGEST", 10)
     done = import_into(ann.archive, ben.archive)
     assert (done.new_sessions, [one.code for one in done.problems]) == (0, ["unreadable-file"])
     assert "left out" in done.problems[0].message
@@ -356,7 +356,7 @@ def test_an_import_that_was_stopped_is_completed_and_counted(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("retold.ingest.importing.brought_up", stopped)
+        patched.setattr("retold.synchronization.importer.brought_up", stopped)
         assert person.run("import", str(ben.archive)).code == 130
     done = person.run("import", "--json", str(ben.archive)).objects[0]
     assert count > 0

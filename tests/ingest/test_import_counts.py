@@ -5,7 +5,7 @@ from pathlib import Path
 
 from retold.archive.store import Store
 from retold.demo.home import make_home
-from retold.ingest.importing import Imported
+from retold.synchronization.importer import Imported
 from support.conversation_files import FORMS, ROOT, as_lines, claude_records, turns, uuid, write_file
 from support.export_inputs import NOW
 from support.gemini_home import GeminiHome

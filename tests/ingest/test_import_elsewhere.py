@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.ingest.elsewhere import is_label, placed
+from retold.synchronization.import_selection import is_label, placed
 from support.conversation_files import FORMS, turns
 from support.merged_archives import import_into
 from support.person import Person

@@ -99,7 +99,7 @@ def test_a_session_gets_as_many_tags_as_a_person_gives(
         asked.append(name)
         return hand_of(record, name)
 
-    monkeypatch.setattr("retold.ingest.importing.hand_of", counted)
+    monkeypatch.setattr("retold.synchronization.importer.hand_of", counted)
     write(ben, "INSERT INTO tags VALUES (NAME, ?)", [(f"tag{number:05}",) for number in range(3_000)])
     for taken in (1_000, 0):
         done = import_into(ann.archive, ben.archive)

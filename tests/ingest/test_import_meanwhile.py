@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from retold.archive.foreign import OtherArchive, put_source
-from retold.ingest.selection import Selector
-from retold.ingest.takings import Selection
+from retold.synchronization.import_selection import Selection, Selector
 from support.conversation_files import FORMS, turns
 from support.person import Person
 
@@ -55,10 +54,10 @@ def while_choosing(person: Person, what: Meanwhile, patched: pytest.MonkeyPatch)
 def while_taking(person: Person, what: Meanwhile, patched: pytest.MonkeyPatch) -> None:
     def meanwhile(*given: Any, **more: Any) -> int:
         what(sqlite3.connect(person.archive / "archive.db"))
-        patched.setattr("retold.ingest.importing.put_source", put_source)
+        patched.setattr("retold.synchronization.importer.put_source", put_source)
         return put_source(*given, **more)
 
-    patched.setattr("retold.ingest.importing.put_source", meanwhile)
+    patched.setattr("retold.synchronization.importer.put_source", meanwhile)
 
 
 @pytest.mark.parametrize("when", [while_choosing, while_taking])

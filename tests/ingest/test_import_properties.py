@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from retold.archive.index.documents import documents
 from retold.archive.store import Store
-from retold.ingest.hand import name_session, tag_session
 from retold.model.session import Session
+from retold.synchronization.user_changes import name_session, tag_session
 from support.conversation_files import FORMS, ROOT, turns, write_file
 from support.gemini_home import at, session_id
 from support.merged_archives import (

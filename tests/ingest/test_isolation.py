@@ -352,7 +352,7 @@ def test_a_log_that_takes_too_long_is_put_off(
     person: Person, monkeypatch: pytest.MonkeyPatch, log: str
 ) -> None:
     file = write_file(person.folder / log, LOGS[log])
-    monkeypatch.setattr("retold.ingest.worklist.time_budget", lambda _: BUDGET)
+    monkeypatch.setattr("retold.synchronization.plan.time_budget", lambda _: BUDGET)
     for agent in AGENTS.values():
 
         def read(source: Any, *more: Any, whole: Any = agent.read) -> Any:
@@ -378,7 +378,7 @@ def test_a_log_that_takes_too_long_is_put_off_where_a_project_is_excluded(
     for log, text in LOGS.items():
         write_file(person.folder / log, text)
     file = write_file(person.folder / ".gemini/tmp/charts/logs.json", LOGS[next(iter(LOGS))])
-    monkeypatch.setattr("retold.ingest.worklist.time_budget", lambda _: BUDGET)
+    monkeypatch.setattr("retold.synchronization.plan.time_budget", lambda _: BUDGET)
     agent, seconds = AGENTS["gemini"], []
 
     def read(source: Any, *more: Any, whole: Any = agent.read) -> Any:

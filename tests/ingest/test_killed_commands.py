@@ -19,7 +19,7 @@ from support.person import Person, archive_contents, table_differences
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")]
 POINTS = """
 import apsw, os, signal, sys
-import retold.ingest.sync
+import retold.synchronization.run
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` ignores it for all children
 retold.ingest.sync.crew_size = lambda size: 2
 owner, role, number = os.getpid(), os.environ["ROLE"], int(os.environ["NUMBER"])

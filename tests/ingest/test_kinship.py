@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from retold.ingest.forgetting import forget
 from retold.model.builder import Draft, assembled
 from retold.model.session import Coverage, Kind, Message, Project, Session, SourceFile
 from retold.model.usage import Usage, totals
+from retold.synchronization.user_changes import forget
 from support import fake_agent
 from support.ownership_rule import may_count, resolve_ownership
 from support.synced_archive import SyncedArchive, sync_archive, sync_conversations

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from retold.archive.store import Store
-from retold.ingest import known_rates, price_source
-from retold.ingest import prices as prices_module
-from retold.ingest.price_source import priced_by
 from retold.model.rates import rates_text
+from retold.synchronization import fingerprints, prices
+from retold.synchronization import prices as prices_module
+from retold.synchronization.fingerprints import priced_by
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
@@ -105,7 +105,7 @@ def test_a_newer_library_prices_anew(ann: Person, monkeypatch: pytest.MonkeyPatc
         record.connection.execute("UPDATE requests SET picos = 7")
     assert ann.sync()["read"] == 0
     assert {picos for _, picos in ledger(ann)} == {7}
-    monkeypatch.setattr(price_source, "library_version", lambda: "99.0")
+    monkeypatch.setattr(fingerprints, "library_version", lambda: "99.0")
     ann.sync()
     assert [picos for _, picos in ledger(ann)] == [PRICE, PRICE, None]
     assert facts(ann)[0] == "genai-prices 99.0"
@@ -135,23 +135,23 @@ def test_a_version_that_is_known_is_not_imported(ann: Person) -> None:
 
 
 def test_what_is_known_is_what_the_library_says() -> None:
-    version = price_source.library_version()
-    told = json.loads(Path(known_rates.FILE).read_text(encoding="utf-8"))
+    version = fingerprints.library_version()
+    told = json.loads(Path(prices.FILE).read_text(encoding="utf-8"))
     assert told["version"] == version
-    assert known_rates.known_date(version) == prices_module.library_date()
-    assert known_rates.known_date("0.0.1") is None
-    assert known_rates.known_rates("gemini-2.5-pro", "0.0.1") is None
+    assert prices.known_date(version) == prices_module.library_date()
+    assert prices.known_date("0.0.1") is None
+    assert prices.known_rates("gemini-2.5-pro", "0.0.1") is None
     assert len(told["rates"]) > 150
     for model in told["rates"]:
-        known, asked = known_rates.known_rates(model, version), prices_module.library_rates(model)
+        known, asked = prices.known_rates(model, version), prices_module.library_rates(model)
         assert known is not None
         assert asked is not None
         assert rates_text(known) == rates_text(asked)
     for model in told["dated"]:
         for name in (f"{model}-20250929", f"{model}-20260317", f"{model}-2025", f"{model}-latest"):
-            known, asked = known_rates.known_rates(name, version), prices_module.library_rates(name)
+            known, asked = prices.known_rates(name, version), prices_module.library_rates(name)
             assert known is None or (asked is not None and rates_text(known) == rates_text(asked)), name
-    assert known_rates.known_rates("claude-sonnet-4-5-20250929", version) is not None
+    assert prices.known_rates("claude-sonnet-4-5-20250929", version) is not None
 
 
 def test_the_version_is_the_librarys_own(tmp_path: Path) -> None:

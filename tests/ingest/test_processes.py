@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from retold.ingest.lock import NAME, Lock
 from retold.processes import can_fork, fork
+from retold.synchronization.update import NAME, Lock
 from support.conversation_files import FORMS, turns
 from support.person import Person
 
@@ -21,8 +21,8 @@ SLOW_WORKERS = """
 import os, signal, time
 from pathlib import Path
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` starts the suite with it ignored
-import retold.ingest.sync
-from retold.ingest.reader import Reader
+import retold.synchronization.run
+from retold.synchronization.cluster import Reader
 retold.ingest.sync.crew_size = lambda size: 2
 def parcel(self, job):
     Path(os.environ["WORKERS"], str(os.getpid())).touch()
@@ -32,8 +32,8 @@ Reader.parcel = parcel
 """Two workers that say who they are and then are busy for as long as the test takes."""
 SCRIPT = """
 import sys
-import retold.ingest.sync, retold.processes
-from retold.ingest.update import Task, update
+import retold.synchronization.run, retold.processes
+from retold.synchronization.update import Task, update
 retold.ingest.sync.crew_size = lambda size: 2
 retold.processes.can_fork = lambda: False
 print("started", flush=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retold.archive.store import Store
-from retold.ingest.watch import TimeLimit, TooSlow
+from retold.synchronization.time_limit import TimeLimit, TooSlow
 from support.conversation_files import FORMS, turns
 from support.person import Person, archive_contents, table_differences
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="patched readers
 COUNT, BAD = 16, 6
 POISONED = """
 import os, time
-import retold.ingest.sync
+import retold.synchronization.run
 from retold.agents.registry import AGENTS
 def fail():
     {then}

@@ -7,9 +7,9 @@ import pytest
 
 from retold.archive.store import Store
 from retold.care.watch import SessionWatch, WatchListener
-from retold.ingest import sync as syncing
-from retold.ingest.update import Task
 from retold.model.events import UserPrompt
+from retold.synchronization import run as syncing
+from retold.synchronization.update import Task
 from support.conversation_files import FORMS, ROOT, as_lines, at, thread, turns, uuid
 from support.gemini_home import sha
 from support.person import Json, Person
@@ -244,7 +244,7 @@ def test_two_processes_find_it_out_as_one_does(ann: Person, monkeypatch: pytest.
         FORMS[form].write(ann.folder, NUMBER, turns("heron", "otter"))
         FORMS[form].write(ann.folder, NUMBER + (number + 1 << 28), turns("stoat"))
     with monkeypatch.context() as patched:
-        patched.setattr("retold.ingest.sync.crew_size", lambda _: 2)
+        patched.setattr("retold.synchronization.run.crew_size", lambda _: 2)
         ann.sync()
     alone = Person(ann.folder, ann.folder / "another")
     alone.sync()

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(
 )
 SHORT = """
 import os
-from retold.ingest.shares import shared_out
+from retold.synchronization.workers import shared_out
 
 def work(places):
     yield from ((place, os.getpid()) for place in places)
@@ -26,7 +26,7 @@ for place, process in shared_out(work, range(6), lambda place: 64 << 20, tuple[i
 """
 KILLED = """
 import os, signal
-from retold.ingest.shares import shared_out
+from retold.synchronization.workers import shared_out
 
 parent = os.getpid()
 
@@ -61,7 +61,7 @@ except ChildProcessError:
 """
 ENDLESS = """
 import os, sys, time
-from retold.ingest.shares import shared_out
+from retold.synchronization.workers import shared_out
 
 def work(places):
     os.write(1, b"%d\\n" % os.getpid())  # at once, as two do it

@@ -20,13 +20,6 @@ from retold.archive.database import connected
 from retold.archive.index.writer import MARK, STEPS, WITHOUT_MESSAGES, IndexWriter
 from retold.archive.store import Store, packed
 from retold.demo.home import make_home
-from retold.ingest import slices, stretches
-from retold.ingest.forgetting import forget
-from retold.ingest.held import SessionCache
-from retold.ingest.reader import index_entry
-from retold.ingest.retell import load_raw, load_session
-from retold.ingest.slices import ROOM, SessionTurn, load_slice
-from retold.ingest.turns import LINE
 from retold.model.builder import Draft, assembled
 from retold.model.serialization import ENTRIES, bundled
 from retold.model.session import (
@@ -40,6 +33,11 @@ from retold.model.session import (
     ToolCall,
     words_of,
 )
+from retold.sessions import pages
+from retold.sessions.load import load_raw, load_session
+from retold.sessions.pages import LINE, ROOM, SessionCache, SessionTurn, load_slice
+from retold.synchronization.cluster import index_entry
+from retold.synchronization.user_changes import forget
 from support import cases, fake_agent
 from support.conversation_files import (
     FORMS,
@@ -71,14 +69,14 @@ NEXT_READER = "from retold.ingest import revision\nrevision.REVISION += 1\n"
 @pytest.fixture(autouse=True)
 def all_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let every session be long enough to be kept in stretches, and these be short."""
-    monkeypatch.setattr(stretches, "LONG", 0)
-    monkeypatch.setattr(stretches, "_MOST", FEW)
+    monkeypatch.setattr(pages, "LONG", 0)
+    monkeypatch.setattr(pages, "_MOST", FEW)
 
 
 @pytest.fixture(autouse=True)
 def none_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing that was read whole answer for what is kept."""
-    monkeypatch.setattr(slices, "_HELD", SessionCache(-1))
+    monkeypatch.setattr(pages, "_HELD", SessionCache(-1))
 
 
 @pytest.fixture
@@ -107,15 +105,15 @@ def check(folder: Path | str, *, is_kept: bool = True) -> list[Session]:
             with pytest.MonkeyPatch.context() as patch:
                 expected = told(load_session(record, key))
                 if is_kept and has_files:
-                    patch.setattr(slices, "load_raw", refused)
+                    patch.setattr(pages, "load_raw", refused)
                 for count, room in SIZES:
                     same(put_together(record, expected, count, room), expected)
-                assert slices.turns(record, key) == tuple(outline(expected.timeline))
-                parts = [part.session.timeline for part in slices.slices(record, key, 7)]
+                assert pages.turns(record, key) == tuple(outline(expected.timeline))
+                parts = [part.session.timeline for part in pages.slices(record, key, 7)]
                 assert tuple(chain.from_iterable(parts)) == expected.timeline
             active = told(load_session(record, key, "active"))
             same(put_together(record, active, 5, ROOM), active)
-            assert slices.turns(record, key, "active") == tuple(outline(active.timeline))
+            assert pages.turns(record, key, "active") == tuple(outline(active.timeline))
             found.append(expected)
     assert found
     return found
@@ -273,7 +271,7 @@ def test_a_session_that_is_not_there(person: Person) -> None:
     person.sync()
     with Store(str(person.archive)) as record:
         assert load_slice(record, "gemini:none", 0, 10) is None
-        assert slices.turns(record, "gemini:none") == ()
+        assert pages.turns(record, "gemini:none") == ()
 
 
 def test_a_part_that_cannot_be(person: Person) -> None:
@@ -380,7 +378,7 @@ def test_a_session_of_which_less_is_left(tmp_path: Path) -> None:
 
 
 TWO_WORKERS = f"""
-import retold.ingest.stretches, retold.ingest.sync
+import retold.sessions.pages, retold.ingest.sync
 retold.ingest.stretches.LONG, retold.ingest.stretches._MOST = 0, {FEW}
 retold.ingest.sync.crew_size = lambda size: 2
 """
@@ -557,14 +555,14 @@ def test_one_long_session_is_read_whole_at_a_time(person: Person, monkeypatch: p
         at_work.pop()
         return found
 
-    monkeypatch.setattr(slices, "load_raw", watched)
+    monkeypatch.setattr(pages, "load_raw", watched)
 
     def ask(_: int) -> int:
         with Store(str(person.archive)) as record:
             key = keys(record)[0][0]
-            part = slices.load_slice(record, key, 0, 3, "active")
+            part = pages.load_slice(record, key, 0, 3, "active")
             assert part is not None
-            return len(slices.turns(record, key, "active"))
+            return len(pages.turns(record, key, "active"))
 
     with ThreadPoolExecutor(3) as threads:
         assert set(threads.map(ask, range(6))) == {8}

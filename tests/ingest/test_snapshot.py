@@ -11,9 +11,9 @@ import pytest
 from retold.agents.registry import AGENTS
 from retold.archive.index import documents
 from retold.archive.store import CHUNK, Store
-from retold.ingest import snapshot
-from retold.ingest.snapshot import FileChangedError, Snapshot
 from retold.reading.disk import DISK, NOWHERE, LocalDisk
+from retold.synchronization import disks
+from retold.synchronization.disks import FileChangedError, Snapshot
 from support.conversation_files import FORMS, Turn, as_lines, thread, turns, write_file
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
@@ -23,8 +23,8 @@ def test_a_large_file_is_kept_and_found_like_a_small_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown = []
-    for name, largest in (("small", snapshot.LARGEST), ("large", 64)):
-        monkeypatch.setattr(snapshot, "LARGEST", largest)
+    for name, largest in (("small", disks.LARGEST), ("large", 64)):
+        monkeypatch.setattr(disks, "LARGEST", largest)
         monkeypatch.setattr(documents, "LARGEST", largest)
         person = Person(tmp_path / name)
         made = GeminiHome(person.folder)
@@ -44,7 +44,7 @@ def test_a_large_file_is_kept_and_found_like_a_small_one(
 @pytest.fixture
 def is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every file too large to be held."""
-    monkeypatch.setattr(snapshot, "LARGEST", 64)
+    monkeypatch.setattr(disks, "LARGEST", 64)
 
 
 @pytest.mark.usefixtures("is_large")
@@ -157,9 +157,9 @@ def test_a_large_file_that_is_rewritten_in_place_is_no_mixture(
     file = FORMS["claude"].write(person.folder, 1, [Turn("asked", LONG, "answered"), *turns("otter")])
     others = [FORMS["claude"].write(person.folder, 2, turns("plover")).read_bytes()]
     contents = [file.read_bytes(), file.read_bytes().replace(b"heron", b"egret")]
-    whole, done = snapshot.FrozenFile.part, list[int]()
+    whole, done = disks.FrozenFile.part, list[int]()
 
-    def part(still: snapshot.FrozenFile, start: int, size: int) -> bytes:
+    def part(still: disks.FrozenFile, start: int, size: int) -> bytes:
         data = whole(still, start, size)
         is_first_chunk = still.path == str(file) and (start, size) == (0, CHUNK)
         if is_first_chunk and len(done) < times:
@@ -168,14 +168,14 @@ def test_a_large_file_that_is_rewritten_in_place_is_no_mixture(
                 rewriting.write(contents[len(done) % 2])
         return data
 
-    monkeypatch.setattr(snapshot.FrozenFile, "part", part)
+    monkeypatch.setattr(disks.FrozenFile, "part", part)
     result = person.run("sync", "--json")
     assert ("changed-while-read" in result.err) == (times > 1)
     (report,) = result.objects
     assert person.keys("plover") == [FORMS["claude"].key(2)]
     assert {*originals(person)} <= {*contents, *others}
     assert (report["problems"], len(originals(person))) == ((0, 2) if times == 1 else (1, 1))
-    monkeypatch.setattr(snapshot.FrozenFile, "part", whole)
+    monkeypatch.setattr(disks.FrozenFile, "part", whole)
     assert person.sync()["problems"] == 0
     assert {*originals(person)} == {file.read_bytes(), *others}
 
@@ -242,11 +242,11 @@ def test_a_small_file_that_was_read_in_part_is_read_again(tmp_path: Path) -> Non
     assert Snapshot(NOWHERE, here=_Skipping()).open(str(path)).read(1000) == b"heron otter"
 
 
-@pytest.mark.parametrize("largest", [64, snapshot.LARGEST])
+@pytest.mark.parametrize("largest", [64, disks.LARGEST])
 def test_a_log_that_is_rewritten_while_it_is_read_costs_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: int
 ) -> None:
-    monkeypatch.setattr(snapshot, "LARGEST", largest)
+    monkeypatch.setattr(disks, "LARGEST", largest)
     person = Person(tmp_path / "ann")
     file = person.folder / ".codex/history.jsonl"
     text = as_lines([{"session_id": thread(9), "ts": 1769936400, "text": LONG}])
@@ -261,8 +261,8 @@ def test_a_log_that_is_rewritten_while_it_is_read_costs_no_other(
         return found
 
     with monkeypatch.context() as patched:
-        part, opened = snapshot.FrozenFile.part, LocalDisk.open
-        patched.setattr(snapshot.FrozenFile, "part", lambda *arguments: rewriting(part, *arguments))
+        part, opened = disks.FrozenFile.part, LocalDisk.open
+        patched.setattr(disks.FrozenFile, "part", lambda *arguments: rewriting(part, *arguments))
         patched.setattr(LocalDisk, "open", lambda *arguments: rewriting(opened, *arguments))
         done = person.run("sync", "--json")
     assert (done.code, "changed-while-read" in done.err) == (0, True), done

@@ -11,7 +11,7 @@ import pytest
 
 from retold.archive.store import SMALL, Store
 from retold.demo.home import make_home
-from retold.ingest.revision import REVISION
+from retold.synchronization.fingerprints import REVISION
 from support.conversation_files import (
     FORMS,
     Form,

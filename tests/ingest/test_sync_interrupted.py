@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import retold
-from retold.ingest import retell
+from retold.sessions import load
 from support.conversation_files import FORMS, claude_key, codex_key, dice, gemini_json, gemini_key, turns
 from support.person import CommandResult, Person, archive_contents, is_root, table_differences
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 PAUSED = """
 import os, time
-import retold.ingest.sync, retold.ingest.reader
+import retold.synchronization.run, retold.ingest.reader
 retold.ingest.sync.crew_size = lambda size: {workers}
 read, count = retold.ingest.reader.Reader.parcel, []
 def parcel(self, job):
@@ -53,7 +53,7 @@ import apsw
 apsw.connection_hooks.append(lambda connection: connection.pragma("max_page_count", {pages}))
 """
 CREW = """
-import retold.ingest.sync
+import retold.synchronization.run
 retold.ingest.sync.crew_size = lambda size: {workers}
 """
 SMALL_FILES = """
@@ -152,7 +152,7 @@ def test_a_second_sync_gives_up_when_it_has_waited_long_enough(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = Disturbed(person, 0)
-    monkeypatch.setattr("retold.ingest.lock.Lock.__init__.__defaults__", (0.1,))
+    monkeypatch.setattr("retold.synchronization.update.Lock.__init__.__defaults__", (0.1,))
     done = person.run("sync")
     assert done.code == 4
     assert "try again later" in done.err
@@ -236,14 +236,14 @@ def test_a_session_is_shown_whole_though_it_is_written_anew_meanwhile(
     gemini_json(person.folder, 0, turns("low", "high"))
     person.sync()
     before = person.show(gemini_key(0))
-    read = retell._read  # noqa: SLF001 - the moment between what is known of a session and its originals
+    read = load._read  # noqa: SLF001 - the moment between what is known of a session and its originals
 
     def read_later(*arguments: Any) -> Any:
         gemini_json(person.folder, 0, turns("low", "high", "slack"))
         assert person.spawn("sync").code == 0
         return read(*arguments)
 
-    monkeypatch.setattr(retell, "_read", read_later)
+    monkeypatch.setattr(load, "_read", read_later)
     assert person.show(gemini_key(0)) == before
     monkeypatch.undo()
     assert len(person.show(gemini_key(0))["timeline"]) == 6

@@ -11,7 +11,7 @@ from support.mixed_home import fill, talk
 from support.person import Person, archive_contents, table_differences
 
 TWO_WORKERS = """
-import retold.ingest.sync
+import retold.synchronization.run
 assert retold.ingest.sync.crew_size
 retold.ingest.sync.crew_size = lambda size: 2
 """

@@ -3,10 +3,9 @@
 from bisect import bisect_right
 from itertools import chain
 
-from retold.analysis.places import placed
 from retold.archive.store import Store
-from retold.ingest.slices import slices, turns
-from retold.ingest.turning import turn_places
+from retold.insights.text import placed
+from retold.sessions.pages import slices, turn_places, turns
 
 
 def test_turns_have_the_same_number_in_the_archive_in_an_outline_and_in_what_is_gleaned(

@@ -204,7 +204,7 @@ dataset.write_part = told
 @pytest.mark.parametrize("how", ["--no-redact", "--images"])
 def test_two_processes_write_what_one_writes(ann: Person, tmp_path: Path, how: str) -> None:
     options = ("export", "--all", "--format", "parquet", how)
-    many = "import retold.ingest.shares as shares\nshares._MUCH = 0\n" + WRITERS
+    many = "import retold.synchronization.workers as shares\nshares._MUCH = 0\n" + WRITERS
     few = "import retold.lake.layout as layout\nlayout.ROOM = 1500\n"
     for folder, code in (("one", few), ("two", few + many)):
         done = ann.spawn(*options, "-o", str(tmp_path / folder), code=code)

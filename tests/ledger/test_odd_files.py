@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from retold.ingest.update import Task, update
 from retold.model.report import FIGURES
+from retold.synchronization.update import Task, update
 from support.gemini_home import ROOT, GeminiHome, Json, at, gemini, metadata, user
 from support.home_ledgers import ledger_from_archive
 

@@ -25,7 +25,7 @@ from retold.mcp.prompts import PROMPTS
 from retold.mcp.server import Counter
 from retold.mcp.tool import Tool
 from retold.mcp.tools import TOOLS
-from retold.query.scanned import ScanJob, Scanned
+from retold.search.scan_job import ScanJob, Scanned
 from support.mcp_arguments import Json, invalid_arguments, plain_arguments, valid_arguments
 from support.mcp_inspector import INSPECTOR, Inspector, install_package
 from support.mcp_process import TOKEN, answer_text, run_http_server, stdio_client

@@ -26,7 +26,7 @@ WORD = "herons"
 ALONE = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE other (x)"
 PATIENT = """
 import retold.mcp.desk, sys
-from retold.query.readers import Readers
+from retold.search.archive_pool import Readers
 retold.mcp.desk.PATIENCE = 30_000
 answered = Readers._answer
 def told(self, *asked):

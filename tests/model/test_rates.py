@@ -10,9 +10,9 @@ from genai_prices.data_snapshot import get_snapshot
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from retold.ingest.prices import PriceList
 from retold.model.rates import MOST, Rates, rates_from, rates_text
 from retold.model.report import dollars, dollars_text
+from retold.synchronization.prices import PriceList
 
 PROVIDERS = ("google", "anthropic", "openai", "deepseek")
 

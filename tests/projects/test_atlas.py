@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from retold.ingest.hand import learn_roots
 from retold.model.session import Project, Session
 from retold.projects.resolver import MOST, ancestors, common_folder, named_paths
+from retold.synchronization.user_changes import learn_roots
 from support.dialogue_sessions import assistant, export_session
 from support.dialogue_sessions import call as tool_call
 from support.gemini_home import ROOT, GeminiHome, call, gemini, sha, user

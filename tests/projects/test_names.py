@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from retold.archive.store import Store
-from retold.ingest.lock import Lock
 from retold.projects import scan
 from retold.projects.scan import find_named
+from retold.synchronization.update import Lock
 from support.gemini_home import ROOT, GeminiHome, gemini, session_id, sha, user
 from support.person import CommandResult, Person
 

@@ -8,9 +8,9 @@ import pytest
 
 from retold.archive.database import DamagedError
 from retold.archive.store import NAME, Store
-from retold.ingest.hand import learn_roots
 from retold.projects.matching import closeness, is_meant
 from retold.projects.scan import scan
+from retold.synchronization.user_changes import learn_roots
 from support.gemini_home import sha
 
 

@@ -9,13 +9,13 @@ import pytest
 from retold.archive.index import writer  # noqa: F401 - all that know how many files there are
 from retold.archive.index.reader import Index
 from retold.archive.store import Store
-from retold.ingest import crew, forgetting  # noqa: F401
-from retold.ingest.update import Task, update
 from retold.projects.matching import is_meant
-from retold.query import scored_sessions
-from retold.query.language import parse
-from retold.query.search import Search
-from retold.query.wanted import Filters
+from retold.search import scoring
+from retold.search.engine import Search
+from retold.search.filters import Filters
+from retold.search.query import parse
+from retold.synchronization import user_changes, workers  # noqa: F401
+from retold.synchronization.update import Task, update
 from support.many_sessions import Sought, index_files, meant, queries, write_talks
 
 pytestmark = pytest.mark.slow
@@ -51,8 +51,8 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
                 answers[number] = {one.typed: answer(record, index, keys, one) for one in queries(QUERIES)}
                 # Few documents are scored one by one, so that most queries need the limits of the others.
                 with (
-                    patch.object(scored_sessions, "EXACT", 300),
-                    patch.object(scored_sessions, "_LEAST_BEST", 40),
+                    patch.object(scoring, "EXACT", 300),
+                    patch.object(scoring, "_LEAST_BEST", 40),
                 ):
                     first[number] = {
                         one.typed: answer(record, index, keys, one, 10) for one in queries(QUERIES)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retold.query.dates import local, now, parse_since, parse_until, today
+from retold.search.dates import local, now, parse_since, parse_until, today
 from support.local_clock import local_clock
 
 ANGELES, NEPAL = "America/Los_Angeles", "Asia/Kathmandu"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from retold.archive.store import Store
 from retold.demo.home import make_home
-from retold.query.elsewhere import Other, elsewhere
+from retold.search.related import Other, elsewhere
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person
 from support.synced_archive import sync_archive

@@ -13,14 +13,13 @@ from retold.archive.index.reader import Index, IndexFile, IndexHit
 from retold.archive.queries.conditions import Condition
 from retold.archive.store import Store
 from retold.projects.matching import is_meant
-from retold.query.finding import SearchRequest, finding
-from retold.query.inside import found_inside
-from retold.query.language import parse
-from retold.query.leap import leap
-from retold.query.scope import Scope
-from retold.query.search import Search
-from retold.query.unwanted import Unwanted
-from retold.query.wanted import Filters
+from retold.search.engine import Search
+from retold.search.filters import Filters
+from retold.search.listing import Scope
+from retold.search.pages import SearchRequest, finding, found_inside
+from retold.search.query import parse
+from retold.search.quick_find import leap
+from retold.search.spread_matches import Unwanted
 from retold.tui.answers import ArchiveQueries, found
 from support.conversation_files import Turn, claude, claude_key
 from support.mcp_client import connect_person
@@ -168,7 +167,7 @@ def test_every_surface_finds_signs(person: Person, query: str, expected: int) ->
 
 
 def test_a_search_for_signs_ends_in_time_and_says_so(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.query.finding.BOUND", -1.0)
+    monkeypatch.setattr("retold.search.pages.BOUND", -1.0)
     with Store(str(person.archive)) as record:
         stopped = finding(record, SearchRequest("->"), 0, 5)
     assert (stopped.holdings, stopped.is_exact) == ((), False)
@@ -246,7 +245,7 @@ def test_the_excluded_words_are_looked_up_before_the_files_are_asked(person: Per
                 asking[0] -= 1
 
     query = parse("project:almanac -pear")
-    with Store(str(person.archive)) as record, patch("retold.query.search.Unwanted", Watched):
+    with Store(str(person.archive)) as record, patch("retold.search.engine.Unwanted", Watched):
         search = Search(record, query, Filters(query.fields), WatchedIndex(record, is_meant))
         assert list(search.matches())
     assert when_looked_up == [0]
@@ -303,7 +302,7 @@ def test_a_session_is_examined_for_excluded_text_once(tmp_path: Path) -> None:
             return super().is_in(found)
 
     query = parse('apple plum -"sweet and ripe"')
-    with Store(str(person.archive)) as record, patch("retold.query.search.Unwanted", Watched):
+    with Store(str(person.archive)) as record, patch("retold.search.engine.Unwanted", Watched):
         found = list(Search(record, query, Filters(query.fields)).matches())
     assert len(found) == 1
     assert len(examined) == len(set(examined)) == 2

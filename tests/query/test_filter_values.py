@@ -5,7 +5,7 @@ import pytest
 import retold
 from retold.archive.queries.conditions import TOOL_KINDS
 from retold.model.session import CATEGORIES
-from retold.query.scope import Scope
+from retold.search.listing import Scope
 from retold.tui.answers import ArchiveQueries, found, unknown
 from support.demo_person import DemoPerson
 from support.mcp_client import connect_person

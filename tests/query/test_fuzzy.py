@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.query.fuzzy import closeness, folded, words_of
+from retold.search.quick_find import closeness, folded, words_of
 
 TITLE = "Why does the migration of the moon table skip a day?"
 WORDS = st.text(st.sampled_from("abcdefgh"), min_size=5, max_size=12)

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from retold.query.hits import MessageHit, SearchResult
-from retold.query.holding import ResultItem, holding_of
+from retold.search.results import MessageHit, SearchResult
+from retold.search.scan_job import ResultItem, holding_of
 
 
 def test_what_is_told_comes_out_as_it_was_but_for_halves_of_characters() -> None:

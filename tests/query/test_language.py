@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retold.archive.index.tokenizer import fold, part_spans, sought, spread, tokens
-from retold.query.expression import exclusion, expression, lone_words, needs_verifying
-from retold.query.language import Clause, Query, QuerySyntaxError, Term, parse, parse_unfinished
+from retold.search.expression import exclusion, expression, lone_words, needs_verifying
+from retold.search.query import Clause, Query, QuerySyntaxError, Term, parse, parse_unfinished
 
 TOKENIZE = 'tokenize="unicode61 remove_diacritics 2"'
 

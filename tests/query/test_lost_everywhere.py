@@ -5,9 +5,9 @@ from pathlib import Path
 
 from retold.archive.store import Store
 from retold.demo.home import make_home
-from retold.query.cards import cards
-from retold.query.shelf import PageBounds, listed_shelf
-from retold.query.wanted import Filters
+from retold.search.filters import Filters
+from retold.search.pages import PageBounds, listed_shelf
+from retold.search.quick_find import cards
 from support.person import Person
 
 OWN_FILES = (

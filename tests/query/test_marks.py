@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retold.archive.index.tokenizer import spread, tokens
-from retold.query.expression import expression
-from retold.query.language import Query, QuerySyntaxError, parse
-from retold.query.marks import densest, marks, satisfies, snippet
+from retold.search.expression import expression
+from retold.search.query import Query, QuerySyntaxError, parse
+from retold.search.results import densest, marks, satisfies, snippet
 
 TEXT = "The timeZone of a TIME zone, time_zone: getTimeZoneId() in Zürich or Zu\u0308rich; zoneless HTTPServer2 server2"
 

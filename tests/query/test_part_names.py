@@ -5,9 +5,9 @@ from unittest.mock import patch
 
 import pytest
 
-from retold.query import expression as expressions
-from retold.query.expression import expression
-from retold.query.language import parse
+from retold.search import expression as expressions
+from retold.search.expression import expression
+from retold.search.query import parse
 from support.conversation_files import Turn, claude, claude_key
 from support.person import Person
 

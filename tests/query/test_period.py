@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.query.period import NAMES, Period, by_name, chosen, parts, unit
+from retold.reports.selection import NAMES, Period, by_name, chosen, parts, unit
 
 TODAY = date(2026, 3, 29)
 DAYS = st.dates(date(1971, 1, 1), date(2199, 12, 31))

@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from retold.archive.queries.conditions import clause
-from retold.query.reach import EVERYTHING, AccessScope, project_reach
+from retold.search.access import EVERYTHING, AccessScope, project_reach
 
 HOME = "/home/ann"
 

@@ -5,9 +5,9 @@ import pytest
 from retold.archive.index.reader import Index
 from retold.archive.store import Store
 from retold.projects.matching import is_meant
-from retold.query.candidates import Candidate, in_order
-from retold.query.finding import SearchRequest, finding
-from retold.query.search import FEW, MOST_READ
+from retold.search.candidates import Candidate, in_order
+from retold.search.engine import FEW, MOST_READ
+from retold.search.pages import SearchRequest, finding
 from support.conversation_files import Turn, claude, claude_key
 from support.person import Person
 

@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from retold.archive.queries.conditions import below, of_key
 from retold.archive.store import Store
-from retold.query import gathering
-from retold.query.forms import forms
-from retold.query.hits import SearchResult
-from retold.query.language import QuerySyntaxError
-from retold.query.plain import parse_plain
-from retold.query.telling import MOST_WORDS, telling
+from retold.search import recall
+from retold.search.query import QuerySyntaxError, parse_plain
+from retold.search.questions import MOST_WORDS, forms, telling
+from retold.search.results import SearchResult
 from support.conversation_files import FORMS, Turn
 from support.gemini_home import DAY, GeminiHome, user
 from support.person import Person
@@ -198,7 +196,7 @@ def test_words_that_are_everywhere_lead_to_what_has_most_of_them(
         talk(f"polish the {one} and the {other}") for one in ("door", "floor") for other in ("spoon", "fork")
     ]
     kept = Kept(tmp_path, *NOISE, *talks)
-    monkeypatch.setattr(gathering, "MOST", most)
+    monkeypatch.setattr(recall, "MOST", most)
     assert kept.numbers("how did we polish floors with a fork?")[0] == 10
 
 
@@ -207,7 +205,7 @@ def test_what_only_ever_went_by_is_found_however_common_it_is(
 ) -> None:
     went_by = [[Turn(f"run {number}", "E4711: no heron", "Done.")] for number in range(9)]
     kept = Kept(tmp_path, *NOISE, *went_by)
-    monkeypatch.setattr(gathering, "MOST", {"said": 1_000, "output": 2})
+    monkeypatch.setattr(recall, "MOST", {"said": 1_000, "output": 2})
     assert kept.numbers("what is E4711 about?")
 
 
@@ -216,7 +214,7 @@ def test_what_leads_elsewhere_does_not_hide_what_is_common_here(
 ) -> None:
     kept = Kept(tmp_path, *NOISE, talk("the heron"))
     for name, value in (("MOST", {"said": 2, "output": 2}), ("LITTLE", 1), ("NEXT_TO_NOTHING", 1)):
-        monkeypatch.setattr(gathering, name, value)
+        monkeypatch.setattr(recall, name, value)
     assert kept.numbers("polish heron")[0] == 7
     with Store(kept.folder) as record:
         elsewhere = of_key(FORMS["claude"].key(7)).negated()

@@ -10,10 +10,9 @@ from retold.archive.index.reader import kept_index
 from retold.archive.queries.listing import titles
 from retold.archive.store import Store
 from retold.projects.matching import is_meant
-from retold.query.language import Clause, Query
-from retold.query.plain import parse_plain
-from retold.query.search import Search
-from retold.query.wanted import Filters
+from retold.search.engine import Search
+from retold.search.filters import Filters
+from retold.search.query import Clause, Query, parse_plain
 from support.mcp_client import connect_person
 from support.recall import recalled
 from support.recall_corpus import Question, demo_questions, write_corpus

@@ -2,7 +2,7 @@
 
 import pytest
 
-from retold.query.scope import is_within, scopes
+from retold.search.listing import is_within, scopes
 
 ROOTS = ("/home/ann/dev", "/home/ann/dev/almanac", "/home/ann/developer", None)
 

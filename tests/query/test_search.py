@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 from retold.archive.index.reader import Index
 from retold.archive.store import Store
 from retold.projects.matching import is_meant
-from retold.query.finding import SearchRequest
-from retold.query.language import parse
-from retold.query.search import Search
-from retold.query.shelf import PageBounds, found_shelf
-from retold.query.wanted import Filters
+from retold.search.engine import Search
+from retold.search.filters import Filters
+from retold.search.pages import PageBounds, SearchRequest, found_shelf
+from retold.search.query import parse
 from support.conversation_files import (
     FORMS,
     ROOT,

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from retold.archive.store import Store
-from retold.query import sieve
-from retold.query.sieve import Prefilter
+from retold.search import text_scan
+from retold.search.text_scan import Prefilter
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 
@@ -48,7 +48,7 @@ def test_two_processes_find_what_one_does(person: Person, needle: str, expected:
 def test_a_search_that_has_enough_ends_the_other_process(
     person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sieve, "MANY", 1)
+    monkeypatch.setattr(text_scan, "MANY", 1)
     found = person.search("--substring", "tide", "--limit", "1")
     assert len(found) == 1
     assert found[0]["hits"][0]["snippet"] == "tideway"

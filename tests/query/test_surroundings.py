@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from retold.archive.store import Store
-from retold.query.language import parse
-from retold.query.marks import marks
-from retold.query.search import Search
-from retold.query.surroundings import AROUND, shown
-from retold.query.wanted import Filters
 from retold.redaction.redactor import Redactor
+from retold.search.engine import Search
+from retold.search.filters import Filters
+from retold.search.query import parse
+from retold.search.results import AROUND, marks, shown
 from support.conversation_files import FORMS, Turn
 from support.recall import recalled
 from support.synced_archive import sync_archive

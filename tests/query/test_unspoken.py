@@ -10,10 +10,10 @@ import pytest
 
 from retold.archive.queries.listing import count_sessions
 from retold.archive.store import Store
-from retold.query.cards import cards
-from retold.query.places import places
-from retold.query.shelf import PageBounds, listed_shelf
-from retold.query.wanted import Filters
+from retold.search.filters import Filters
+from retold.search.listing import places
+from retold.search.pages import PageBounds, listed_shelf
+from retold.search.quick_find import cards
 from support.gemini_home import ROOT, GeminiHome, at, gemini, metadata, session_id, sha, user
 from support.person import Person
 

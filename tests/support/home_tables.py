@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from retold.archive.store import Store
-from retold.ingest.retell import load_session
 from retold.lake.job import planned
 from retold.lake.reading import prices, told
 from retold.lake.rows import rows_of
@@ -22,6 +21,7 @@ from retold.lake.told import RowSource, UnreadFile
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
 from retold.projects.resolver import Atlas
+from retold.sessions.load import load_session
 from support.conversation_files import FORMS, turns
 from support.home_ledgers import copy_into_home, homes_in
 from support.synced_archive import Given, sync_archive

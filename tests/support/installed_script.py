@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import retold
-from retold.ingest.lock import is_taken
+from retold.synchronization.update import is_taken
 from support.person import CommandResult, Person
 
 SCRIPT = """#!{python}

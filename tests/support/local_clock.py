@@ -17,7 +17,7 @@ def local_clock(zone: str, now: datetime | None = None) -> Iterator[None]:
             time.tzset()
             if now is not None:
                 current = now.astimezone(UTC)
-                patch.setattr("retold.query.dates.now", lambda: current)
+                patch.setattr("retold.search.dates.now", lambda: current)
             yield
     finally:
         time.tzset()

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from retold.archive.store import Store
-from retold.ingest.importing import Import, Imported, Tells, import_archive
 from retold.model.serialization import as_builtins
 from retold.model.session import Session
+from retold.synchronization.importer import Import, Imported, Tells, import_archive
 from support.synced_archive import SyncedArchive, sync_archive
 
 CALLBACKS = Tells(lambda: None, lambda _done, _size: None, lambda _damage: None)

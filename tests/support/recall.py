@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from retold.archive.index.reader import Index
 from retold.archive.queries.conditions import Condition
 from retold.archive.store import Store
-from retold.query.hits import SearchResult
-from retold.query.plain import parse_plain
-from retold.query.recall import Recall
-from retold.query.wanted import Filters
+from retold.search.filters import Filters
+from retold.search.query import parse_plain
+from retold.search.recall import Recall
+from retold.search.results import SearchResult
 
 
 def recalled(  # noqa: PLR0913 - a question, where it is asked, and how it is answered

@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from retold.archive.store import Store
-from retold.ingest.coverage import CoverageCount
-from retold.ingest.retell import load_session
-from retold.ingest.update import Task, update
 from retold.model.problem import Problem
 from retold.model.serialization import as_builtins, decode_summary
 from retold.model.session import Session, View
-from retold.query.listing import summaries
-from retold.query.wanted import Filters
+from retold.search.filters import Filters
+from retold.search.listing import summaries
+from retold.sessions.load import load_session
+from retold.synchronization.fingerprints import CoverageCount
+from retold.synchronization.update import Task, update
 
 Given = Sequence[tuple[str | None, Path]]
 """Additional homes, with their labels."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from retold.query.cards import TitleMatch
+from retold.search.quick_find import TitleMatch
 from retold.tui.answers import ArchiveQueries
 from retold.tui.app import Browser
 from retold.tui.rows import Rows

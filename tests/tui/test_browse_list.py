@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from textual.pilot import Pilot
 
-from retold.query.hits import SearchResult
+from retold.search.results import SearchResult
 from retold.tui import answers
 from retold.tui.answers import ArchiveQueries
 from retold.tui.app import Browser

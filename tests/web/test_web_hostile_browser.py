@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from retold.archive.store import Store
-from retold.query.listing import listed
-from retold.query.wanted import Filters
+from retold.search.filters import Filters
+from retold.search.listing import listed
 from retold.web.pages import PAGES
 from support.chromium import NARROW
 from support.gemini_home import GeminiHome, call, gemini, user

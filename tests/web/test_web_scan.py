@@ -14,7 +14,7 @@ from subprocess import run
 
 import pytest
 
-from retold.query.scans import MOST, Scans
+from retold.search.scan_pool import MOST, Scans
 from retold.web import app
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person

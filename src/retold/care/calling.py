@@ -38,8 +38,8 @@ def words(kind: str, env: Mapping[str, str]) -> list[str]:
 def variables(env: Mapping[str, str]) -> dict[str, str]:
     """Return those variables that say where things are, and are set."""
     from retold.agents.registry import AGENTS
-    from retold.ingest.home import retold_home
-    from retold.ingest.witness import RecordingEnv
+    from retold.config import retold_home
+    from retold.synchronization.discovery import RecordingEnv
 
     asked = RecordingEnv(env)
     retold_home(asked)

@@ -27,8 +27,8 @@ from retold.care.keep import BACKUPS, hook_state
 from retold.care.notes import CONNECT, ChangeNotes, Note, digest, is_made_by_us, read_notes, write_notes
 from retold.care.settings import HOOK_WORDS, hooks_of
 from retold.care.timers.machine import Machine
+from retold.config import retold_home
 from retold.export.guide import guide
-from retold.ingest.home import retold_home
 
 MARKS = (b"retold connect", HOOK_WORDS.encode())
 """What every file of ours has in it, whichever retold wrote it."""

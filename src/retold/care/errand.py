@@ -10,8 +10,8 @@ import contextlib
 import os
 import sys
 
-from retold.ingest.home import retold_home
-from retold.ingest.lock import is_taken
+from retold.config import retold_home
+from retold.synchronization.update import is_taken
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def run(env: Mapping[str, str]) -> None:
 def _do(folder: str, env: Mapping[str, str]) -> None:
     from retold.archive.store import Store
     from retold.care.ghosts import own_homes, remove_ghosts
-    from retold.ingest.config import read_config
-    from retold.ingest.update import Task, update
+    from retold.config import read_config
+    from retold.synchronization.update import Task, update
 
     config = read_config(folder)
     task = Task(folder, env, list(config.homes.items()), (), config.excluded)

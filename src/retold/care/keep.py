@@ -29,7 +29,7 @@ from retold.care.settings import HOOK_WORDS, calls, is_called, with_hook, withou
 from retold.care.splice import is_bare_object
 from retold.care.timers import TIMERS, usable_timer
 from retold.care.timers.machine import Machine, Timer
-from retold.ingest.home import retold_home
+from retold.config import retold_home
 
 BACKUPS = "backups"
 CONNECTED = ("connected", "stale")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from retold.agents import NAMES
 from retold.agents.registry import AGENTS
-from retold.ingest.update import Task
+from retold.synchronization.update import Task
 
 DEBOUNCE = 800
 """Milliseconds for which changes that follow each other are taken together."""

@@ -14,8 +14,8 @@ from retold.archive.database import RetoldError
 from retold.archive.store import Store
 from retold.care.additions import add, remove_drafts
 from retold.care.programs import installed_version
-from retold.ingest.retell import load_for_restore
 from retold.model.session import View
+from retold.sessions.load import load_for_restore
 
 _QUIET, _PATIENCE, _STEP = 2.0, 15.0, 0.1
 """Seconds for which nothing may have been written where we write, and how long that is waited for."""

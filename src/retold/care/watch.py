@@ -8,11 +8,11 @@ from typing import NamedTuple
 from retold.archive.queries.lookups import keys_of_cluster, stamped_keys
 from retold.archive.store import Store
 from retold.care.news import EventDiff
-from retold.ingest.coverage import CoverageCount
-from retold.ingest.retell import load_session
-from retold.ingest.update import Task, update
 from retold.model.events import AnyStep
 from retold.model.session import Session
+from retold.sessions.load import load_session
+from retold.synchronization.fingerprints import CoverageCount
+from retold.synchronization.update import Task, update
 
 MANY = 100
 """Clusters that are more than this are not read before they are written: of their sessions, times tell what is new."""

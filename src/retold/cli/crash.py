@@ -7,11 +7,12 @@ import traceback
 from datetime import UTC, datetime
 
 from retold import __version__
-from retold.ingest.home import retold_home
 
 
 def crash_log(error: BaseException) -> str:
     """Write the log and return where it is; the traceback goes to stderr if it cannot be written."""
+    from retold.config import retold_home
+
     told = "".join(traceback.format_exception(error))
     about = f"retold {__version__}, Python {platform.python_version()} on {sys.platform}\n\n{told}"
     folder = os.path.join(retold_home(os.environ), "logs")

@@ -43,7 +43,7 @@ def is_dataset(folder: str) -> bool:
 def refused_agents(options: Namespace) -> tuple[str, ...]:
     """Return the agents of which everything is exported: files of theirs that hold no session are told of as well."""
     from retold.agents import NAMES
-    from retold.query.wanted import FILTERS
+    from retold.search.filters import FILTERS
 
     given = {name for name in FILTERS if getattr(options, name) is not None}
     if options.sessions or given - {"agent"}:

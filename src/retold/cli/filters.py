@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from retold.agents import NAMES
 from retold.archive.queries.conditions import TOOL_KINDS
-from retold.query.wanted import CHOICES, FILTERS, choice_of, moment
+from retold.search.filters import CHOICES, FILTERS, choice_of, moment
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from retold.archive.store import Store
     from retold.cli.console import Console
-    from retold.query.language import Field
-    from retold.query.wanted import Filters
+    from retold.search.filters import Filters
+    from retold.search.query import Field
 
 
 def filter_arguments(parser: ArgumentParser) -> None:
@@ -98,7 +98,7 @@ def add_filters(
 
 def tell_unknown(record: Store, options: Namespace, console: Console, fields: Iterable[Field] = ()) -> None:
     """Tell which names in the options and fields no session has, and which names there are."""
-    from retold.query.unknown import unknown_names
+    from retold.search.listing import unknown_names
 
     asked = [(name, value) for name in FILTERS if (value := getattr(options, name, None)) is not None]
     typed = [(field.name, field.value) for field in fields if not field.is_negated]

@@ -16,9 +16,9 @@ def changed(session: str, console: Console, change: Callable[[Store, str], objec
     """Change the session that a text means; 1 if none is meant, 2 if several are."""
     from retold.archive.store import Store, exists
     from retold.cli.archive import no_such_session
-    from retold.ingest.home import retold_home
-    from retold.ingest.lock import Lock
-    from retold.query.listing import named
+    from retold.config import retold_home
+    from retold.search.listing import named
+    from retold.synchronization.update import Lock
 
     folder = retold_home(os.environ)
     if not exists(folder):

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from retold.cli.console import Console
-    from retold.query.hits import SearchResult
+    from retold.search.results import SearchResult
 
 
 def searched(search: Callable[[], Iterator[SearchResult]], console: Console) -> list[SearchResult]:

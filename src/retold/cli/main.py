@@ -164,7 +164,7 @@ def _failed(error: Exception, console: Console) -> int:
         return EXIT_MACHINE
     from retold.archive.examination import damage
     from retold.cli.crash import crash_log
-    from retold.ingest.home import retold_home
+    from retold.config import retold_home
 
     if (told := damage(retold_home(os.environ))) is not None:
         console.tell(f"retold: {told}")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from retold.archive.store import Store
     from retold.cli.console import Console
-    from retold.query.wanted import FindProject
+    from retold.search.filters import FindProject
 
 
 def project_finder(record: Store, console: Console) -> FindProject:
@@ -52,8 +52,8 @@ def _are_kept(roots: Mapping[str, str]) -> bool:
 
     from retold.archive.database import RetoldError
     from retold.archive.store import exists
-    from retold.ingest.hand import learn_roots
-    from retold.ingest.home import retold_home
+    from retold.config import retold_home
+    from retold.synchronization.user_changes import learn_roots
 
     folder = retold_home(os.environ)
     if not exists(folder):

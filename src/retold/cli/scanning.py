@@ -6,7 +6,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from retold.cli.console import Console
-from retold.ingest.home import retold_home
+from retold.config import retold_home
 from retold.projects.scan import DEPTH, SECONDS, scan
 
 
@@ -29,7 +29,7 @@ def scan_for(hashes: Collection[str], console: Console) -> dict[str, str]:
     told = "" if is_done else "; the time ran out before the walk was done"
     console.err.write(f"{end}retold: found {len(found)} of {len(hashes)}{told}\n")
     if found:
-        from retold.ingest.hand import learn_roots
+        from retold.synchronization.user_changes import learn_roots
 
         learn_roots(retold_home(os.environ), found)
     return found

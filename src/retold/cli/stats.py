@@ -5,7 +5,7 @@ from __future__ import annotations
 from retold.archive.ledger import PRICED_BY
 from retold.cli.archive import opened
 from retold.export.zone import zone_name
-from retold.query.stats import basis, lines, overview, titles, tools
+from retold.reports.stats import basis, lines, overview, titles, tools
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from retold.archive.store import Store
     from retold.cli.console import Console
     from retold.export.grid import Pieces
-    from retold.query.question import ReportQuery
+    from retold.search.report_query import ReportQuery
 
 
 def counted(console: Console) -> Store:
@@ -88,7 +88,7 @@ def explain(question: ReportQuery, by: str, console: Console) -> int:
     from retold.export.arithmetic import explained as shown
     from retold.export.footnotes import basis_notes
     from retold.model.report import Spend
-    from retold.query.arithmetic import explained
+    from retold.reports.requests import explained
 
     found = {line.of: line for line in lines(question, by)}
     if not found:
@@ -105,7 +105,7 @@ def explain(question: ReportQuery, by: str, console: Console) -> int:
 def print_requests(question: ReportQuery, by: str, console: Console) -> int:
     """Print an object for each request that a report is made of."""
     from retold.export.report_json import request_json
-    from retold.query.arithmetic import explained
+    from retold.reports.requests import explained
 
     code = 1
     for of, request in explained(question, by):

@@ -8,10 +8,9 @@ import time
 
 from retold.cli.archive import tell_if_emptied
 from retold.cli.console import terminal_columns
-from retold.ingest.config import NAME as CONFIG
-from retold.ingest.config import SETTINGS, keep_home, read_config
-from retold.ingest.home import retold_home
-from retold.ingest.update import Task, update
+from retold.config import NAME as CONFIG
+from retold.config import SETTINGS, keep_home, read_config, retold_home
+from retold.synchronization.update import Task, update
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from retold.cli.console import Console
-    from retold.ingest.config import Config
-    from retold.ingest.coverage import CoverageCount
+    from retold.config import Config
+    from retold.synchronization.fingerprints import CoverageCount
 
 BAR = 24
 _STEP = 0.1

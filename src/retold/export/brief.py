@@ -5,15 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from retold.analysis.decisions import Source
-from retold.analysis.failures import CallFailure, Fix
-from retold.analysis.open_ends import OpenEnd, OpenKind
-from retold.analysis.prose import clipped, first_sentences
 from retold.export.amounts import money
 from retold.export.inline import as_code, as_prose
 from retold.export.table import short_number
 from retold.export.zone import day
-from retold.ingest.digest import ChangedFile, Chapter, Cited, Digest
+from retold.insights.decisions import Source
+from retold.insights.digest import ChangedFile, Chapter, Cited, Digest
+from retold.insights.failures import CallFailure, Fix
+from retold.insights.open_ends import OpenEnd, OpenKind
+from retold.insights.text import clipped, first_sentences
 from retold.model.builder import BYTES_PER_TOKEN
 from retold.model.report import PICOS
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from retold.ingest.digest import Cited, Digest
+from retold.insights.digest import Cited, Digest
 from retold.model.serialization import encoded, time_text
 
 

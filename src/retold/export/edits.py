@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from retold.archive.rows import CHANGING, calls_of
 from retold.export.diffs import DiffChange, changes, compared
-from retold.ingest.slices import TimelineSlice
 from retold.model.session import Message, Session, ToolCall, touched
 from retold.projects.matching import whole_path
+from retold.sessions.pages import TimelineSlice
 
 
 class FileEdit(NamedTuple):

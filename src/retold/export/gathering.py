@@ -8,8 +8,8 @@ import msgspec
 
 from retold.archive.store import Store
 from retold.export.telling import ExportSession
-from retold.ingest.retell import load_session
 from retold.model.session import Session, View
+from retold.sessions.load import load_session
 
 DEEPEST = 16
 """Subagents of subagents: no agent calls more, and a circle must end somewhere."""

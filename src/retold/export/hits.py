@@ -10,8 +10,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from retold.query.hits import MessageHit, SearchResult
-    from retold.query.holding import ResultPlace
+    from retold.search.results import MessageHit, SearchResult
+    from retold.search.scan_job import ResultPlace
 
 FATES = {"rewound": "taken back", "compacted": "before the compression", "superseded": "written anew"}
 """What became of what is not live any more."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from retold.ingest.slices import SessionTurn
+from retold.sessions.pages import SessionTurn
 
 WIDTH, LENGTH = 10, 1000
 """Of the strip."""

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from retold.archive.store import Store
 from retold.export.titles import uncut
-from retold.ingest.slices import TimelineSlice, load_slice, slices
 from retold.model.session import Entry, Session
 from retold.redaction import Redactor
+from retold.sessions.pages import TimelineSlice, load_slice, slices
 
 WHOLE = 1 << 20
 """Bytes of files up to which all of a session is looked through for secrets, so that one that is given away in one place

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from retold.archive.queries.listing import SessionRow
-    from retold.query.places import ProjectPlace
+    from retold.search.listing import ProjectPlace
 
 WHEN, AGENT, PROJECT, NUMBER, TOKENS, ID = 10, 6, 12, 5, 7, 8
 NARROWEST_TITLE = 12
@@ -71,7 +71,7 @@ def project_line(place: ProjectPlace) -> str:
 def day_of(at: str | None) -> str:
     """Return the day of a time, here; it comes as ISO 8601 in UTC."""
     from retold.export.zone import day  # noqa: PLC0415 - a list has its days from the archive
-    from retold.query.dates import moment_of  # noqa: PLC0415
+    from retold.search.dates import moment_of  # noqa: PLC0415
 
     moment = moment_of(at)
     return (at or "-")[:WHEN] if moment is None else day(moment)

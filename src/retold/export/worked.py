@@ -10,8 +10,8 @@ from retold.archive.store import Store
 from retold.export.quoting import Quoting
 from retold.export.transcript import plural
 from retold.model.session import Entry, Message, Text
-from retold.query.changed import names_changed
-from retold.query.glances import SessionSummary
+from retold.reports.dashboards import names_changed
+from retold.search.pages import SessionSummary
 
 LINE = 200
 """Characters of a prompt."""

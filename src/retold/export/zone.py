@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from retold.query.dates import in_utc, local
+from retold.search.dates import in_utc, local
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ from msgspec.structs import replace
 
 from retold.archive.database import RetoldError
 from retold.archive.store import Store
-from retold.ingest.revision import REVISION
-from retold.ingest.shares import shared_out
 from retold.lake.folder import Folder
 from retold.lake.items import REFUSED, DatasetItem, DatasetOptions, items
 from retold.lake.layout import PartPlan, part_plans
@@ -20,6 +18,8 @@ from retold.lake.told import RowSource, UnreadFile
 from retold.model.tables import VERSION
 from retold.redaction import Redactor
 from retold.redaction.redactor import Removal
+from retold.synchronization.fingerprints import REVISION
+from retold.synchronization.workers import shared_out
 
 Show = Callable[[int, int], None]
 """Is told how far it is."""

@@ -11,10 +11,10 @@ from types import TracebackType
 from typing import Self
 
 from retold.archive.database import RetoldError
-from retold.ingest.lock import is_taken
 from retold.lake import manifest
 from retold.lake.manifest import Manifest, NotOurs, Part
 from retold.model.tables import TABLES
+from retold.synchronization.update import is_taken
 
 LOCK = ".retold.lock"
 _DRAFT = re.compile(r"\.(?:part-\d{4,}\.parquet|retold\.json)\.[0-9a-f]{16}$")

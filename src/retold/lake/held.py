@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from retold.agents.protocol import Source
-from retold.ingest.snapshot import MemoryFile
 from retold.lake.remote import RemoteEntry
 from retold.reading.disk import OpenFile
+from retold.synchronization.disks import MemoryFile
 
 
 class ListedFile(msgspec.Struct, frozen=True):

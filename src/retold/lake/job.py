@@ -9,14 +9,13 @@ import msgspec
 from retold.agents import NAMES
 from retold.agents.protocol import Agent, AgentHome, Reading, Source
 from retold.agents.registry import AGENTS
-from retold.ingest.clusters import Clusters, size_here
-from retold.ingest.derive import Groups, scraps
 from retold.lake.guard import failed, guarded
 from retold.lake.remote import shown_path
 from retold.lake.told import UnreadFile
 from retold.model.problem import Problem
 from retold.model.session import Clue
 from retold.reading.disk import DISK, Disk, printable
+from retold.sessions.conversations import Clusters, Groups, scraps, size_here
 
 
 class TableJob(msgspec.Struct, frozen=True):

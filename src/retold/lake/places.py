@@ -10,10 +10,10 @@ from urllib.parse import unquote
 import msgspec
 
 from retold.agents.protocol import Source
-from retold.ingest.clusters import size_here
 from retold.lake.remote import RemoteDisk, is_address, shown_path
 from retold.model.problem import Problem
 from retold.reading.disk import DISK, Disk, list_folder
+from retold.sessions.conversations import size_here
 
 _MAGIC = frozenset("*?[")
 _ENCODED = re.compile("%(?:2A|3F|5B)", re.IGNORECASE)

@@ -9,14 +9,14 @@ import msgspec
 from retold.agents.protocol import Agent, Reading
 from retold.agents.registry import AGENTS
 from retold.archive.rows import held_requests, held_totals
-from retold.ingest.derive import conversation_name, conversations, scraps
-from retold.ingest.prices import PriceList
 from retold.lake.job import TableJob
 from retold.lake.told import RowSource, UnreadFile
 from retold.model.problem import Problem
 from retold.model.report import dollars
 from retold.model.session import Session
 from retold.projects.resolver import Atlas
+from retold.sessions.conversations import conversation_name, conversations, scraps
+from retold.synchronization.prices import PriceList
 
 if TYPE_CHECKING:
     from retold.archive.ledger import Price

@@ -6,10 +6,9 @@ import msgspec
 from msgspec.structs import replace
 
 from retold.agents.registry import AGENTS
-from retold.ingest.derive import conversation_name
-from retold.ingest.families import heads
 from retold.lake.job import TableJob, TablePlan
 from retold.lake.told import shown_name
+from retold.sessions.conversations import conversation_name, heads
 
 
 class Spread(msgspec.Struct, frozen=True):

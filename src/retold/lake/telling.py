@@ -7,12 +7,12 @@ import msgspec
 from retold.archive.queries.lookups import own_requests, refusals
 from retold.archive.rows import requests_in
 from retold.archive.store import Store
-from retold.ingest.retell import load_many
 from retold.lake.items import DatasetItem
 from retold.lake.told import RowSource, UnreadFile
 from retold.model.problem import Problem
 from retold.model.session import Message, Session
 from retold.redaction import Redactor
+from retold.sessions.load import load_many
 
 Kept = tuple[int, int, Session]
 """A session with its id and its name in the archive."""

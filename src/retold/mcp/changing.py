@@ -10,16 +10,15 @@ from retold.archive.queries.conditions import Condition, of_key
 from retold.export.edits import FileEdit, changed_by, edits_of
 from retold.export.quoting import Quoting
 from retold.export.transcript import fate_of, plural
-from retold.ingest.slices import slices
-from retold.ingest.turning import turn_places
 from retold.mcp.citing import cleanly_cited, moment
 from retold.mcp.passage import Passage
 from retold.mcp.tool import ToolContext
 from retold.model.session import Message, ToolCall
-from retold.query.changed import Changed, changers, files_meant
-from retold.query.glances import SessionSummary, glances
-from retold.query.question import ReportQuery, span
-from retold.query.wanted import Filters
+from retold.reports.dashboards import Changed, changers, files_meant
+from retold.search.filters import Filters
+from retold.search.pages import SessionSummary, glances
+from retold.search.report_query import ReportQuery, span
+from retold.sessions.pages import slices, turn_places
 
 _MOST_FILES = 50
 """Files that are told of where several are meant."""

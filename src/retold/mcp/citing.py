@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from retold.export import zone
 from retold.export.titles import uncut
 from retold.projects.matching import last_name
-from retold.query.glances import SessionSummary
+from retold.search.pages import SessionSummary
 
 _TITLE = 90
 

@@ -18,12 +18,12 @@ from retold.mcp.cursor import BadCursor, cursor_of
 from retold.mcp.reply import Reply, replied
 from retold.mcp.tool import Arguments, Tool, ToolContext
 from retold.projects.matching import is_meant
-from retold.query.places import places
-from retold.query.reach import EVERYTHING, AccessScope, project_reach
-from retold.query.readers import ArchivePool
-from retold.query.scanned import ScanJob, Scanned
-from retold.query.scans import Scans
 from retold.redaction import Redactor
+from retold.search.access import EVERYTHING, AccessScope, project_reach
+from retold.search.archive_pool import ArchivePool
+from retold.search.listing import places
+from retold.search.scan_job import ScanJob, Scanned
+from retold.search.scan_pool import Scans
 
 T = TypeVar("T")
 _LOOKS = re.compile(r"\(\?(?:<?[=!]|\()")

@@ -10,8 +10,8 @@ import msgspec
 from retold.archive.queries.conditions import Condition
 from retold.mcp.cursor import BadCursor
 from retold.mcp.tool import Arguments, ToolContext
-from retold.query.facets import conditions_of
-from retold.query.wanted import UnknownChoice
+from retold.search.facets import conditions_of
+from retold.search.filters import UnknownChoice
 
 _NAMES = ("agent", "project", "since", "until")
 

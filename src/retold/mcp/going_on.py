@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from retold.export.quoting import Quoting
 from retold.export.transcript import TranscriptOptions
 from retold.export.worked import one_line, worked
-from retold.ingest.turning import turn_places
 from retold.mcp.passage import Passage
 from retold.mcp.reading import told, top
 from retold.mcp.tool import ToolContext
 from retold.model.session import words_of
-from retold.query.glances import SessionSummary
+from retold.search.pages import SessionSummary
+from retold.sessions.pages import turn_places
 
 _LAST_TURNS = 3
 _MOST_PROMPTS = 40

@@ -6,8 +6,8 @@ from retold.archive.queries.listing import is_among
 from retold.mcp.cursor import BadCursor
 from retold.mcp.passage import head_line
 from retold.mcp.tool import ToolContext
-from retold.query.glances import SessionSummary, glances_of
-from retold.query.listing import rows_meant
+from retold.search.listing import rows_meant
+from retold.search.pages import SessionSummary, glances_of
 
 _MOST = 10
 """Conversations that are told of where several are meant."""

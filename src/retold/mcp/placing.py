@@ -5,10 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from retold.analysis.places import TurnPlace as Gleaned
-from retold.ingest.turning import turn_places
+from retold.insights.text import TurnPlace as Gleaned
 from retold.mcp.tool import ToolContext
-from retold.query.holding import ResultItem, ResultPlace
+from retold.search.scan_job import ResultItem, ResultPlace
+from retold.sessions.pages import turn_places
 
 _WHOLE = "about it"
 """The place of a title, or of a tag."""

@@ -9,9 +9,8 @@ from retold.mcp import tool
 from retold.mcp.citing import cited
 from retold.mcp.passage import Passage
 from retold.mcp.tool import Tool, ToolContext
-from retold.query.extent import extent
-from retold.query.glances import glances
-from retold.query.shelf import BASE
+from retold.search.facets import extent
+from retold.search.pages import BASE, glances
 
 _NEWEST = 20
 _MOST = 50

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from retold.export.quoting import Quoting
-from retold.ingest.remembering import PastAnswer
+from retold.insights.past_answers import PastAnswer
 from retold.mcp.citing import cleanly_cited
 from retold.mcp.passage import Passage
 from retold.mcp.placing import is_untold
 from retold.mcp.tool import ToolContext
-from retold.query.glances import SessionSummary
-from retold.query.shelf import held_rows
+from retold.search.pages import SessionSummary, held_rows
 
 Lines = Callable[[ToolContext, PastAnswer, SessionSummary], Iterator[str]]
 """What is told of one."""

@@ -22,8 +22,7 @@ from retold.mcp.tool import understood
 from retold.mcp.tools.read_session import READ_SESSION
 from retold.mcp.tools.read_session import Arguments as OfSession
 from retold.mcp.trouble import TROUBLES, as_error
-from retold.query.glances import SessionSummary, glances
-from retold.query.shelf import BASE
+from retold.search.pages import BASE, SessionSummary, glances
 
 PAGE = 50
 """Conversations that are listed at once."""

@@ -10,9 +10,9 @@ import msgspec
 from retold.archive.store import Store, as_text
 from retold.mcp.budget import LEAST, MOST, USUAL
 from retold.mcp.passage import Passage
-from retold.query.reach import AccessScope
-from retold.query.scanned import ScanJob, Scanned
 from retold.redaction import Redactor
+from retold.search.access import AccessScope
+from retold.search.scan_job import ScanJob, Scanned
 
 Budget = Annotated[
     int, msgspec.Meta(ge=LEAST, le=MOST, description="the most tokens that the answer may take")

@@ -22,19 +22,18 @@ from retold.export.naming import free_path
 from retold.export.overview import overview as overview_lines
 from retold.export.telling import ExportOptions
 from retold.export.zone import zone_name
-from retold.ingest.slices import load_slice
 from retold.model.session import Session
-from retold.query import dates
-from retold.query.cards import Named, cards
-from retold.query.hits import SearchResult
-from retold.query.language import Field, QuerySyntaxError, parse, parse_unfinished
-from retold.query.question import ReportQuery, span
-from retold.query.scanned import BOUND
-from retold.query.scope import Scope
-from retold.query.search import Search
-from retold.query.stats import overview
-from retold.query.unknown import unknown_names
-from retold.query.wanted import Filters
+from retold.reports.stats import overview
+from retold.search import dates
+from retold.search.engine import Search
+from retold.search.filters import Filters
+from retold.search.listing import Scope, unknown_names
+from retold.search.query import Field, QuerySyntaxError, parse, parse_unfinished
+from retold.search.quick_find import Named, cards
+from retold.search.report_query import ReportQuery, span
+from retold.search.results import SearchResult
+from retold.search.scan_job import BOUND
+from retold.sessions.pages import load_slice
 
 StyledLine = Sequence[tuple[str, str]]
 MOST_FOUND = 60

@@ -12,8 +12,8 @@ from retold.export.table import fitted, project_name, short_number
 from retold.export.transcript import plural
 from retold.export.zone import moment
 from retold.model.report import PICOS
-from retold.query.cards import SessionCard, TitleMatch
-from retold.query.dates import moment_of
+from retold.search.dates import moment_of
+from retold.search.quick_find import SessionCard, TitleMatch
 from retold.tui.words import styled
 
 AGE, AGENT, PROJECT, PROMPTS, SPENT, MARK = 4, 6, 12, 4, 8, 2

@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Sequence
 
 from retold.archive.database import IndexDamagedError, RetoldError
-from retold.query.cards import Named, SessionCard, TitleMatch, by_name, joined
-from retold.query.hits import SearchResult
-from retold.query.language import QuerySyntaxError
-from retold.query.scope import Scope, scopes
+from retold.search.listing import Scope, scopes
+from retold.search.query import QuerySyntaxError
+from retold.search.quick_find import Named, SessionCard, TitleMatch, by_name, joined
+from retold.search.results import SearchResult
 from retold.tui.answers import ArchiveQueries, found, is_plain, listed, unknown
 from retold.tui.threads import answer
 

@@ -11,7 +11,7 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Input, Static
 
 from retold.archive.database import RetoldError
-from retold.query.cards import TitleMatch
+from retold.search.quick_find import TitleMatch
 from retold.tui import card
 from retold.tui.answers import ArchiveQueries, findings, now, stats
 from retold.tui.box import Report, text_of

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from retold.export.names import clean
 from retold.export.table import fitted
 from retold.export.zone import DAY, minute
-from retold.ingest.slices import SessionTurn
+from retold.sessions.pages import SessionTurn
 from retold.tui.box import Box
 from retold.tui.rows import Rows
 from retold.tui.words import styled

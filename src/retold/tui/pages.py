@@ -6,9 +6,9 @@ from typing import NamedTuple
 import msgspec
 
 from retold.export.transcript import TranscriptLine, TranscriptOptions, about, transcript_lines
-from retold.ingest.retell import load_session
-from retold.ingest.slices import SessionTurn, TimelineSlice, slices, turns
 from retold.model.session import View
+from retold.sessions.load import load_session
+from retold.sessions.pages import SessionTurn, TimelineSlice, slices, turns
 from retold.tui.answers import ArchiveQueries
 from retold.tui.words import plain, wrapped
 

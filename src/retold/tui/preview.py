@@ -5,7 +5,7 @@ from datetime import datetime
 
 from retold.export.hits import hit_pieces
 from retold.export.transcript import transcript_lines
-from retold.query.cards import TitleMatch
+from retold.search.quick_find import TitleMatch
 from retold.tui.answers import ArchiveQueries, StyledLine, beginning, fates
 from retold.tui.card import facts
 

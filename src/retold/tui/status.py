@@ -6,7 +6,7 @@ from rich.text import Text
 
 from retold.agents import TITLES
 from retold.export.transcript import plural
-from retold.query.cards import TitleMatch
+from retold.search.quick_find import TitleMatch
 from retold.tui.answers import ArchiveQueries, due
 from retold.tui.found import ListFinder
 from retold.tui.words import styled

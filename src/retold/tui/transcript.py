@@ -10,10 +10,10 @@ from textual.widgets import Input, Static
 
 from retold.archive.database import RetoldError
 from retold.export.transcript import Tools, TranscriptOptions
-from retold.ingest.slices import SessionTurn
 from retold.model.session import View as Which
-from retold.query.cards import SessionCard
-from retold.query.hits import MessageHit
+from retold.search.quick_find import SessionCard
+from retold.search.results import MessageHit
+from retold.sessions.pages import SessionTurn
 from retold.tui.answers import ArchiveQueries
 from retold.tui.deeds import SessionActions
 from retold.tui.outline import Outline

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from retold.archive.store import Store
-from retold.query.scanned import ScanJob, Scanned
+from retold.search.scan_job import ScanJob, Scanned
 
 
 class PageRequest(msgspec.Struct, frozen=True):

@@ -20,8 +20,8 @@ from starlette.types import ASGIApp
 
 from retold.archive.database import RetoldError
 from retold.archive.store import Store
-from retold.query.readers import ArchivePool
-from retold.query.scans import Scans
+from retold.search.archive_pool import ArchivePool
+from retold.search.scan_pool import Scans
 from retold.web.answer import Answer, Download, NotFound, PageRequest, PageRoute, Redirect, TemplatePage
 from retold.web.entrance import LoginTokens
 from retold.web.entry import entered

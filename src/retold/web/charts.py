@@ -13,7 +13,7 @@ from retold.export.names import project_names
 from retold.export.report import cost
 from retold.export.svg import Datum, calendar, columns, length
 from retold.model.report import Line
-from retold.query.period import Period
+from retold.reports.selection import Period
 from retold.web.chosen import ReportUrl
 
 MEASURES = {"cost": "Cost", "tokens": "Tokens", "sessions": "Sessions"}

@@ -8,10 +8,9 @@ import msgspec
 
 from retold.archive.store import Store
 from retold.export.names import project_names
-from retold.query import dates
-from retold.query.narrowing import Choices, ReportFilters, choices, narrowed
-from retold.query.period import Period, by_name, chosen
-from retold.query.question import UNKNOWN, ReportQuery
+from retold.reports.selection import Choices, Period, ReportFilters, by_name, choices, chosen, narrowed
+from retold.search import dates
+from retold.search.report_query import UNKNOWN, ReportQuery
 from retold.web.answer import PageRequest
 from retold.web.looks import address
 

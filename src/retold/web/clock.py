@@ -3,8 +3,8 @@
 from datetime import datetime
 
 from retold.export.zone import day, minute
-from retold.query import dates
-from retold.query.dates import local
+from retold.search import dates
+from retold.search.dates import local
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _DAYS = 14

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 import msgspec
 
 from retold.projects.matching import last_name
-from retold.query import dates
-from retold.query.facets import DATES, conditions_of
-from retold.query.shelf import usual_spans
-from retold.query.wanted import FILTERS, UnknownChoice, choice_of
+from retold.search import dates
+from retold.search.facets import DATES, conditions_of
+from retold.search.filters import FILTERS, UnknownChoice, choice_of
+from retold.search.pages import usual_spans
 from retold.web.answer import PageRequest
 from retold.web.looks import address
 

@@ -13,8 +13,8 @@ from retold.export.html.entries import Block
 from retold.export.html.frame import RenderContext
 from retold.export.html.runs import runs
 from retold.export.telling import ExportOptions, ExportSession
-from retold.ingest.slices import TimelineSlice, load_slice
 from retold.model.session import View
+from retold.sessions.pages import TimelineSlice, load_slice
 from retold.web.answer import NotFound, PageRequest, TemplatePage
 from retold.web.shows import shows
 

@@ -38,9 +38,8 @@ def follow() -> None:
     """Keep the archive up to date, for as long as the one who started this lives."""
     from retold.care.moments import change_events
     from retold.care.watch import rested
-    from retold.ingest.config import read_config
-    from retold.ingest.home import retold_home
-    from retold.ingest.update import Task, update
+    from retold.config import read_config, retold_home
+    from retold.synchronization.update import Task, update
 
     Thread(target=_end_with_others, daemon=True).start()
     folder = retold_home(os.environ)

@@ -12,10 +12,10 @@ import zstandard
 from retold import Message, Session, Text, ToolCall
 from retold.agents import codex
 from retold.agents.protocol import AgentHome, Reading, Source
-from retold.ingest.derive import conversations, scraps
 from retold.model.problem import Problem
 from retold.model.session import View
 from retold.reading.disk import DISK, Disk
+from retold.sessions.conversations import conversations, scraps
 from support.codex_home import (
     Json,
     as_text,

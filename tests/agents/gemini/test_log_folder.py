@@ -7,8 +7,8 @@ import pytest
 
 from retold.agents import gemini as agent
 from retold.agents.protocol import Reading, Source
-from retold.ingest.derive import conversations, scraps
 from retold.model.problem import Problem
+from retold.sessions.conversations import conversations, scraps
 from support.gemini_home import ROOT, GeminiHome, metadata, session_id, user
 
 SAID = [user("u1", 1, "How high is the tide?")]

@@ -20,13 +20,12 @@ from retold.archive.store import Store, exists
 from retold.archive.sync_state import SOON
 from retold.care.keep import CALLING, hooks
 from retold.care.timers.machine import Machine
-from retold.ingest.answers import file_answer
-from retold.ingest.config import Config, read_config
-from retold.ingest.home import retold_home
-from retold.ingest.homes import homes_of
+from retold.config import Config, read_config, retold_home
 from retold.model.problem import Problem
-from retold.query import dates
 from retold.reading.disk import DISK, printable
+from retold.search import dates
+from retold.synchronization.discovery import homes_of
+from retold.synchronization.fingerprints import file_answer
 
 
 class ArchivedFile(msgspec.Struct, frozen=True):

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     from retold.archive.store import Store
     from retold.cli.console import Console
-    from retold.ingest.digest import Digest
-    from retold.query.places import ProjectPlace
+    from retold.insights.digest import Digest
+    from retold.search.listing import ProjectPlace
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -59,7 +59,7 @@ def run(options: Namespace, console: Console) -> int:
 def _meant(record: Store, text: str | None, console: Console) -> ProjectPlace | int:
     """Return the project that is meant; an exit code where that is not clear."""
     from retold.cli.project_names import find_project
-    from retold.query.places import around, meant, places, with_roots
+    from retold.search.listing import around, meant, places, with_roots
 
     known = places(record)
     if text is None:
@@ -85,9 +85,8 @@ def _meant(record: Store, text: str | None, console: Console) -> ProjectPlace | 
 
 def _digest(record: Store, place: ProjectPlace, options: Namespace) -> Digest:
     from retold.cli.filters import add_filters
-    from retold.ingest.digest import digest
-    from retold.ingest.gleanings import MOST
-    from retold.query.wanted import Filters
+    from retold.insights.digest import MOST, digest
+    from retold.search.filters import Filters
 
     wanted = add_filters(Filters(), options, without=("project",))
     wanted.keep_project(place)

@@ -31,8 +31,8 @@ def run(options: Namespace, console: Console) -> int:
         return 2
     from retold.cli.archive import opened
     from retold.cli.project_names import find_project
-    from retold.ingest.home import retold_home
-    from retold.query.wanted import FILTERS
+    from retold.config import retold_home
+    from retold.search.filters import FILTERS
     from retold.tui.answers import ArchiveQueries
     from retold.tui.app import Browser
 

@@ -96,7 +96,7 @@ def _catch_up(console: Console) -> None:
     """Archive what there is, so that there is something to ask for."""
     from retold.archive.store import exists
     from retold.cli.syncing import coverage_line, run_sync
-    from retold.ingest.home import retold_home
+    from retold.config import retold_home
 
     if not exists(retold_home(os.environ)):
         console.tell("retold: no archive yet: reading what your agents have kept")

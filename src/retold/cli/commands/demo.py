@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from retold.cli.console import Console
-from retold.ingest.home import retold_home
+from retold.config import retold_home
 
 STRONGER = ("GEMINI_SESSIONS_DIR", "CLAUDE_PROJECTS_DIR", "CODEX_SESSIONS_DIR")
 """Variables that win over those of the homes: with one of them, the demo would be mixed with the person's own."""

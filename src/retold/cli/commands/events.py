@@ -56,8 +56,8 @@ def _told(options: Namespace, console: Console) -> Iterator[Session | Problem | 
 
 def _of_archive(name: str, options: Namespace, console: Console) -> Session | int:
     from retold.cli.archive import no_such_session, opened
-    from retold.ingest.retell import load_session
-    from retold.query.listing import named
+    from retold.search.listing import named
+    from retold.sessions.load import load_session
 
     with opened(console) as record:
         found = named(record, name)

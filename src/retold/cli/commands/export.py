@@ -8,7 +8,7 @@ from retold.cli.archive import no_such_session, opened
 from retold.cli.datasets import DATASETS
 from retold.cli.filters import add_filters, filter_arguments, tell_unknown
 from retold.export.formats import FORMATS
-from retold.query.wanted import FILTERS
+from retold.search.filters import FILTERS
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ def _chosen(
 ) -> list[str] | int:
     """Return the keys of what is meant, each once; an exit code where that is not clear."""
     from retold.cli.project_names import project_finder
-    from retold.query.listing import listed_keys, named, titled
-    from retold.query.wanted import Filters
+    from retold.search.filters import Filters
+    from retold.search.listing import listed_keys, named, titled
 
     keys: list[str] = []
     for name in options.sessions:

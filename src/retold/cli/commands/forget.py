@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from retold.archive.store import Store
     from retold.cli.console import Console
-    from retold.query.listing import Heading
+    from retold.search.listing import Heading
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -36,8 +36,8 @@ def run(options: Namespace, console: Console) -> int:
     """Forget; 1 if nothing matches or nobody agrees, 2 if the command line is not clear."""
     from retold.archive.store import FORGETTING, Store
     from retold.cli.confirm import is_confirmed
-    from retold.ingest.forgetting import forget
-    from retold.ingest.home import retold_home
+    from retold.config import retold_home
+    from retold.synchronization.user_changes import forget
 
     if (options.session is None) == (options.project is None):
         console.tell("retold: name either a SESSION or a --project to forget")
@@ -66,7 +66,7 @@ def run(options: Namespace, console: Console) -> int:
 
 def _matches(record: Store, options: Namespace, console: Console) -> list[Heading] | int:
     """Return the sessions to forget, or the exit code where none match or the name is not clear."""
-    from retold.query.listing import headings_of, named
+    from retold.search.listing import headings_of, named
 
     if options.project is not None:
         return _of_project(record, options.project, console)
@@ -79,8 +79,8 @@ def _matches(record: Store, options: Namespace, console: Console) -> list[Headin
 def _of_project(record: Store, text: str, console: Console) -> list[Heading] | int:
     """Return the sessions of the one project that a text names; an exact name wins over a part of a name."""
     from retold.cli.project_names import project_finder
-    from retold.query.listing import headings
-    from retold.query.wanted import Filters
+    from retold.search.filters import Filters
+    from retold.search.listing import headings
 
     wanted = Filters(find_project=project_finder(record, console))
     wanted.add("project", text)
@@ -124,7 +124,7 @@ def _list(record: Store, found: Sequence[Heading], console: Console, verb: str) 
     from retold.archive.queries.lookups import family
     from retold.export.table import project_name
     from retold.export.zone import day
-    from retold.query.dates import moment_of
+    from retold.search.dates import moment_of
 
     count = len({number for one in found for number in family(record, one.key)})
     for one in found:

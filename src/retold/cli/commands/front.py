@@ -22,8 +22,8 @@ def run(options: object, console: Console) -> int:  # noqa: ARG001 - as every co
     from retold.archive.queries.listing import count_sessions
     from retold.archive.store import Store
     from retold.cli.commands.list import print_list
-    from retold.ingest.home import retold_home
-    from retold.query.wanted import Filters
+    from retold.config import retold_home
+    from retold.search.filters import Filters
 
     coverage = run_sync(console)
     with Store(retold_home(os.environ)) as record:

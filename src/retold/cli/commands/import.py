@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from retold.cli.console import Console
-    from retold.ingest.importing import Imported
+    from retold.synchronization.importer import Imported
 
 COUNTS = ("new_sessions", "merged", "unchanged", "left", "completed", "files", "titles", "tags")
 
@@ -31,9 +31,9 @@ def run(options: Namespace, console: Console) -> int:
     from retold.archive.foreign import NoArchive
     from retold.cli.archive import tell_if_emptied
     from retold.cli.syncing import Progress, told_config
-    from retold.ingest.elsewhere import DEFAULT, is_label
-    from retold.ingest.home import retold_home
-    from retold.ingest.importing import Import, Tells, import_archive
+    from retold.config import retold_home
+    from retold.synchronization.import_selection import DEFAULT, is_label
+    from retold.synchronization.importer import Import, Tells, import_archive
 
     label = DEFAULT if options.home is None else options.home
     if not is_label(label):

@@ -66,7 +66,7 @@ def _served(options: Namespace) -> int:
     from retold.care.calling import NOW, as_environment, own_command
     from retold.care.errand import ask, log
     from retold.care.errand import run as run_errand
-    from retold.ingest.home import retold_home
+    from retold.config import retold_home
 
     for name, value in as_environment(options.told).items():
         os.environ.setdefault(name, value)
@@ -156,7 +156,7 @@ def _catch_up(console: Console) -> None:
     from retold.archive.store import Store
     from retold.care.ghosts import own_homes, remove_ghosts
     from retold.cli.syncing import coverage_line, run_sync
-    from retold.ingest.home import retold_home
+    from retold.config import retold_home
 
     console.tell(coverage_line(run_sync(console)))
     with Store(retold_home(os.environ)) as record:

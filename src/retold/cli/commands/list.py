@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from retold.archive.store import Store
     from retold.cli.console import Console
-    from retold.query.wanted import Filters
+    from retold.search.filters import Filters
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -31,8 +31,8 @@ def run(options: Namespace, console: Console) -> int:
     """Print the list; 1 if there is nothing in it."""
     from retold.cli.archive import opened
     from retold.cli.project_names import project_finder
-    from retold.query.listing import summaries
-    from retold.query.wanted import Filters
+    from retold.search.filters import Filters
+    from retold.search.listing import summaries
 
     with opened(console) as record:
         wanted = add_filters(Filters(find_project=project_finder(record, console)), options)
@@ -56,7 +56,7 @@ def print_list(
 ) -> int:
     """Print the table; 1 if there is nothing in it."""
     from retold.export.table import session_table
-    from retold.query.listing import listed
+    from retold.search.listing import listed
 
     rows = listed(record, wanted, limit, every_kind=every_kind)
     if not rows:

@@ -52,7 +52,7 @@ def run(options: Namespace, console: Console) -> int:
     if wrong:
         console.tell(f"retold: {wrong}")
         return 2
-    from retold.ingest.home import retold_home
+    from retold.config import retold_home
     from retold.mcp.desk import QueryService, ServerPlace
 
     here, named = os.getcwd(), os.environ.get("PWD")

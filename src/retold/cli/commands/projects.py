@@ -26,7 +26,7 @@ def run(options: Namespace, console: Console) -> int:
 
     from retold.cli.archive import opened
     from retold.export.table import project_line
-    from retold.query.places import called, places, with_roots
+    from retold.search.listing import called, places, with_roots
 
     with opened(console) as record:
         found = places(record)

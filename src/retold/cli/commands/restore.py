@@ -36,7 +36,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, console: Console) -> int:
     """Write it back; 1 if no session is meant, 2 if several are, 4 if it cannot be."""
     from retold.care.restore import Wish, planned, write
-    from retold.query.listing import named
+    from retold.search.listing import named
 
     wish = Wish(options.home, options.project, options.version, options.view, options.clean)
     with opened(console) as record:

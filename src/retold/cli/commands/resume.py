@@ -26,7 +26,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the command, or run it; 1 if no session is meant, 2 if several are; else the agent's own exit code."""
-    from retold.query.listing import named
+    from retold.search.listing import named
 
     if options.run:
         from retold.cli.syncing import run_sync

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retold.cli.filters import add_filters, count, filter_arguments, tell_unknown
-from retold.query.language import SYNTAX
+from retold.search.query import SYNTAX
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from retold.archive.store import Store
     from retold.cli.console import Console
-    from retold.query.hits import SearchResult
-    from retold.query.language import Field
-    from retold.query.wanted import FindProject
+    from retold.search.filters import FindProject
+    from retold.search.query import Field
+    from retold.search.results import SearchResult
 
 SHOWN = 10
 
@@ -52,7 +52,7 @@ def _is_unwanted(word: str) -> bool:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the conversations, the best first; 1 if nothing is found, 2 if the query means nothing."""
-    from retold.query.language import QuerySyntaxError
+    from retold.search.query import QuerySyntaxError
 
     code = 1
     try:
@@ -96,24 +96,23 @@ def _fields(text: str, options: Namespace) -> Iterable[Field]:
     """Return the fields in a query; letters and patterns have none."""
     if options.substring or options.regex:
         return ()
-    from retold.query.language import parse
-    from retold.query.plain import parse_plain
+    from retold.search.query import parse, parse_plain
 
     return (parse_plain if options.any else parse)(text).fields
 
 
 def _scan(record: Store, text: str, options: Namespace, find: FindProject) -> Iterator[SearchResult]:
-    from retold.query.scan import scanned
-    from retold.query.wanted import Filters
+    from retold.search.filters import Filters
+    from retold.search.text_scan import scanned
 
     wanted = add_filters(Filters(find_project=find), options, in_messages=True)
     return scanned(record, text, wanted, options.limit, is_regex=options.regex)
 
 
 def _recall(record: Store, text: str, options: Namespace, find: FindProject) -> Iterator[SearchResult]:
-    from retold.query.plain import parse_plain
-    from retold.query.recall import Recall
-    from retold.query.wanted import Filters
+    from retold.search.filters import Filters
+    from retold.search.query import parse_plain
+    from retold.search.recall import Recall
 
     query = parse_plain(text)
     wanted = add_filters(Filters(query.fields, find_project=find), options, in_messages=True)
@@ -123,9 +122,9 @@ def _recall(record: Store, text: str, options: Namespace, find: FindProject) -> 
 def _search(
     record: Store, text: str, options: Namespace, find: FindProject, console: Console
 ) -> Iterator[SearchResult]:
-    from retold.query.language import parse
-    from retold.query.search import Search
-    from retold.query.wanted import Filters
+    from retold.search.engine import Search
+    from retold.search.filters import Filters
+    from retold.search.query import parse
 
     query = parse(text)
     wanted = add_filters(Filters(query.fields, find_project=find), options, in_messages=True)

@@ -15,13 +15,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print the session; 1 if none is meant, 2 if several are."""
-    from retold.query.listing import named
+    from retold.search.listing import named
 
     with opened(console) as record:
         found = named(record, options.session)
         if len(found) != 1:
             return no_such_session(console, options.session, found)
-        from retold.ingest.retell import load_session
+        from retold.sessions.load import load_session
 
         session = load_session(record, found[0][0], options.view)
         if session is None:

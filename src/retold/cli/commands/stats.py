@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from retold.cli.filters import add_filters, filter_arguments, tell_unknown
-from retold.query.question import BY
+from retold.search.report_query import BY
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
     from retold.cli.console import Console
-    from retold.query.question import ReportQuery
+    from retold.search.report_query import ReportQuery
 
 TIMES = ("since", "until")
 """Filters that here mean requests, and not whole sessions."""
@@ -39,8 +39,8 @@ def run(options: Namespace, console: Console) -> int:
     """Print the report; 1 if there is nothing to report."""
     from retold.cli.project_names import project_finder
     from retold.cli.stats import counted
-    from retold.query.question import ReportQuery, span
-    from retold.query.wanted import Filters
+    from retold.search.filters import Filters
+    from retold.search.report_query import ReportQuery, span
 
     if options.explain and (options.by == "tool" or options.csv):
         console.tell("retold: --explain tells of requests: not by tool, and not as CSV")

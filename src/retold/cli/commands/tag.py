@@ -39,7 +39,7 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _change(record: Store, key: str, tags: Sequence[str], console: Console) -> None:
-    from retold.ingest.hand import tag_session, tags_of
+    from retold.synchronization.user_changes import tag_session, tags_of
 
     if tags:
         tag_session(record, key, tags)

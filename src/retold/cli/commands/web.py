@@ -6,7 +6,7 @@ import os
 import sys
 
 from retold.cli.archive import opened
-from retold.ingest.home import retold_home
+from retold.config import retold_home
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:

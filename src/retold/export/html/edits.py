@@ -9,7 +9,7 @@ from markupsafe import Markup
 from retold.export.edits import changed_by, edits_of
 from retold.export.html.clip import HEAD
 from retold.export.html.diffs import diff_box
-from retold.ingest.slices import TimelineSlice
+from retold.sessions.pages import TimelineSlice
 
 MOST = 40
 """As many calls of a session are shown."""

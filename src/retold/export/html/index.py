@@ -14,7 +14,7 @@ from retold.export.telling import ExportOptions
 from retold.export.transcript import plural
 from retold.export.zone import zone_names
 from retold.model.session import Session
-from retold.query.dates import local
+from retold.search.dates import local
 
 _NOWHERE = "no project known"
 _BEGINNING = datetime.min.replace(tzinfo=UTC)

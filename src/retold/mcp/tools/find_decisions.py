@@ -14,9 +14,9 @@ from retold.mcp.tool import Tool, ToolContext
 
 TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
 if TYPE_CHECKING:
-    from retold.analysis.decisions import Decision
-    from retold.ingest.remembering import PastAnswer
-    from retold.query.glances import SessionSummary
+    from retold.insights.decisions import Decision
+    from retold.insights.past_answers import PastAnswer
+    from retold.search.pages import SessionSummary
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
@@ -29,7 +29,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.ingest.remembering import PastQuestion, decided
+    from retold.insights.past_answers import PastQuestion, decided
     from retold.mcp.remembered import passages
 
     question = PastQuestion(arguments.about, narrowed(asking, arguments), asking.clean)

@@ -15,9 +15,9 @@ from retold.projects.matching import in_project
 
 TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
 if TYPE_CHECKING:
-    from retold.analysis.failures import CallFailure, Fix
-    from retold.ingest.remembering import PastAnswer
-    from retold.query.glances import SessionSummary
+    from retold.insights.failures import CallFailure, Fix
+    from retold.insights.past_answers import PastAnswer
+    from retold.search.pages import SessionSummary
 
 _LINE = 260
 _FILES = 6
@@ -37,7 +37,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.ingest.remembering import PastQuestion, fixes
+    from retold.insights.past_answers import PastQuestion, fixes
     from retold.mcp.remembered import passages
 
     question = PastQuestion(arguments.problem, narrowed(asking, arguments), asking.clean)

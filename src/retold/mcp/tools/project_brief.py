@@ -9,7 +9,7 @@ from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
 from retold.mcp.tool import Tool, ToolContext
 from retold.projects.matching import is_meant, last_name
-from retold.query.wanted import Filters
+from retold.search.filters import Filters
 
 _SHARE = 0.6
 """Of the tokens that there are: a page counts four bytes for one, an answer three, and marks each line."""
@@ -21,7 +21,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     from retold.export.brief import brief
-    from retold.ingest.digest import digest
+    from retold.insights.digest import digest
 
     register_functions(asking.record.connection, is_meant)
     wanted = Filters()

@@ -7,12 +7,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from retold.ingest.turning import turn_places
 from retold.mcp import tool
 from retold.mcp.cursor import BadCursor
 from retold.mcp.meaning import resolve_session
 from retold.mcp.passage import Passage
 from retold.mcp.tool import Tool, ToolContext
+from retold.sessions.pages import turn_places
 
 
 class Arguments(tool.Arguments, frozen=True, kw_only=True):

@@ -10,8 +10,7 @@ from retold.mcp.filters import Filtered, narrowed
 from retold.mcp.passage import Passage
 from retold.mcp.tool import Tool, ToolContext
 from retold.projects.matching import is_meant
-from retold.query.glances import glances
-from retold.query.shelf import BASE
+from retold.search.pages import BASE, glances
 
 _AT_ONCE = 10
 """Conversations that are asked for at a time."""

@@ -16,14 +16,12 @@ from retold.mcp.passage import Passage
 from retold.mcp.placing import is_untold, place_lines
 from retold.mcp.tool import Tool, ToolContext
 from retold.projects.matching import is_meant
-from retold.query.finding import short_query
-from retold.query.holding import ResultItem, holding_of
-from retold.query.language import SYNTAX, Query, QuerySyntaxError
-from retold.query.scanned import BOUND, ScanJob
-from retold.query.search import Search
-from retold.query.shelf import held_rows
-from retold.query.unknown import unknown_names
-from retold.query.wanted import Filters
+from retold.search.engine import Search
+from retold.search.filters import Filters
+from retold.search.listing import unknown_names
+from retold.search.pages import held_rows, short_query
+from retold.search.query import SYNTAX, Query, QuerySyntaxError
+from retold.search.scan_job import BOUND, ResultItem, ScanJob, holding_of
 
 _MOST = 200
 """Conversations that a search for letters or a pattern tells of, over all its pages."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from retold.archive.store import Store
 from retold.export.html.edits import edits
 from retold.export.svg import length
-from retold.ingest.slices import slices
 from retold.projects.matching import in_project
-from retold.query.changed import changed, changers
+from retold.reports.dashboards import changed, changers
+from retold.sessions.pages import slices
 from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, TemplatePage
 from retold.web.chosen import PAGE, chosen_in, page_of
 from retold.web.looks import address

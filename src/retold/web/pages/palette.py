@@ -6,7 +6,7 @@ from retold.archive.database import IndexDamagedError
 from retold.archive.store import Store
 from retold.export.hits import marked, speaker
 from retold.export.table import project_name
-from retold.query.leap import QuickFind, leap
+from retold.search.quick_find import QuickFind, leap
 from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
 from retold.web.looking import LONGEST, session_address
 from retold.web.navigation import WAYS

@@ -8,16 +8,12 @@ from retold.archive.store import Store
 from retold.export.amounts import span
 from retold.export.names import project_names
 from retold.export.svg import length, shares, sparkline
-from retold.query.changed import changed
-from retold.query.dates import moment_of
-from retold.query.narrowing import ReportFilters, is_called
-from retold.query.period import Period
-from retold.query.places import places
-from retold.query.projects import WEEKS, Portrait, newest, portraits
-from retold.query.question import UNKNOWN
-from retold.query.spending import over_time, total
-from retold.query.stats import brief_lines
-from retold.query.toolbox import used
+from retold.reports.dashboards import WEEKS, Portrait, changed, newest, over_time, portraits, total, used
+from retold.reports.selection import Period, ReportFilters, is_called
+from retold.reports.stats import brief_lines
+from retold.search.dates import moment_of
+from retold.search.listing import places
+from retold.search.report_query import UNKNOWN
 from retold.web import charts
 from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, TemplatePage
 from retold.web.chosen import chosen_in

@@ -6,8 +6,8 @@ from retold.archive.database import RetoldError
 from retold.archive.store import Store
 from retold.care.restore import RestorePlan, Wish, planned, write
 from retold.care.resume import command_line
-from retold.ingest.home import retold_home
-from retold.query.listing import named
+from retold.config import retold_home
+from retold.search.listing import named
 from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, Redirect, TemplatePage
 from retold.web.pages.health import desk
 from retold.web.syncing import sync

@@ -9,8 +9,8 @@ from retold.export.formats import FORMATS
 from retold.export.html.facts import facts, problems
 from retold.export.html.page import UNTITLED
 from retold.export.minimap import LENGTH, kind_of, paths
-from retold.ingest.slices import TimelineSlice, turns
-from retold.query.state import state
+from retold.search.related import state
+from retold.sessions.pages import TimelineSlice, turns
 from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
 from retold.web.parts import FARTHEST, part_at, part_from, part_until, told, view_of
 from retold.web.shows import TOGGLES, TOOLS

@@ -13,13 +13,12 @@ from retold.export.arithmetic import spend_of, terms
 from retold.export.html.entries import entry_view
 from retold.export.names import clean
 from retold.export.transcript import TranscriptOptions, transcript
-from retold.ingest.slices import TimelineSlice
 from retold.model.report import Spend
-from retold.query.elsewhere import elsewhere
-from retold.query.inside import MOST, found_inside
-from retold.query.language import QuerySyntaxError
-from retold.query.ledger import requests_of
-from retold.query.state import state
+from retold.reports.requests import requests_of
+from retold.search.pages import MOST, found_inside
+from retold.search.query import QuerySyntaxError
+from retold.search.related import elsewhere, state
+from retold.sessions.pages import TimelineSlice
 from retold.web.answer import Answer, Download, NotFound, PageRequest, PageRoute
 from retold.web.parts import FARTHEST, part_from, piece, told, view_of
 

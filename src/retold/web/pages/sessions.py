@@ -7,12 +7,18 @@ from retold.archive.queries.listing import count_sessions
 from retold.archive.store import Store
 from retold.export.hits import FATES, marked, speaker
 from retold.export.table import project_name, short_number
-from retold.query.finding import COUNTED as SOUGHT
-from retold.query.finding import SearchRequest
-from retold.query.language import QuerySyntaxError, parse
-from retold.query.scanned import BOUND, ScanJob, Scanned
-from retold.query.shelf import PageBounds, ResultPage, found_shelf, listed_shelf, scanned_shelf
-from retold.query.unknown import unknown_names
+from retold.search.listing import unknown_names
+from retold.search.pages import COUNTED as SOUGHT
+from retold.search.pages import (
+    PageBounds,
+    ResultPage,
+    SearchRequest,
+    found_shelf,
+    listed_shelf,
+    scanned_shelf,
+)
+from retold.search.query import QuerySyntaxError, parse
+from retold.search.scan_job import BOUND, ScanJob, Scanned
 from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
 from retold.web.looking import MODES, ORDERS, ListUrl, as_sentence, looking_of, session_address
 

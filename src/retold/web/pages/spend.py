@@ -14,10 +14,10 @@ from retold.export.svg.hours import hour_name
 from retold.export.table import short_number
 from retold.export.zone import zone_name
 from retold.model.report import Line, summed
-from retold.query.arithmetic import explained
-from retold.query.question import ReportQuery
-from retold.query.spending import busy_hours, dearest, over_time, total
-from retold.query.stats import basis, brief_lines, lines, titles
+from retold.reports.dashboards import busy_hours, dearest, over_time, total
+from retold.reports.requests import explained
+from retold.reports.stats import basis, brief_lines, lines, titles
+from retold.search.report_query import ReportQuery
 from retold.web import charts
 from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
 from retold.web.chosen import PAGE, PERIODS, ReportUrl, chosen_in, page_of

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from retold.archive.store import Store
 from retold.export.svg import length, shares
-from retold.query.period import parts, unit
-from retold.query.question import ReportQuery
-from retold.query.spending import with_ends
-from retold.query.toolbox import calls_by, failing, failures, used
+from retold.reports.dashboards import calls_by, failing, failures, used, with_ends
+from retold.reports.selection import parts, unit
+from retold.search.report_query import ReportQuery
 from retold.web import charts
 from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, TemplatePage
 from retold.web.chosen import PERIODS, ReportUrl, chosen_in

@@ -1,1 +1,0 @@
-"""Agents and projects brought together: what there is, one conversation at a time."""

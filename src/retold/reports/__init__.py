@@ -1,0 +1,1 @@
+"""Reports on tokens, money and tools."""

@@ -1,0 +1,1 @@
+"""Search and lists: the query language, filters, ranking, results, snippets."""

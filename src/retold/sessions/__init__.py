@@ -1,0 +1,1 @@
+"""Conversations from files and from the archive, whole or in parts."""
