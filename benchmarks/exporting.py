@@ -9,8 +9,7 @@ from corpora import Corpus
 from measure import Measure, at_most, told
 
 from retold.agents.registry import read
-from retold.export.formats import FORMATS
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Session
 
 ROUNDS = 7

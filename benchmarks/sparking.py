@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from corpora import IS_TRIAL, MEDIUM, Corpus
 from measure import Measure, at_least, told
 
-from retold.lake.job import TablePlan, planned
-from retold.lake.reading import prices
-from retold.lake.reading import told as sessions_of
+from retold.lake.batches import prices
+from retold.lake.batches import told as sessions_of
+from retold.lake.jobs import TablePlan, planned
 from retold.projects.resolver import Atlas
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from retold.agents.protocol import Reading
 from retold.agents.registry import NotASession, read
 from retold.lake.arrow import schema_of
 from retold.lake.batches import TableRequest, batches
-from retold.lake.job import planned
+from retold.lake.jobs import planned
 from retold.model.serialization import decode_session
 from retold.model.session import Message, Session, View
 from retold.reading import disk

@@ -21,7 +21,7 @@ from retold.archive.database import RetoldError
 from retold.archive.sql import LACKING, MORE, VIEWS, QueryClock, QueryResult, columns_of
 from retold.archive.store import Store, packed_summary, summary_of
 from retold.lake.rows import rows_of
-from retold.lake.told import RowSource, UnreadFile
+from retold.lake.session_rows import RowSource, UnreadFile
 from retold.model.report import FIGURES
 from retold.model.serialization import time_text
 from retold.model.session import COPIES, is_spoken

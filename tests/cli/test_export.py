@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from retold.cli.main import main
-from retold.export.files import to_file
-from retold.export.formats import FORMATS
-from retold.export.naming import file_name
+from retold.export.files import file_name, to_file
+from retold.export.formats.registry import FORMATS
 from retold.model.serialization import decode_session
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.html_sessions import PIXEL

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.export.formats import FORMATS
+from retold.export.formats.registry import FORMATS
 from support.conversation_files import FORMS, turns
 from support.person import Person
 

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import retold
-from retold.export.amounts import count
-from retold.export.table import short_number
+from retold.export.text.numbers import count
+from retold.export.text.table import short_number
 from retold.search.listing import Scope
 from retold.tui import answers
 from retold.tui.card import facts as card_facts

@@ -10,8 +10,8 @@ import pytest
 from textual.pilot import Pilot
 
 import retold
+from retold.export.formats.registry import ExportOptions
 from retold.export.html import index_pieces
-from retold.export.telling import ExportOptions
 from retold.tui.answers import ArchiveQueries
 from support.gemini_home import GeminiHome, gemini, user
 from support.local_clock import local_clock

@@ -19,7 +19,7 @@ import pytest
 
 from retold.archive.sql import LACKING, LONGEST_QUERY, VIEWS
 from retold.cli.console import Console
-from retold.export.answer import table
+from retold.export.text.sql_results import table
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, turns
 from support.demo_person import DemoPerson

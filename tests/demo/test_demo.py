@@ -18,11 +18,9 @@ import pytest
 from retold.agents.registry import AGENTS
 from retold.cli.commands import demo
 from retold.cli.console import Console
-from retold.demo.cast import StorySetting
-from retold.demo.home import Made, OccupiedError, home_files, make_home
-from retold.demo.marker import MARKER
-from retold.demo.repertoire import stories
-from retold.demo.script import parse_stories
+from retold.demo.home import MARKER, Made, OccupiedError, home_files, make_home
+from retold.demo.story import parse_stories, stories
+from retold.demo.timeline import StorySetting
 from retold.model.session import Event, Message, Opaque, Session, Text, Thinking, ToolCall
 from support.synced_archive import SyncedArchive, sync_archive
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.export.amounts import count, money, rate, share, span
+from retold.export.text.numbers import count, money, rate, share, span
 from retold.model.report import PICOS, dollars, dollars_text
 
 CENT = PICOS // 100

@@ -12,7 +12,7 @@ from atif import Trajectory
 from hypothesis import HealthCheck, given, settings
 from syrupy.assertion import SnapshotAssertion
 
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.registry import ExportOptions, ExportSession
 from retold.model.session import Attachment, Context, Entry, Event, Message, Opaque, Text, Thinking, ToolCall
 from support import cases, export_inputs
 from support.dialogue_sessions import (

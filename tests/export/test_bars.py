@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.export.bars import EIGHTHS, HEIGHTS, bar, sparkline
+from retold.export.text.numbers import EIGHTHS, HEIGHTS, bar, sparkline
 
 NUMBERS = st.integers(0, 10**30)
 

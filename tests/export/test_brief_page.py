@@ -6,8 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.export.brief import brief
-from retold.export.brief_json import brief_json
+from retold.export.brief import brief, brief_json
 from retold.insights.digest import Digest, Gleaning, digested, gleaned
 from retold.model.session import Entry, Text
 from retold.redaction import Redactor

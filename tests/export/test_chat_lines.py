@@ -8,8 +8,8 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import NotASession
-from retold.export.chat_lines import chat_pieces
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.jsonl import chat_pieces
+from retold.export.formats.registry import ExportOptions, ExportSession
 from retold.model.session import Context, Session, Text, Thinking
 from support import cases
 from support.cases import every_case

@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from retold.archive.store import Store
-from retold.export.document import document
 from retold.export.files import to_file
-from retold.export.formats import FORMATS
-from retold.export.telling import ExportOptions
+from retold.export.formats.registry import FORMATS, ExportOptions
+from retold.export.load import document
 from support.gemini_home import GeminiHome, gemini, user
 from support.person import Person
 

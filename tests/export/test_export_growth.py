@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from retold.export.formats import FORMATS
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Text
 from retold.search.query import parse
 from retold.search.results import marks, snippet

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.export.heatmap import MARGIN, SHADES, heat_map, shade
-from retold.export.weeks import week_line, week_sums
+from retold.export.text.report_overview import MARGIN, SHADES, heat_map, shade, week_line, week_sums
 from support.sample_reports import plain_text
 
 DATES = st.dates()

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from retold.cli.console import Console
-from retold.export.cells import harmless as harmless_cell
-from retold.export.controls import safe_for_terminal
-from retold.export.html.signs import show_control_chars
+from retold.export.html.blocks import show_control_chars
+from retold.export.text.escape import harmless as harmless_cell
+from retold.export.text.escape import safe_for_terminal
 from retold.mcp.passage import plain as plain_for_agents
 from retold.tui.words import plain, styled
 

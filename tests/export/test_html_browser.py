@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from retold.demo.home import make_home
+from retold.export.formats.registry import ExportOptions, ExportSession
 from retold.export.html import index_pieces, pieces
-from retold.export.telling import ExportOptions, ExportSession
 from retold.model.session import Session
 from support.chromium import NARROW, WIDE, OpenPage, accessibility_violations, open_file
 from support.hostile_texts import SHORT, TEXTS

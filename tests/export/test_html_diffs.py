@@ -3,7 +3,7 @@
 import pytest
 
 from retold.export.diffs import DiffChange
-from retold.export.html.diffs import diff_box
+from retold.export.html.tool_calls import diff_box
 
 
 @pytest.mark.parametrize("sign", ["+", "-", "@@ ", "*** ", "+++ ", " ", ""])

@@ -14,11 +14,9 @@ from hypothesis import strategies as st
 from markupsafe import escape
 
 from retold.agents.registry import NotASession, read
+from retold.export.formats.registry import ExportOptions, ExportSession
 from retold.export.html import index_pieces, pieces
-from retold.export.html.clip import left_out_of
-from retold.export.html.prose import LONGEST, prose
-from retold.export.html.signs import show_control_chars
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.html.blocks import LONGEST, left_out_of, prose, show_control_chars
 from retold.model.session import Message, Opaque
 from support.hostile_texts import SHORT, TEXTS
 from support.html_sessions import assistant_message, call, export_session, session_with_text, user_message

@@ -9,13 +9,9 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from retold.export.diffs import MOST_LINES, compared
-from retold.export.formats import FORMATS
+from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.export.html import index_pieces, pieces
-from retold.export.html.clip import HEAD, TAIL
-from retold.export.html.colours import LANGUAGES, _lexer
-from retold.export.html.pictures import LARGEST, picture
-from retold.export.html.prose import LONGEST
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.html.blocks import HEAD, LANGUAGES, LARGEST, LONGEST, TAIL, _lexer, picture
 from retold.model.session import (
     AgentDisplay,
     Attachment,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from retold.export.inline import as_code, as_prose
+from retold.export.text.escape import as_code, as_prose
 from support.hostile_texts import TEXTS
 
 

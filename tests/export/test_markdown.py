@@ -11,9 +11,8 @@ from markdown_it.token import Token
 from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import read
-from retold.export.formats import FORMATS
-from retold.export.markdown import pieces
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.markdown import pieces
+from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Attachment, Context, Project, Text, Thinking
 from support.full_session import agent, call, everything, session, session_with_text, user
 

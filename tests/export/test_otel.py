@@ -12,8 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from syrupy.assertion import SnapshotAssertion
 
-from retold.export.formats import FORMATS
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Attachment, Context, Entry, Event, Message, Opaque, Text, Thinking, ToolCall
 from support import cases, export_inputs
 from support.dialogue_sessions import (
@@ -174,7 +173,7 @@ def test_several_conversations_in_one_file_are_one_request_each_or_one_in_all() 
 
 
 def test_a_long_conversation_is_written_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.export.otel_proto.BATCH", 100)
+    monkeypatch.setattr("retold.export.formats.otel_proto.BATCH", 100)
     request = decode_proto(
         export_bytes("otel-proto", [export_session(user("One?"), assistant(Text("Yes.")))])
     )

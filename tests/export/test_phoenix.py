@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conftest import available
-from retold.export.telling import ExportSession
+from retold.export.formats.registry import ExportSession
 from support.export_inputs import export_bytes
 from support.otlp import decode_proto, span_attributes, spans
 from support.phoenix import Phoenix, install_phoenix, run_phoenix

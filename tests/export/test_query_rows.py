@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.cli.console import Console
-from retold.export.answer import (
+from retold.export.text.escape import PIECE, harmless
+from retold.export.text.sql_results import (
     SAMPLE,
     csv_line,
     csv_pieces,
@@ -20,8 +21,7 @@ from retold.export.answer import (
     table,
     unique_names,
 )
-from retold.export.cells import PIECE, harmless
-from retold.export.names import width_of
+from retold.export.text.table import width_of
 
 NUMBERS = st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False))
 VALUES = st.one_of(NUMBERS, st.text(), st.binary())

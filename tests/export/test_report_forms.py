@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.cli.console import Console
-from retold.export.report_csv import HEADINGS, csv_lines
-from retold.export.report_json import line_json
+from retold.export.text.report_data import HEADINGS, csv_lines, line_json
 from retold.model.report import Line, Spend
 from support.sample_reports import HOSTILE, NOTHING, spend, tools
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from retold.cli.console import CODES, Console
-from retold.export.arithmetic import explained
-from retold.export.names import width_of
-from retold.export.overview import overview
-from retold.export.report import cost, table
+from retold.export.text.report_overview import overview
+from retold.export.text.report_table import cost, explained, table
+from retold.export.text.table import width_of
 from retold.model.report import Basis, Line, Overview, ReportRequest, Spend, ToolFigures, Touched
 from support.sample_reports import (
     HOSTILE,

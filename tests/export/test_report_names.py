@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.cli.console import harmless
-from retold.export.flow import flowed
-from retold.export.names import clean, end_of, project_names, shortened, width_of
+from retold.export.text.table import clean, end_of, flowed, project_names, shortened, width_of
 from support.sample_reports import HOSTILE
 
 

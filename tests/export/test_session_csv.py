@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from retold.export.session_csv import HEADINGS, LIMIT, pieces
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.csv import HEADINGS, LIMIT, pieces
+from retold.export.formats.registry import ExportOptions, ExportSession
 from retold.model.session import Text
 from support.full_session import agent, call, everything, session, session_with_text, user
 

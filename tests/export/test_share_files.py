@@ -10,8 +10,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import read
-from retold.export.formats import FORMATS
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Attachment, Context, Event, Message, Session, Text, ToolCall
 from support.full_session import agent, at, call, everything, session, session_with_text, user
 from support.real_gemini import Driver

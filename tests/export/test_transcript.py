@@ -8,7 +8,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 
 from retold.agents.registry import read
-from retold.export.log import event_line
+from retold.export.text.events import event_line
 from retold.export.transcript import LINE, TranscriptOptions, key_argument_of, transcript
 from retold.model.events import steps
 from support import cases

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retold.export.zone import day, minute, moment, period, second, when, zone_names
+from retold.export.text.times import day, minute, moment, period, second, when, zone_names
 from support.local_clock import local_clock
 
 AT = datetime(2026, 1, 27, 1, 2, 3, tzinfo=UTC)

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from retold.archive.store import Store
-from retold.demo.repertoire import stories
-from retold.demo.story import Story, StoryCall
+from retold.demo.story import Story, StoryCall, stories
 from retold.insights.digest import Digest, digest
 from retold.search.filters import Filters
 

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 
 from conftest import available
 from retold.demo.home import make_home
-from retold.lake.job import planned
-from retold.lake.places import found
-from retold.lake.reading import prices, told
+from retold.lake.batches import prices, told
+from retold.lake.jobs import planned
+from retold.lake.remote import found
 from retold.lake.spark import settled
 from retold.model.tables import TABLES
 from retold.projects.resolver import Atlas

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from retold.lake.folder import Folder
-from retold.lake.manifest import NotOurs
+from retold.lake.dataset_files import Folder, NotOurs
 from support.dataset_exports import DRAFT, dataset_rows, export_dataset, person_with_archive, table_objects
 from support.gemini_home import GeminiHome, user
 from support.person import Person, is_root
@@ -124,7 +123,7 @@ def test_a_full_disk_leaves_what_was_there(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("retold.lake.parts.reach_disk", full)
+        patched.setattr("retold.lake.dataset_files.reach_disk", full)
         done = ann.run("export", "--all", "--format", "parquet", "-o", str(lake), "--no-redact")
     assert (done.code, "No space left" in done.err) == (4, True)
     assert dataset_rows(lake) == before
@@ -133,7 +132,9 @@ def test_a_full_disk_leaves_what_was_there(
     assert len(dataset_rows(lake)["sessions"]) == len(before["sessions"]) + 1
 
 
-@pytest.mark.parametrize("what", ["retold.lake.folder.Folder.opened", "retold.lake.parts.ParquetWriter"])
+@pytest.mark.parametrize(
+    "what", ["retold.lake.dataset_files.Folder.opened", "retold.lake.dataset_files.ParquetWriter"]
+)
 def test_a_file_that_cannot_be_opened_is_told_as_what_it_is(
     ann: Person, lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:

@@ -35,7 +35,7 @@ def test_it_is_without_secrets_and_names_also_in_paths_and_manifest(ann: Person,
 def test_what_only_a_later_session_gives_away_does_not_stand_in_an_earlier_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retold.lake.layout.ROOM", 1)  # each in a part of its own
+    monkeypatch.setattr("retold.lake.dataset_files.ROOM", 1)  # each in a part of its own
     home, word = GeminiHome(tmp_path / "bob"), "Quagmire-Plover-77"
     home.lines("den", 1 << 28, 1, [user("u1", 1, f"try {word} again")], kind="main")
     person = Person(tmp_path / "bob")

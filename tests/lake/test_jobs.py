@@ -11,8 +11,7 @@ import pytest
 from retold.agents.protocol import AgentHome, Source
 from retold.agents.registry import AGENTS
 from retold.demo.home import make_home
-from retold.lake.job import TableJob, TablePlan, bundled, planned
-from retold.lake.spread import Spread, reunited
+from retold.lake.jobs import Spread, TableJob, TablePlan, bundled, planned, reunited
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, turns
@@ -165,7 +164,7 @@ def test_a_bug_in_what_logs_say_costs_no_conversation(
     def failing(*_: object) -> None:
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("retold.lake.job.scraps", failing)
+    monkeypatch.setattr("retold.lake.jobs.scraps", failing)
     plan = planned([("ann", tmp_path)], ["gemini"])
     assert [len(job.sources) for job in plan.jobs] == [1]
     assert [(one.problem.code, Path(one.problem.path).name) for one in plan.refused] == [

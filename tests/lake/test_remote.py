@@ -13,11 +13,18 @@ from retold.agents.protocol import AgentHome, Source
 from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
 from retold.lake.batches import TableRequest, batches
-from retold.lake.beside import shipments
-from retold.lake.held import ListedDisk, ListedFile
-from retold.lake.job import planned
-from retold.lake.places import found, label_of
-from retold.lake.remote import RemoteDisk, RemoteEntry, is_address, shown_path
+from retold.lake.jobs import planned
+from retold.lake.remote import (
+    ListedDisk,
+    ListedFile,
+    RemoteDisk,
+    RemoteEntry,
+    found,
+    is_address,
+    label_of,
+    shown_path,
+)
+from retold.lake.spark.files import shipments
 from retold.model.problem import Problem
 from support.conversation_files import FORMS, turns
 from support.home_tables import tables_from_files, two_homes
@@ -32,7 +39,7 @@ def test_homes_by_an_address_are_told_as_those_on_the_disk(
     homes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = tables_from_files([("ann", homes / "ann"), ("bob", homes / "bob")])["messages"]
-    monkeypatch.setattr("retold.lake.places.is_address", lambda _: True)
+    monkeypatch.setattr("retold.lake.remote.is_address", lambda _: True)
     places = found([f"file://{homes}/*"])
     assert [label for label, _ in places.folders] == ["ann", "bob"]
     plan = planned(places.folders, disk=places.disk, size_of=places.size_of)
@@ -155,8 +162,8 @@ def test_credentials_are_not_told_where_nobody_may_look(monkeypatch: pytest.Monk
     def refused(*_: object) -> None:
         raise OSError(13, "nobody may look")
 
-    monkeypatch.setattr("retold.lake.places.RemoteDisk.know", refused)
-    monkeypatch.setattr("retold.lake.places.labelled", lambda *_: [])
+    monkeypatch.setattr("retold.lake.remote.RemoteDisk.know", refused)
+    monkeypatch.setattr("retold.lake.remote.labelled", lambda *_: [])
     with pytest.raises(ValueError, match="s3:/bucket/homes: nobody may look") as raised:
         found([f"s3://{HIDDEN}bucket/homes"])
     assert "0tter" not in str(raised.value)

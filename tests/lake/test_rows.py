@@ -11,7 +11,7 @@ import pytest
 
 from retold.lake.arrow import batch_of, schema_of
 from retold.lake.rows import ROWS, rows_of
-from retold.lake.told import RowSource, UnreadFile, month_of
+from retold.lake.session_rows import RowSource, UnreadFile, month_of
 from retold.model.events import steps
 from retold.model.problem import problem
 from retold.model.session import Context, Event, Message, Session, ToolCall

@@ -17,8 +17,8 @@ from pyspark.sql import functions as f
 
 from retold.demo.home import make_home
 from retold.lake.spark import from_files, settled, spread
-from retold.lake.spark.hadoop import Hadoop
-from retold.lake.spark.schema import spark_schema
+from retold.lake.spark.files import Hadoop
+from retold.lake.spark.source import spark_schema
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, Turn, turns
 from support.export_inputs import NOW
@@ -249,7 +249,7 @@ def test_what_the_driver_may_not_read_is_told_and_what_is_not_there_is_not(
     assert set(answers) == {asked[0], "otterfs://den/a"}
     assert "otterfs" in str(answers["otterfs://den/a"])
     assert getattr(answers[asked[0]], "data", None) == b"heron"
-    monkeypatch.setattr("retold.lake.spark.hadoop.LARGEST_LISTING", 4)
+    monkeypatch.setattr("retold.lake.spark.files.LARGEST_LISTING", 4)
     assert "larger than 4 bytes" in str(Hadoop(spark).files(asked)[asked[0]])
 
 

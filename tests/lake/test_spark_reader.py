@@ -16,14 +16,13 @@ from retold.agents import NAMES
 from retold.agents.registry import AGENTS
 from retold.lake.arrow import schema_of
 from retold.lake.batches import MOST_ROWS, TableRequest, batches
-from retold.lake.held import ListedDisk, ListedFile
-from retold.lake.job import planned
+from retold.lake.jobs import planned
+from retold.lake.remote import ListedDisk, ListedFile
 from retold.lake.rows import ROWS
+from retold.lake.session_rows import RowSource
 from retold.lake.spark import RetoldDataSource
-from retold.lake.spark.listing import unread
-from retold.lake.spark.options import parse_options, parse_size
-from retold.lake.spark.source import RetoldReader
-from retold.lake.told import RowSource
+from retold.lake.spark.files import unread
+from retold.lake.spark.source import RetoldReader, parse_options, parse_size
 from retold.model.tables import TABLES
 from support.conversation_files import FORMS, ROOT, turns, uuid
 from support.gemini_home import sha

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from retold.archive.store import Store
-from retold.export import quoting
-from retold.export.quoting import WHOLE, Quoting
+from retold.export import load
+from retold.export.load import WHOLE, Quoting
 from retold.model.session import Entry
 from retold.redaction import Redactor
 from support import conversation_files
@@ -188,7 +188,7 @@ def test_the_pages_of_a_session_hold_every_word_once(tmp_path: Path, form: str, 
 
 @pytest.mark.parametrize("limit", [0, WHOLE])
 def test_secrets_do_not_shift_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
-    monkeypatch.setattr(quoting, "WHOLE", limit)
+    monkeypatch.setattr(load, "WHOLE", limit)
     mails = [f"w{number} write to m{number}@herons-almanac.org, e{number}" for number in range(120)]
     conversation_files.gemini_lines(tmp_path / "ann", 1, [conversation_files.Turn("\n".join(mails), "", "")])
     with connect(tmp_path / "ann") as ann:
@@ -227,7 +227,7 @@ def test_of_a_long_session_no_more_is_looked_at_than_is_told(
         seen.append(entry)
         return cleaned(self, entry)
 
-    monkeypatch.setattr(quoting, "WHOLE", 1_000)
+    monkeypatch.setattr(load, "WHOLE", 1_000)
     monkeypatch.setattr(Quoting, "entry", entry)
     monkeypatch.setattr(Redactor, "learn", lambda *_: pytest.fail("it was read as a whole"))
     with connect(tmp_path / "ann") as ann:

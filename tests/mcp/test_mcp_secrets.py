@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from retold.export import quoting
-from retold.export.quoting import WHOLE
+from retold.export import load
+from retold.export.load import WHOLE
 from support.gemini_home import ROOT, GeminiHome, call, gemini, user
 from support.mcp_client import McpClient, ToolAnswer, connect, connect_person
 
@@ -128,7 +128,7 @@ def test_secrets_that_a_title_or_a_line_cuts_in_two(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
     """A title is cut when it is archived, and again when it is cited; an argument is cut to a line."""
-    monkeypatch.setattr(quoting, "WHOLE", limit)
+    monkeypatch.setattr(load, "WHOLE", limit)
     home = GeminiHome(tmp_path_factory.mktemp("cut") / "ann")
     home.mark("almanac", ROOT)
     secrets = []

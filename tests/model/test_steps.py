@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from retold.agents.registry import NotASession, read
-from retold.export.log import event_line
+from retold.export.text.events import event_line
 from retold.model.events import AnyStep, ToolResult, ToolUse, sourced_steps, steps
 from retold.model.serialization import schemas, step_json
 from support import cases

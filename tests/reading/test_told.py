@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from retold.agents.registry import NotASession, read
 from retold.demo.home import make_home
-from retold.export.formats import FORMATS
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Context, Message, Opaque, Session, Text, Thinking, ToolCall
 from support import cases
 from support.cases import every_case

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from retold.agents.registry import read
-from retold.export.telling import ExportSession
+from retold.export.formats.registry import ExportSession
 from retold.model.session import Attachment, Entry, Event, Message, Opaque, Session, Text, Thinking, ToolCall
 from retold.model.usage import Usage
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from retold.agents.registry import NotASession
 from retold.demo.home import make_home
-from retold.export.formats import FORMATS
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
 from retold.model.session import Message, Session, ToolCall
 from support import cases
 from support.synced_archive import sync_archive

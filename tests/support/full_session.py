@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from retold.export.telling import ExportSession
+from retold.export.formats.registry import ExportSession
 from retold.model.builder import Draft, assembled
 from retold.model.problem import problem
 from retold.model.session import (

@@ -12,12 +12,11 @@ from typing import Any
 import msgspec
 
 from retold.archive.store import Store
-from retold.lake.job import planned
-from retold.lake.reading import prices, told
+from retold.lake.batches import prices, told
+from retold.lake.dataset_items import as_told
+from retold.lake.jobs import Spread, planned, reunited
 from retold.lake.rows import rows_of
-from retold.lake.spread import Spread, reunited
-from retold.lake.telling import as_told
-from retold.lake.told import RowSource, UnreadFile
+from retold.lake.session_rows import RowSource, UnreadFile
 from retold.model.problem import Problem
 from retold.model.tables import TABLES
 from retold.projects.resolver import Atlas

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from retold.export.telling import ExportSession
+from retold.export.formats.registry import ExportSession
 from retold.model.builder import counted
 from retold.model.problem import Problem
 from retold.model.session import (

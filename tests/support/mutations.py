@@ -7,8 +7,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from retold.export.formats import FORMATS
-from retold.export.telling import ExportOptions
+from retold.export.formats.registry import FORMATS, ExportOptions
 from support import cases
 from support.full_session import everything
 

@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page
 
-from retold.demo.cast import StorySetting
 from retold.demo.home import home_files
-from retold.demo.repertoire import stories
+from retold.demo.story import stories
+from retold.demo.timeline import StorySetting
 from retold.tui.answers import ArchiveQueries
 from retold.tui.app import Browser
 from support.chromium import start_chromium

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from retold.export.telling import ExportSession
+from retold.export.formats.registry import ExportSession
 from retold.model.session import Text
 from support.dialogue_sessions import assistant, call, export_session, usage, user
 from support.export_inputs import demo_sessions

@@ -10,7 +10,7 @@ import pytest
 from textual.pilot import Pilot
 
 from retold.archive.database import RetoldError
-from retold.export.formats import FORMATS
+from retold.export.formats.registry import FORMATS
 from retold.tui.answers import ArchiveQueries
 from retold.tui.exporting import ExportDialog
 from retold.tui.rows import Rows

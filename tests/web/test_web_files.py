@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retold.archive.queries.related import WHOLE
 from retold.archive.store import Store
-from retold.export.html.edits import MOST
+from retold.export.html.tool_calls import MOST
 from retold.projects.matching import whole_path
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person

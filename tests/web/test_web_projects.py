@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from retold.export.amounts import count, money
+from retold.export.text.numbers import count, money
 from retold.web.pages.projects import EVIDENCE
 from support.gemini_home import GeminiHome, call, gemini, sha, user
 from support.person import Person

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from retold.export.formats import FORMATS
+from retold.export.formats.registry import FORMATS
 from retold.web.parts import FIRST, PAGE
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person

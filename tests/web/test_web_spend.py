@@ -9,8 +9,8 @@ from urllib.parse import quote, urlencode
 
 import pytest
 
-from retold.export.amounts import count, money, span
-from retold.export.table import short_number
+from retold.export.text.numbers import count, money, span
+from retold.export.text.table import short_number
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person
 from support.report_pages import archive_demo, page_links, section, summary_cards, table_rows

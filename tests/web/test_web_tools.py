@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from retold.export.amounts import count, share, span
+from retold.export.text.numbers import count, share, span
 from support.conversation_files import claude, turns
 from support.gemini_home import GeminiHome, call, gemini, user
 from support.person import Person

@@ -29,7 +29,7 @@ def harmless(text: str) -> str:
     """Return text in which every hidden or steering character is a visible sign: a transcript must not steer a terminal."""
     if _NOT_PLAIN.search(text) is None:
         return text
-    from retold.export.controls import safe_for_terminal  # most lines do without it
+    from retold.export.text.escape import safe_for_terminal  # most lines do without it
 
     return safe_for_terminal(text)
 
@@ -38,7 +38,7 @@ def _escaped(line: str) -> str:
     """Return JSON in which every hidden or steering character is escaped."""
     if _NOT_PLAIN.search(line) is None:
         return line
-    from retold.export.controls import escaped_json
+    from retold.export.text.escape import escaped_json
 
     return escaped_json(line)
 

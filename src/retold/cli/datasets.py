@@ -35,7 +35,7 @@ def unclear(options: Namespace) -> str | None:
 
 def is_dataset(folder: str) -> bool:
     """Tell whether a dataset is there already: nothing may be all that is left of it."""
-    from retold.lake.manifest import NAME
+    from retold.lake.dataset_files import NAME
 
     return os.path.isfile(os.path.join(folder, NAME))
 
@@ -61,9 +61,8 @@ class DatasetExport:
         """Bring the folder up to date; 2 where it is no place for that. `refused`: agents whose unread files are told of."""
         from retold.cli.syncing import Progress
         from retold.lake.dataset import Dataset
-        from retold.lake.folder import Folder
-        from retold.lake.items import DatasetOptions
-        from retold.lake.manifest import NotOurs
+        from retold.lake.dataset_files import Folder, NotOurs
+        from retold.lake.dataset_items import DatasetOptions
         from retold.redaction import Redactor
 
         options, redactor = self._options, None

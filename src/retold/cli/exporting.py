@@ -12,11 +12,9 @@ from retold.archive.database import DamagedError, RetoldError
 from retold.cli.output import STDOUT, to_stdout
 from retold.cli.removals import tell_removals
 from retold.cli.syncing import Progress
-from retold.export.files import to_file
-from retold.export.formats import FORMATS
-from retold.export.gathering import changed, cut_session, gathered, sessions_of
-from retold.export.naming import file_name
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.files import file_name, to_file
+from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
+from retold.export.load import changed, cut_session, gathered, sessions_of
 from retold.redaction import Redactor
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import

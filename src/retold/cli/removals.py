@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from retold.export.files import to_file
-from retold.export.redaction import report_lines, report_sentence
+from retold.export.files import report_lines, report_sentence, to_file
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:

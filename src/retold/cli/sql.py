@@ -36,7 +36,7 @@ def print_answer(answer: QueryResult, form: str, console: Console) -> None:
 
 
 def _table(answer: QueryResult, console: Console) -> None:
-    from retold.export.answer import table
+    from retold.export.text.sql_results import table
 
     for pieces in table(answer.names, answer.rows(), console.columns):
         console.pieces(pieces)
@@ -45,7 +45,7 @@ def _table(answer: QueryResult, console: Console) -> None:
 def _json(answer: QueryResult, console: Console) -> None:
     from itertools import repeat
 
-    from retold.export.answer import json_pieces, unique_names
+    from retold.export.text.sql_results import json_pieces, unique_names
 
     names = unique_names(answer.names)
     for pieces in map(json_pieces, repeat(names), answer.rows()):
@@ -53,7 +53,7 @@ def _json(answer: QueryResult, console: Console) -> None:
 
 
 def _csv(answer: QueryResult, console: Console) -> None:
-    from retold.export.answer import csv_pieces
+    from retold.export.text.sql_results import csv_pieces
 
     console.line_of(csv_pieces(answer.names))
     for pieces in map(csv_pieces, answer.rows()):

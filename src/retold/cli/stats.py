@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from retold.archive.ledger import PRICED_BY
 from retold.cli.archive import opened
-from retold.export.zone import zone_name
+from retold.export.text.times import zone_name
 from retold.reports.stats import basis, lines, overview, titles, tools
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from retold.archive.store import Store
     from retold.cli.console import Console
-    from retold.export.grid import Pieces
+    from retold.export.text.grid import Pieces
     from retold.search.report_query import ReportQuery
 
 
@@ -32,7 +32,7 @@ def counted(console: Console) -> Store:
 
 def print_overview(question: ReportQuery, console: Console) -> int:
     """Print what is told of a period at once."""
-    from retold.export.overview import overview as shown
+    from retold.export.text.report_overview import overview as shown
 
     told = overview(question, zone_name(is_utc=question.span.is_utc))
     if not told.total.sessions:
@@ -42,7 +42,7 @@ def print_overview(question: ReportQuery, console: Console) -> int:
 
 def print_table(question: ReportQuery, by: str, console: Console) -> int:
     """Print a line for each thing."""
-    from retold.export.report import table
+    from retold.export.text.report_table import table
 
     found = lines(question, by)
     if not found:
@@ -61,7 +61,7 @@ def print_table(question: ReportQuery, by: str, console: Console) -> int:
 
 def print_json(question: ReportQuery, by: str, console: Console) -> int:
     """Print an object for each thing."""
-    from retold.export.report_json import line_json
+    from retold.export.text.report_data import line_json
 
     found = lines(question, by)
     took = {tool.name: tool for tool in tools(question)} if by == "tool" else {}
@@ -73,7 +73,7 @@ def print_json(question: ReportQuery, by: str, console: Console) -> int:
 
 def print_csv(question: ReportQuery, by: str, console: Console) -> int:
     """Print a row for each thing."""
-    from retold.export.report_csv import csv_lines
+    from retold.export.text.report_data import csv_lines
 
     found = lines(question, by)
     console.lines(csv_lines(found, by))
@@ -85,8 +85,8 @@ def explain(question: ReportQuery, by: str, console: Console) -> int:
     from itertools import groupby
     from operator import itemgetter
 
-    from retold.export.arithmetic import explained as shown
-    from retold.export.footnotes import basis_notes
+    from retold.export.text.report_table import basis_notes
+    from retold.export.text.report_table import explained as shown
     from retold.model.report import Spend
     from retold.reports.requests import explained
 
@@ -104,7 +104,7 @@ def explain(question: ReportQuery, by: str, console: Console) -> int:
 
 def print_requests(question: ReportQuery, by: str, console: Console) -> int:
     """Print an object for each request that a report is made of."""
-    from retold.export.report_json import request_json
+    from retold.export.text.report_data import request_json
     from retold.reports.requests import explained
 
     code = 1

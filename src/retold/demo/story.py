@@ -1,7 +1,11 @@
 """A story: one conversation, before any agent has written it down."""
 
+import difflib
 import json
-from typing import Any, Literal
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 
@@ -115,3 +119,156 @@ class Story(msgspec.Struct, frozen=True):
     def prompts(self) -> tuple[str, ...]:
         """Return what the person typed, in its order."""
         return tuple(beat.text for beat in self.beats if isinstance(beat, Ask))
+
+
+_BEAT = re.compile(r"(\w+)([:!?])(?: (.*))?")
+_FATES = {":": "done", "!": "failed", "?": "stopped"}
+_KINDS = frozenset(get_args(Kind))
+_FACTS = ("id", "agent", "project", "model", "when", "form", "marks", "from")
+
+
+def parse_stories(text: str) -> Iterator[Story]:
+    """Yield the stories of a script."""
+    for piece in re.split(r"^# ", text, flags=re.MULTILINE)[1:]:
+        title, _, rest = piece.partition("\n")
+        head, _, body = rest.partition("\n\n")
+        yield _story(title, dict(line.split(": ", 1) for line in head.splitlines()), body)
+
+
+def _story(title: str, facts: dict[str, str], body: str) -> Story:
+    if unknown := set(facts) - set(_FACTS):
+        raise ValueError(f"{title}: nobody knows {unknown}")
+    return Story(
+        id=facts["id"],
+        title=title.strip(),
+        agent=cast("AgentName", facts["agent"]),
+        project=facts["project"],
+        model=facts["model"],
+        when=facts["when"],
+        beats=tuple(parse_beats(body)),
+        form=cast("Form", facts.get("form", "lines")),
+        marks=frozenset(facts.get("marks", "").split()),
+        forked_from=facts.get("from"),
+    )
+
+
+def parse_beats(text: str) -> Iterator[Beat]:
+    """Yield the beats of a script."""
+    for head, body in _blocks(text):
+        match = _BEAT.fullmatch(head)
+        if match is None:
+            raise ValueError(f"no beat: {head}")
+        name, mark, words = match[1], match[2], match[3] or ""
+        yield from _beats(name, _FATES[mark], words, body)
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    """Yield each line at the left with what is indented below it, two columns less."""
+    head, body = "", list[str]()
+    for line in text.splitlines():
+        if line and not line.startswith(" "):
+            if head:
+                yield head, "\n".join(body).rstrip("\n")
+            head, body = line, []
+        else:
+            body.append(line[2:])
+    if head:
+        yield head, "\n".join(body).rstrip("\n")
+
+
+def _beats(name: str, fate: str, words: str, body: str) -> Iterator[Beat]:
+    whole = "\n".join(part for part in (words, body) if part)
+    if name in _KINDS:
+        inner = tuple(parse_beats(body)) if name == "agent" else ()
+        yield StoryCall(cast("Kind", name), words, "" if inner else body, cast("Fate", fate), inner)
+        return
+    match name:
+        case "each":
+            yield from _each(words, body)
+        case "think":
+            subject, _, thought = whole.partition(": ")
+            yield Think(subject, thought)
+        case "notice":
+            kind, _, told = whole.partition(": ")
+            yield Notice("error" if kind == "error" else "info", told)
+        case _:
+            yield _plain(name, words, body, whole)
+
+
+def _plain(name: str, words: str, body: str, whole: str) -> Beat:
+    """Return a beat that is nothing but its words."""
+    match name:
+        case "you":
+            return Ask(whole)
+        case "say":
+            return Say(whole)
+        case "shell":
+            return Shell(words, body)
+        case "rewind":
+            return Rewind()
+        case "compact":
+            return Compact(whole)
+        case "save":
+            return Save(words)
+        case "later":
+            return Later(int(words))
+    raise ValueError(f"no beat is called {name}")
+
+
+def _each(words: str, body: str) -> Iterator[Beat]:
+    """Play a script for each row, with the row's words in place of their names in braces."""
+    rows, _, script = body.partition("\n---\n")
+    names = [name.strip() for name in words.split("|")]
+    for row in rows.splitlines():
+        text = script
+        for name, word in zip(names, row.split("|"), strict=True):
+            text = text.replace("{" + name + "}", word.strip())
+        yield from parse_beats(text)
+
+
+class StoryDiff(msgspec.Struct, frozen=True):
+    """A piece of a file, before and after."""
+
+    old: str
+    new: str
+
+    def marked(self) -> list[str]:
+        """Return its lines, each with what becomes of it in front: `-`, `+` or a blank."""
+        lines = difflib.ndiff(self.old.splitlines(), self.new.splitlines())
+        return [line[0] + line[2:] for line in lines if not line.startswith("?")]
+
+    def unified(self, name: str) -> str:
+        """Return it as Gemini CLI shows it."""
+        lines = difflib.unified_diff(
+            self.old.splitlines(keepends=True), self.new.splitlines(keepends=True), "a", "b", n=3
+        )
+        body = "".join(list(lines)[2:])
+        rule = "=" * 67
+        return f"Index: {name}\n{rule}\n--- {name}\tOriginal\n+++ {name}\tWritten\n{body}"
+
+    def hunks(self) -> list[dict[str, Any]]:
+        """Return it as Claude Code keeps it."""
+        old, new = len(self.old.splitlines()), len(self.new.splitlines())
+        return [{"oldStart": 1, "oldLines": old, "newStart": 1, "newLines": new, "lines": self.marked()}]
+
+    def patch(self, path: str) -> str:
+        """Return it as Codex applies it."""
+        marked = "".join(f"{line}\n" for line in self.marked())
+        return f"*** Begin Patch\n*** Update File: {path}\n@@\n{marked}*** End Patch\n"
+
+
+def parse_change(body: str) -> StoryDiff:
+    """Read lines that begin with `-`, `+` or a blank, each with a column between."""
+    old = [line[2:] for line in body.splitlines() if not line.startswith("+")]
+    new = [line[2:] for line in body.splitlines() if not line.startswith("-")]
+    return StoryDiff("".join(f"{line}\n" for line in old), "".join(f"{line}\n" for line in new))
+
+
+def stories() -> list[Story]:
+    """Return the stories of all scripts; one that another was forked from stands before it."""
+    folder = files("retold.demo") / "stories"
+    scripts = sorted(
+        (script for script in folder.iterdir() if script.name.endswith(".story")),
+        key=lambda script: script.name,
+    )
+    return [story for script in scripts for story in parse_stories(script.read_text(encoding="utf-8"))]

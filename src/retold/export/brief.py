@@ -1,14 +1,18 @@
 """A digest as a page to start from, in Markdown: every line says where it stands, and no more is told than there is room for."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from itertools import groupby
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from retold.export.amounts import money
-from retold.export.inline import as_code, as_prose
-from retold.export.table import short_number
-from retold.export.zone import day
+import msgspec
+
+from retold.export.text.escape import as_code, as_prose
+from retold.export.text.numbers import money
+from retold.export.text.table import short_number
+from retold.export.text.times import day
 from retold.insights.decisions import Source
 from retold.insights.digest import ChangedFile, Chapter, Cited, Digest
 from retold.insights.failures import CallFailure, Fix
@@ -16,6 +20,7 @@ from retold.insights.open_ends import OpenEnd, OpenKind
 from retold.insights.text import clipped, first_sentences
 from retold.model.builder import BYTES_PER_TOKEN
 from retold.model.report import PICOS
+from retold.model.serialization import encoded, time_text
 
 MOST_TOKENS = 1_500
 _MOST_LINES = 20
@@ -222,3 +227,35 @@ def _cited(key: str, turn: int = 0, more: str = "") -> str:
 
 def _number(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def brief_json(digest: Digest, name: str) -> bytes:
+    """Return a digest on one line; whatever stands in a session says in which, in which turn, and at which entry."""
+    told = {
+        "project": name,
+        "roots": list(digest.roots),
+        "sessions": [_tree(one) for one in digest.sessions],
+        "left_out": digest.left_out,
+        "open_ends": list(map(_cited_tree, digest.open_ends)),
+        "decisions": list(map(_cited_tree, digest.decisions)),
+        "failures": [{**_cited_tree(one), "is_open": one.what.is_open} for one in digest.failures],
+        "files": [{**_tree(one), "last": _cited_tree(one.last)} for one in digest.files],
+    }
+    return encoded(told)
+
+
+def _cited_tree(one: Cited[Any]) -> dict[str, Any]:
+    return {"session": one.key, **_tree(one.what)}
+
+
+def _tree(value: Any) -> Any:
+    """Return a value as dicts and lists; a place is told by its fields, among those of what stands there."""
+    if isinstance(value, msgspec.Struct):
+        fields = {name: _tree(getattr(value, name)) for name in value.__struct_fields__}
+        place = fields.pop("place", None)
+        return {**place, **fields} if isinstance(place, Mapping) else fields
+    if isinstance(value, tuple):
+        return [_tree(item) for item in value]
+    if isinstance(value, datetime):
+        return time_text(value)
+    return str(value) if isinstance(value, Decimal) else value

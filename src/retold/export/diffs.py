@@ -4,7 +4,10 @@ from collections.abc import Iterable, Iterator
 from difflib import unified_diff
 from typing import Any, NamedTuple
 
-from retold.model.session import DiffDisplay, ToolCall
+from retold.archive.rows import CHANGING, calls_of
+from retold.model.session import DiffDisplay, Message, Session, ToolCall, touched
+from retold.projects.matching import whole_path
+from retold.sessions.pages import TimelineSlice
 
 MOST_LINES = 3_000
 """As many lines as are compared: the time that takes grows with their square."""
@@ -84,3 +87,40 @@ def compared(before: str, after: str) -> str:
     if len(old) + len(new) > MOST_LINES:
         return "\n".join([*(f"-{line}" for line in old), *(f"+{line}" for line in new)])
     return "\n".join(list(unified_diff(old, new, lineterm=""))[2:])
+
+
+class FileEdit(NamedTuple):
+    """A call that was to change the file."""
+
+    session: Session
+    """With no more of its timeline than was at hand."""
+    seq: int
+    """The place of its message in the whole timeline."""
+    message: Message
+    place: int
+    """Among the parts of the message."""
+    call: ToolCall
+
+
+def edits_of(parts: Iterable[TimelineSlice], path: str) -> Iterator[FileEdit]:
+    """Yield the calls of a session that were to change a file, by its whole path."""
+    for part in parts:
+        session = part.session
+        for seq, place, call in calls_of(session):
+            message = session.timeline[seq]
+            if isinstance(message, Message) and _is_at(call, path, session.project.root):
+                yield FileEdit(session, part.first + seq, message, place, call)
+
+
+def _is_at(call: ToolCall, path: str, root: str | None) -> bool:
+    is_changing = call.canonical in CHANGING
+    return is_changing and any(whole_path(name, root) == path for name in touched(call))
+
+
+def changed_by(call: ToolCall) -> Iterator[DiffChange]:
+    """Yield what a call changed; what it wrote where nothing tells what was there before."""
+    found = list(changes(call))
+    yield from found
+    written = call.arguments.get("content")
+    if not found and type(written) is str:
+        yield DiffChange(None, compared("", written))

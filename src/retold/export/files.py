@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import tempfile
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from zlib import crc32
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+from retold.export.text.times import day
+from retold.model.serialization import encoded
+from retold.model.session import Session
+from retold.redaction.redactor import Removal
+
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -75,3 +83,59 @@ def _lock(descriptor: int) -> bool:
     except (ImportError, OSError):
         return False
     return True
+
+
+_LONGEST = 48
+_OTHERS = re.compile(r"[\W_]+")
+
+
+def file_name(session: Session, suffix: str, taken: Collection[str] = ()) -> str:
+    """Return a name that no other file of the export has: the day, the title and the start of the id."""
+    began = day(session.started_at) if session.started_at else "undated"
+    # Letters of every script stay; no dot, separator or control character does.
+    title = _OTHERS.sub("-", (session.title or "untitled").lower())[:_LONGEST].strip("-")
+    known = _OTHERS.sub("-", session.native_id or session.key).strip("-")[:8]
+    stem = "-".join(part for part in (began, title, known) if part)
+    number, name = 2, f"{stem}{suffix}"
+    while name in taken:
+        number, name = number + 1, f"{stem}-{number}{suffix}"
+    return name
+
+
+def free_path(folder: str, name: str) -> str:
+    """Return a path in a folder at which nothing lies yet: the name, or one with a number."""
+    stem, suffix = os.path.splitext(name)
+    number, path = 2, os.path.join(folder, name)
+    while os.path.lexists(path):
+        number, path = number + 1, os.path.join(folder, f"{stem}-{number}{suffix}")
+    return path
+
+
+_SHOWN = 6
+
+
+def report_sentence(report: Sequence[Removal]) -> str:
+    """Return how many secrets there were, and of which kinds, the most frequent first."""
+    if not report:
+        return "no secrets were found; look before you pass it on all the same"
+    kinds = Counter(kind for kind, _ in {(one.kind, one.placeholder) for one in report})
+    told = [f"{count:,} {kind}" for kind, count in sorted(kinds.items(), key=lambda one: (-one[1], one[0]))]
+    rest = len(told) - _SHOWN
+    shown = ", ".join([*told[:_SHOWN], *([f"{rest} more kinds"] if rest > 0 else [])])
+    places = sum(one.count for one in report)
+    return f"taken out: {shown}, in {places:,} place{'' if places == 1 else 's'}; look before you pass it on all the same"
+
+
+def report_lines(report: Sequence[Removal]) -> Iterator[bytes]:
+    """Yield each as a JSON object: its kind, what stands there now, how often, and where."""
+    for one in report:
+        place = one.place
+        tree = {
+            "kind": one.kind,
+            "placeholder": one.placeholder,
+            "count": one.count,
+            "session": place.session,
+            "entry": place.entry,
+            "field": place.field,
+        }
+        yield encoded(tree) + b"\n"

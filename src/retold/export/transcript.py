@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
-from retold.export.zone import SECONDS, moment, when
+from retold.export.text.times import SECONDS, moment, when
 from retold.model.serialization import room_for_depth
 from retold.model.session import (
     PATCH,

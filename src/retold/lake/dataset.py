@@ -7,14 +7,9 @@ from msgspec.structs import replace
 
 from retold.archive.database import RetoldError
 from retold.archive.store import Store
-from retold.lake.folder import Folder
-from retold.lake.items import REFUSED, DatasetItem, DatasetOptions, items
-from retold.lake.layout import PartPlan, part_plans
-from retold.lake.manifest import Manifest
-from retold.lake.parts import write_part
-from retold.lake.seal import kept_seal
-from retold.lake.telling import as_told, kept
-from retold.lake.told import RowSource, UnreadFile
+from retold.lake.dataset_files import Folder, Manifest, PartPlan, part_plans, write_part
+from retold.lake.dataset_items import REFUSED, DatasetItem, DatasetOptions, as_told, items, kept, kept_seal
+from retold.lake.session_rows import RowSource, UnreadFile
 from retold.model.tables import VERSION
 from retold.redaction import Redactor
 from retold.redaction.redactor import Removal

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from retold.archive.queries.conditions import Condition, of_key
-from retold.export.edits import FileEdit, changed_by, edits_of
-from retold.export.quoting import Quoting
+from retold.export.diffs import FileEdit, changed_by, edits_of
+from retold.export.load import Quoting
 from retold.export.transcript import fate_of, plural
 from retold.mcp.citing import cleanly_cited, moment
 from retold.mcp.passage import Passage

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from retold.export import zone
-from retold.export.titles import uncut
+from retold.export.text import times
+from retold.export.text.escape import uncut
 from retold.projects.matching import last_name
 from retold.search.pages import SessionSummary
 
@@ -28,7 +28,7 @@ def cleanly_cited(card: SessionSummary, clean: Callable[[str], str]) -> str:
 
 def moment(at: datetime | None) -> str | None:
     """Return a time to the minute, in UTC: keys are in UTC as well."""
-    return None if at is None else zone.moment(at, is_utc=True)
+    return None if at is None else times.moment(at, is_utc=True)
 
 
 def title(text: str | None) -> str | None:

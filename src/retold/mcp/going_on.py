@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from retold.export.quoting import Quoting
+from retold.export.load import Quoting, one_line, worked
 from retold.export.transcript import TranscriptOptions
-from retold.export.worked import one_line, worked
 from retold.mcp.passage import Passage
 from retold.mcp.reading import told, top
 from retold.mcp.tool import ToolContext

@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from retold.export.controls import HIDDEN, pictured
+from retold.export.text.escape import HIDDEN, pictured
 from retold.mcp.budget import fitting, units
 
 # A model reads what no person sees: soft hyphens, joiners of graphemes, marks of Mongolian, and selectors of variants

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from retold.export.quoting import Quoting
+from retold.export.load import Quoting
 from retold.export.transcript import TranscriptOptions, about, entry_lines, fate_of, plural, speaker
 from retold.mcp.citing import moment
 from retold.mcp.meaning import is_seen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from retold.export.quoting import Quoting
+from retold.export.load import Quoting
 from retold.insights.past_answers import PastAnswer
 from retold.mcp.citing import cleanly_cited
 from retold.mcp.passage import Passage

@@ -15,13 +15,12 @@ from retold.care.doctor.checkup import checkup
 from retold.care.doctor.survey import survey
 from retold.care.restore import RestorePlan, Wish, planned, write
 from retold.care.resume import way_on, whole_line
-from retold.export.document import document
-from retold.export.files import to_file
-from retold.export.findings import finding_lines
-from retold.export.naming import free_path
-from retold.export.overview import overview as overview_lines
-from retold.export.telling import ExportOptions
-from retold.export.zone import zone_name
+from retold.export.files import free_path, to_file
+from retold.export.formats.registry import ExportOptions
+from retold.export.load import document
+from retold.export.text.findings import finding_lines
+from retold.export.text.report_overview import overview as overview_lines
+from retold.export.text.times import zone_name
 from retold.model.session import Session
 from retold.reports.stats import overview
 from retold.search import dates

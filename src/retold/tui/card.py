@@ -5,12 +5,10 @@ from datetime import datetime
 
 from rich.text import Text
 
-from retold.export.age import age
-from retold.export.amounts import money
-from retold.export.names import clean
-from retold.export.table import fitted, project_name, short_number
+from retold.export.text.numbers import money
+from retold.export.text.table import clean, fitted, project_name, short_number
+from retold.export.text.times import age, moment
 from retold.export.transcript import plural
-from retold.export.zone import moment
 from retold.model.report import PICOS
 from retold.search.dates import moment_of
 from retold.search.quick_find import SessionCard, TitleMatch

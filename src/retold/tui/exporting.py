@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 from textual.widgets import Static
 
 from retold.archive.database import RetoldError
-from retold.export.formats import FORMATS
-from retold.export.table import fitted
+from retold.export.formats.registry import FORMATS
+from retold.export.text.table import fitted
 from retold.tui.answers import ArchiveQueries, exported
 from retold.tui.box import Box
 from retold.tui.rows import Rows

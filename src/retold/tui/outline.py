@@ -6,9 +6,8 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
-from retold.export.names import clean
-from retold.export.table import fitted
-from retold.export.zone import DAY, minute
+from retold.export.text.table import clean, fitted
+from retold.export.text.times import DAY, minute
 from retold.sessions.pages import SessionTurn
 from retold.tui.box import Box
 from retold.tui.rows import Rows

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from retold.export.hits import hit_pieces
+from retold.export.text.search_results import hit_pieces
 from retold.export.transcript import transcript_lines
 from retold.search.quick_find import TitleMatch
 from retold.tui.answers import ArchiveQueries, StyledLine, beginning, fates

@@ -9,7 +9,7 @@ from rich.cells import cell_len, get_character_cell_size
 from rich.style import Style
 from rich.text import Text
 
-from retold.export.controls import safe_for_terminal
+from retold.export.text.escape import safe_for_terminal
 
 STYLES = {
     "title": Style(bold=True),

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from retold.export.amounts import count, money
-from retold.export.names import project_names
-from retold.export.report import cost
 from retold.export.svg import Datum, calendar, columns, length
+from retold.export.text.numbers import count, money
+from retold.export.text.report_table import cost
+from retold.export.text.table import project_names
 from retold.model.report import Line
 from retold.reports.selection import Period
 from retold.web.chosen import ReportUrl

@@ -14,7 +14,7 @@ from retold.care.doctor.standing import Room, Standing, room, standings
 from retold.care.doctor.survey import Survey, survey
 from retold.care.keep import timer
 from retold.care.timers.machine import Machine
-from retold.export.sums import Gathered, gathered
+from retold.export.text.findings import Gathered, gathered
 
 LASTS = 10.0
 """Seconds for which a look is good enough."""

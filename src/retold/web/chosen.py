@@ -7,7 +7,7 @@ from datetime import date
 import msgspec
 
 from retold.archive.store import Store
-from retold.export.names import project_names
+from retold.export.text.table import project_names
 from retold.reports.selection import Choices, Period, ReportFilters, by_name, choices, chosen, narrowed
 from retold.search import dates
 from retold.search.report_query import UNKNOWN, ReportQuery

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from retold.export.zone import day, minute
+from retold.export.text.times import day, minute
 from retold.search import dates
 from retold.search.dates import local
 

@@ -11,9 +11,9 @@ from urllib.parse import urlencode
 
 from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 
-from retold.export.amounts import count, money, share, span
-from retold.export.html.looks import OURS as EXPORTED
-from retold.export.html.looks import seen
+from retold.export.html.page import OURS as EXPORTED
+from retold.export.html.page import seen
+from retold.export.text.numbers import count, money, share, span
 from retold.web.clock import ago, local_day, local_time
 from retold.web.guard import STATIC
 from retold.web.navigation import WAYS

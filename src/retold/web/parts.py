@@ -7,12 +7,11 @@ from itertools import groupby
 from typing import Any
 
 from retold.archive.store import Store
-from retold.export.html.calls import CallView
-from retold.export.html.clip import HEAD, TAIL
+from retold.export.formats.registry import ExportOptions, ExportSession
+from retold.export.html.blocks import HEAD, TAIL, RenderContext
 from retold.export.html.entries import Block
-from retold.export.html.frame import RenderContext
-from retold.export.html.runs import runs
-from retold.export.telling import ExportOptions, ExportSession
+from retold.export.html.page import runs
+from retold.export.html.tool_calls import CallView
 from retold.model.session import View
 from retold.sessions.pages import TimelineSlice, load_slice
 from retold.web.answer import NotFound, PageRequest, TemplatePage

@@ -8,7 +8,7 @@ import msgspec
 from retold.agents.protocol import Threat
 from retold.care.doctor.finding import KEEP, SYNC, command
 from retold.care.doctor.survey import Archived, Survey, SurveyedHome
-from retold.export.zone import day
+from retold.export.text.times import day
 from retold.model.problem import Finding, Severity
 
 _AT_ONCE = datetime.min.replace(tzinfo=UTC)

@@ -94,11 +94,10 @@ def _digest(record: Store, place: ProjectPlace, options: Namespace) -> Digest:
 
 
 def _print(found: Digest, name: str, options: Namespace, console: Console) -> None:
-    from retold.export.brief import MOST_TOKENS, brief
-    from retold.export.brief_json import brief_json
+    from retold.export.brief import MOST_TOKENS, brief, brief_json
 
     if not options.no_redact:
-        from retold.export.redaction import report_sentence
+        from retold.export.files import report_sentence
         from retold.redaction import Redactor
 
         redactor = Redactor(home=os.path.expanduser("~"))

@@ -36,8 +36,7 @@ def run(options: Namespace, console: Console) -> int:
     """Make the home, and print the shell's lines that lead to it; 1 if something else is in the folder."""
     from datetime import UTC, datetime
 
-    from retold.demo.home import OccupiedError, make_home
-    from retold.demo.marker import demo_folder
+    from retold.demo.home import OccupiedError, demo_folder, make_home
 
     folder = Path(os.path.abspath(options.folder or demo_folder(Path(retold_home(os.environ)))))
     try:

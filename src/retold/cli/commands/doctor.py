@@ -30,7 +30,7 @@ def run(options: Namespace, console: Console) -> int:
     from retold.care.doctor.finding import DAMAGE
     from retold.care.doctor.survey import survey
     from retold.cli.syncing import tell_unknown_settings
-    from retold.export.findings import finding_json, finding_lines
+    from retold.export.text.findings import finding_json, finding_lines
 
     seen = survey(os.environ, is_full=options.full)
     tell_unknown_settings(console, seen.folder, seen.config)

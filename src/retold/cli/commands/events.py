@@ -26,7 +26,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print each event; 1 if something was no session, 2 if a name means several."""
-    from retold.export.log import event_line
+    from retold.export.text.events import event_line
     from retold.model.events import steps
     from retold.model.serialization import step_json
 

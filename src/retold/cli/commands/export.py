@@ -7,7 +7,7 @@ import os
 from retold.cli.archive import no_such_session, opened
 from retold.cli.datasets import DATASETS
 from retold.cli.filters import add_filters, filter_arguments, tell_unknown
-from retold.export.formats import FORMATS
+from retold.export.formats.registry import FORMATS
 from retold.search.filters import FILTERS
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import

@@ -122,8 +122,8 @@ def _place(found: Sequence[Heading]) -> str:
 def _list(record: Store, found: Sequence[Heading], console: Console, verb: str) -> int:
     """List what goes, with subagents counted; return how many sessions that is."""
     from retold.archive.queries.lookups import family
-    from retold.export.table import project_name
-    from retold.export.zone import day
+    from retold.export.text.table import project_name
+    from retold.export.text.times import day
     from retold.search.dates import moment_of
 
     count = len({number for one in found for number in family(record, one.key)})

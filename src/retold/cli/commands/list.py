@@ -55,7 +55,7 @@ def print_list(
     record: Store, console: Console, wanted: Filters, limit: int | None, *, every_kind: bool
 ) -> int:
     """Print the table; 1 if there is nothing in it."""
-    from retold.export.table import session_table
+    from retold.export.text.table import session_table
     from retold.search.listing import listed
 
     rows = listed(record, wanted, limit, every_kind=every_kind)

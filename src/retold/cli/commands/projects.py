@@ -25,7 +25,7 @@ def run(options: Namespace, console: Console) -> int:
     import json
 
     from retold.cli.archive import opened
-    from retold.export.table import project_line
+    from retold.export.text.table import project_line
     from retold.search.listing import called, places, with_roots
 
     with opened(console) as record:

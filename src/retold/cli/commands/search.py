@@ -58,7 +58,7 @@ def run(options: Namespace, console: Console) -> int:
     try:
         for conversation in _found(options, console):
             if options.json:
-                from retold.export.hits import conversation_json
+                from retold.export.text.search_results import conversation_json
 
                 console.record(conversation_json(conversation))
             else:
@@ -139,7 +139,7 @@ def _search(
 
 
 def _print(conversation: SearchResult, console: Console, *, is_first: bool) -> None:
-    from retold.export.hits import conversation_lines
+    from retold.export.text.search_results import conversation_lines
 
     if not is_first:
         console.line("")

@@ -66,8 +66,14 @@ def run(options: Namespace, console: Console) -> int:
 def _listed(view: str, form: str, console: Console) -> int:
     """Print the views, or the columns of one."""
     from retold.archive.sql import VIEWS
-    from retold.export.answer import csv_line, json_line
-    from retold.export.views import column_lines, column_rows, view_lines, view_rows
+    from retold.export.text.sql_results import (
+        column_lines,
+        column_rows,
+        csv_line,
+        json_line,
+        view_lines,
+        view_rows,
+    )
 
     view = view.lower()
     if view and view not in VIEWS:

@@ -55,7 +55,7 @@ class _Printer:
         self._shown: str | None = None
 
     def show(self, news: News) -> None:
-        from retold.export.live import live_heading, live_lines
+        from retold.export.text.events import live_heading, live_lines
         from retold.model.serialization import step_json
 
         if self._is_json:

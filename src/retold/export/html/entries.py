@@ -6,11 +6,10 @@ from datetime import datetime
 import msgspec
 from markupsafe import Markup
 
-from retold.export.html.blocks import as_tree, attached, box, failure, fold, said, told
-from retold.export.html.calls import CallView, call_view
-from retold.export.html.frame import RenderContext
-from retold.export.telling import ExportOptions
-from retold.export.zone import when
+from retold.export.formats.registry import ExportOptions
+from retold.export.html.blocks import RenderContext, as_tree, attached, box, failure, fold, said, told
+from retold.export.html.tool_calls import CallView, call_view
+from retold.export.text.times import when
 from retold.model.session import (
     Attachment,
     Context,

@@ -8,7 +8,6 @@ except ImportError as error:
     ) from error
 
 from retold.lake.spark.files import from_files
-from retold.lake.spark.source import RetoldDataSource
-from retold.lake.spark.stage import settled, spread
+from retold.lake.spark.source import RetoldDataSource, settled, spread
 
 __all__ = ["RetoldDataSource", "from_files", "settled", "spread"]

@@ -40,7 +40,7 @@ class Arguments(tool.Arguments, frozen=True, kw_only=True):
 
 
 def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.export.quoting import Quoting
+    from retold.export.load import Quoting
     from retold.export.transcript import TranscriptOptions, plural
     from retold.mcp.reading import told, top
 

@@ -21,8 +21,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.export.quoting import Quoting
-    from retold.export.worked import worked
+    from retold.export.load import Quoting, worked
 
     register_functions(asking.record.connection, is_meant)
     conditions, place = [*BASE, *narrowed(asking, arguments)], asking.first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from retold.archive.store import Store
-from retold.export.html.edits import edits
+from retold.export.html.tool_calls import edits
 from retold.export.svg import length
 from retold.projects.matching import in_project
 from retold.reports.dashboards import changed, changers

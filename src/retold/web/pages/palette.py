@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from retold.archive.database import IndexDamagedError
 from retold.archive.store import Store
-from retold.export.hits import marked, speaker
-from retold.export.table import project_name
+from retold.export.text.search_results import marked, speaker
+from retold.export.text.table import project_name
 from retold.search.quick_find import QuickFind, leap
 from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
 from retold.web.looking import LONGEST, session_address

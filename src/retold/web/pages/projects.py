@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from retold.archive.store import Store
-from retold.export.amounts import span
-from retold.export.names import project_names
 from retold.export.svg import length, shares, sparkline
+from retold.export.text.numbers import span
+from retold.export.text.table import project_names
 from retold.reports.dashboards import WEEKS, Portrait, changed, newest, over_time, portraits, total, used
 from retold.reports.selection import Period, ReportFilters, is_called
 from retold.reports.stats import brief_lines

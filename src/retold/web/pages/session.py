@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from retold.archive.store import Store
-from retold.export.formats import FORMATS
-from retold.export.html.facts import facts, problems
-from retold.export.html.page import UNTITLED
+from retold.export.formats.registry import FORMATS
+from retold.export.html.page import UNTITLED, facts, problems
 from retold.export.minimap import LENGTH, kind_of, paths
 from retold.search.related import state
 from retold.sessions.pages import TimelineSlice, turns

@@ -9,9 +9,9 @@ import msgspec
 
 from retold.archive.database import IndexDamagedError
 from retold.archive.store import Store
-from retold.export.arithmetic import spend_of, terms
 from retold.export.html.entries import entry_view
-from retold.export.names import clean
+from retold.export.text.report_table import spend_of, terms
+from retold.export.text.table import clean
 from retold.export.transcript import TranscriptOptions, transcript
 from retold.model.report import Spend
 from retold.reports.requests import requests_of

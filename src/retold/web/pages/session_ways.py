@@ -7,8 +7,8 @@ import os
 from retold.archive.database import RetoldError
 from retold.archive.store import Store
 from retold.care.resume import endangered, way_on, whole_line
-from retold.export.formats import FORMATS
-from retold.export.naming import file_name
+from retold.export.files import file_name
+from retold.export.formats.registry import FORMATS
 from retold.redaction import Redactor
 from retold.web.answer import Answer, Download, NotFound, PageRequest, PageRoute
 from retold.web.exporting import exported

@@ -5,8 +5,8 @@ from __future__ import annotations
 from retold.archive.database import IndexDamagedError
 from retold.archive.queries.listing import count_sessions
 from retold.archive.store import Store
-from retold.export.hits import FATES, marked, speaker
-from retold.export.table import project_name, short_number
+from retold.export.text.search_results import FATES, marked, speaker
+from retold.export.text.table import project_name, short_number
 from retold.search.listing import unknown_names
 from retold.search.pages import COUNTED as SOUGHT
 from retold.search.pages import (

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from retold.archive.store import Store
-from retold.export.amounts import count, span
-from retold.export.arithmetic import spend_of, terms
-from retold.export.footnotes import basis_notes, price_notes
-from retold.export.report import cost
-from retold.export.svg import hours
-from retold.export.svg.hours import hour_name
-from retold.export.table import short_number
-from retold.export.zone import zone_name
+from retold.export.svg import hour_name, hours
+from retold.export.text.numbers import count, span
+from retold.export.text.report_table import basis_notes, cost, price_notes, spend_of, terms
+from retold.export.text.table import short_number
+from retold.export.text.times import zone_name
 from retold.model.report import Line, summed
 from retold.reports.dashboards import busy_hours, dearest, over_time, total
 from retold.reports.requests import explained

@@ -1,1 +1,0 @@
-"""Stories as Claude Code 2.1.100 writes them."""

@@ -1,1 +1,0 @@
-"""Stories as Codex CLI 0.148.0 writes them."""

@@ -1,0 +1,1 @@
+"""The formats in which conversations are exported, a module for each."""

@@ -1,0 +1,1 @@
+"""Plain text for terminals: tables, numbers, reports, search results."""
