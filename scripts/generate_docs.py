@@ -28,9 +28,9 @@ from retold.agents.claude import tool_calls as claude_tools
 from retold.agents.codex import tool_calls as codex_tools
 from retold.agents.gemini import tool_calls as gemini_tools
 from retold.archive.sql import LACKING, MORE, VIEWS
-from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
 from retold.lake.arrow import TYPES
+from retold.maintenance.doctor.checks import CODES as FINDINGS
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.resources import ADDRESSES
 from retold.mcp.tools import TOOLS as MCP_TOOLS
@@ -405,7 +405,7 @@ def definitions() -> dict[str, Definition]:
     others = [
         PACKAGE / "agents" / "registry.py",
         PACKAGE / "synchronization" / "fingerprints.py",
-        PACKAGE / "library.py",
+        PACKAGE / "api.py",
     ]
     for path in [*sorted(PACKAGE.glob("model/*.py")), *others]:
         module = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)

@@ -116,7 +116,7 @@ def test_the_library_gives_the_same(ann: DemoPerson, count: int, rows: list[dict
 
 
 def test_doctor_counts_the_same(ann: DemoPerson, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.care.doctor.checkup.checkup", lambda _: ())
+    monkeypatch.setattr("retold.maintenance.doctor.checks.checkup", lambda _: ())
     assert number(ann.run("doctor").out, r"Nothing is at risk: (\d+) sessions archived") == count
 
 

@@ -13,8 +13,8 @@ import retold
 from retold.agents.gemini.tool_calls import TOOLS
 from retold.agents.protocol import Agent
 from retold.agents.registry import AGENTS
-from retold.care.doctor.finding import CODES as FINDINGS
 from retold.cli.main import COMMANDS
+from retold.maintenance.doctor.checks import CODES as FINDINGS
 from retold.model.problem import CODES
 from support.synced_archive import sync_archive
 

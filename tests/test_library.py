@@ -120,7 +120,7 @@ def test_nothing_is_read_before_it_is_asked_for(
         decoded.append(summary)
         return decode_summary(summary)
 
-    monkeypatch.setattr("retold.library.decode_summary", decode)
+    monkeypatch.setattr("retold.api.decode_summary", decode)
     sessions = archive.sessions()
     assert len(decoded) == 0
     assert next(sessions).key in KEYS

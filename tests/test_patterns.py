@@ -28,11 +28,11 @@ CHAINED = frozenset(
     (
         "retold.agents.claude.prompt_text._BLOCK",
         "retold.agents.claude.prompt_text._INTERRUPTED",
-        "retold.care.jsonc.TRIVIA",
-        "retold.care.jsonc._PLAIN",
-        "retold.care.jsonc._STRING",
-        "retold.care.splice._BESIDE",
-        "retold.care.tables._KEY",
+        "retold.maintenance.json_edit.TRIVIA",
+        "retold.maintenance.json_edit._PLAIN",
+        "retold.maintenance.json_edit._STRING",
+        "retold.maintenance.json_edit._BESIDE",
+        "retold.maintenance.toml_edit._KEY",
         "retold.search.results._NEXT_WORD",
     )
 )

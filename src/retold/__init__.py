@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from retold.agents.registry import NotASession, read
-    from retold.library import Archive, Found, Hit, open, sync  # noqa: A004 - read as `retold.open`
+    from retold.api import Archive, Found, Hit, open, sync  # noqa: A004 - read as `retold.open`
     from retold.model.events import steps
     from retold.model.problem import Problem
     from retold.model.report import Line, Spend
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Archive": "retold.library",
+    "Archive": "retold.api",
     "Attachment": "retold.model.session",
     "Context": "retold.model.session",
     "Event": "retold.model.session",
-    "Found": "retold.library",
-    "Hit": "retold.library",
+    "Found": "retold.api",
+    "Hit": "retold.api",
     "Line": "retold.model.report",
     "Message": "retold.model.session",
     "NotASession": "retold.agents.registry",
@@ -53,10 +53,10 @@ _HOMES = {
     "ToolCall": "retold.model.session",
     "Totals": "retold.model.usage",
     "Usage": "retold.model.usage",
-    "open": "retold.library",
+    "open": "retold.api",
     "read": "retold.agents.registry",
     "steps": "retold.model.events",
-    "sync": "retold.library",
+    "sync": "retold.api",
 }
 
 __all__ = [

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from retold.care.doctor.finding import CODES, DAMAGE
 from retold.cli.main import COMMANDS
+from retold.maintenance.doctor.checks import CODES, DAMAGE
 from retold.reading.disk import LocalDisk, OpenFile
 from support.person import CommandResult, Person, is_root
 
@@ -474,7 +474,7 @@ def test_an_old_sync_is_told(ann: Patient) -> None:
 
 def test_a_disk_that_is_nearly_full_is_told(ann: Patient, monkeypatch: pytest.MonkeyPatch) -> None:
     ann.sync()
-    monkeypatch.setattr("retold.care.doctor.health.ROOM", 1 << 80)
+    monkeypatch.setattr("retold.maintenance.doctor.checks.ROOM", 1 << 80)
     assert ann.codes() == ["little-space"]
 
 

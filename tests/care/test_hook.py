@@ -13,9 +13,9 @@ import pytest
 
 from retold.agents.protocol import Agent
 from retold.archive.store import Store
-from retold.care import errand
-from retold.care.calling import as_environment, hook_call, own_command, variables
-from retold.care.ghosts import own_homes, remove_ghosts
+from retold.maintenance import hooks
+from retold.maintenance.invocation import as_environment, hook_call, own_command, variables
+from retold.maintenance.restore import own_homes, remove_ghosts
 from retold.synchronization.update import is_taken
 from support.gemini_home import GeminiHome, gemini, metadata, user
 from support.installed_script import InstalledPerson
@@ -110,12 +110,12 @@ def test_who_finds_somebody_at_work_leaves_a_mark_and_goes(
     ann: InstalledPerson, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ann.sync()
-    monkeypatch.setattr(errand, "_start", lambda *_: pytest.fail("somebody is at work already"))
-    with (ann.archive / errand.LOCK).open("wb") as lock:
+    monkeypatch.setattr(hooks, "_start", lambda *_: pytest.fail("somebody is at work already"))
+    with (ann.archive / hooks.LOCK).open("wb") as lock:
         assert is_taken(lock.fileno())
-        errand.ask(["retold"], ann.env)
-        errand.run(ann.env)
-    assert (ann.archive / errand.REQUEST_FILE).exists()
+        hooks.ask(["retold"], ann.env)
+        hooks.run(ann.env)
+    assert (ann.archive / hooks.REQUEST_FILE).exists()
 
 
 def test_what_is_asked_for_meanwhile_is_done_once_more(
@@ -127,12 +127,12 @@ def test_what_is_asked_for_meanwhile_is_done_once_more(
         done.append(env)
         if len(done) == 1:
             for _ in range(3):
-                (Path(folder) / errand.REQUEST_FILE).touch()
+                (Path(folder) / hooks.REQUEST_FILE).touch()
 
-    monkeypatch.setattr(errand, "_do", do)
-    errand.run(ann.env)
+    monkeypatch.setattr(hooks, "_do", do)
+    hooks.run(ann.env)
     assert len(done) == 2
-    assert not (ann.archive / errand.REQUEST_FILE).exists()
+    assert not (ann.archive / hooks.REQUEST_FILE).exists()
 
 
 def test_who_says_nothing_is_not_waited_for(ann: InstalledPerson) -> None:
@@ -193,9 +193,9 @@ def test_a_hook_of_a_retold_that_is_gone_fails_nobody(ann: InstalledPerson) -> N
 
 def test_the_log_does_not_grow_for_ever(tmp_path: Path) -> None:
     for number in range(1000):
-        errand.log(str(tmp_path), ValueError(f"{number} {'x' * 500}\nand more"))
+        hooks.log(str(tmp_path), ValueError(f"{number} {'x' * 500}\nand more"))
     text = (tmp_path / "logs" / "keep.log").read_text(encoding="utf-8")
-    assert len(text) < 2 * errand.LONGEST_LOG
+    assert len(text) < 2 * hooks.LONGEST_LOG
     assert "ValueError: 999 x" in text.splitlines()[-1]
     assert all(line.endswith("x and more") for line in text.splitlines())
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retold.archive.database import RetoldError
-from retold.care.changes import LARGEST, FileChangePlan, carry_out
+from retold.maintenance.file_changes import LARGEST, FileChangePlan, carry_out
 from support.installed_script import InstalledPerson, file_tree
 from support.person import is_root
 

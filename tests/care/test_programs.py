@@ -7,7 +7,7 @@ import pytest
 
 from retold.agents import gemini
 from retold.agents.gemini.restore_plan import Release, release
-from retold.care.programs import installed_version, program_of
+from retold.maintenance.restore import installed_version, program_of
 
 
 def install(folder: Path, name: str, version: object) -> dict[str, str]:

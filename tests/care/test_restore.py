@@ -17,8 +17,8 @@ from retold.agents.gemini.raw import RESULTS_SUFFIX
 from retold.agents.gemini.restore_plan import is_wellformed
 from retold.agents.protocol import Addition, AgentHome
 from retold.archive.database import RetoldError
-from retold.care.additions import add
 from retold.demo.home import make_home
+from retold.maintenance.restore import add
 from support.conversation_files import FORMS, turns
 from support.gemini_home import sha
 from support.person import Person
@@ -362,7 +362,7 @@ class TestBadInput:
         busy = chats / "session-2026-03-01T10-00-bbbbbbbb.jsonl"
         busy.write_text("{}\n", encoding="utf-8")
         os.utime(busy, (time.time() + 60, time.time() + 60))  # as if it was written to without end
-        monkeypatch.setattr("retold.care.restore._PATIENCE", 0.3)
+        monkeypatch.setattr("retold.maintenance.restore._PATIENCE", 0.3)
         told = self.refused(made, key, "--home", str(tmp_path), "--project", str(project))
         assert "running agent" in told
         assert list(chats.iterdir()) == [busy]
@@ -370,7 +370,7 @@ class TestBadInput:
     def test_a_full_disk(self, made: Person, key: str, tmp_path: Path, project: Path) -> None:
         code = """
 import resource, signal
-import retold.care.restore as restore
+import retold.maintenance.restore as restore
 write = restore.add
 def add(*given):
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -419,7 +419,7 @@ def test_whoever_is_writing_there_is_waited_for(made: Person, tmp_path: Path, pr
 
 KILLED = """
 import os, signal
-import retold.care.additions
+import retold.maintenance.restore
 def publish(draft, path):
     os.kill(os.getpid(), signal.SIGKILL)
 retold.care.additions._publish = publish

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.agents.protocol import HookPlan
-from retold.care.jsonc import Broken, scanned
-from retold.care.settings import calls, is_called, with_hook, without_hook
+from retold.maintenance.json_edit import Broken, calls, is_called, scanned, with_hook, without_hook
 
 ENTRY = {"hooks": [{"type": "command", "command": "'/opt/retold' keep --hook", "timeout": 30}]}
 PLAN = HookPlan(Path("settings.json"), ("SessionEnd", "Stop"), ENTRY)

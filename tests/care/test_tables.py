@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.agents.protocol import SettingsTable
-from retold.care.jsonc import Broken
-from retold.care.tables import has_table, with_table, without_table
+from retold.maintenance.json_edit import Broken
+from retold.maintenance.toml_edit import has_table, with_table, without_table
 
 VALUE = {"command": 'C:\\Program Files\\"re" told\\retold.exe', "args": ["mcp", "é"], "env": {"A_B": "x y"}}
 TABLE = SettingsTable(Path("config.toml"), ("mcp_servers", "retold"), VALUE)

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retold.archive.database import RetoldError
-from retold.care.timers import TIMERS, cron, launchd, schtasks, systemd, usable_timer
-from retold.care.timers.machine import Machine
+from retold.maintenance.timers import TIMERS, cron, launchd, schtasks, systemd, usable_timer
+from retold.maintenance.timers.machine import Machine
 from support.installed_script import InstalledPerson, file_tree
 
 WORDS = ["/opt/re told/retold", "keep", "--now", "--with", "RETOLD_HOME=/a%b $c"]

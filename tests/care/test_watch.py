@@ -50,7 +50,7 @@ def watch(*paths, **options):
 watchfiles.watch = watch
 """
 FAINT = """
-import retold.care.moments as moments
+import retold.maintenance.watch as moments
 moments.SELDOM, moments.OFTEN = 0.2, 0.2
 """
 

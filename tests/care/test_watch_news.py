@@ -9,8 +9,7 @@ from random import Random
 import pytest
 
 from retold.archive.store import Store
-from retold.care.news import EventDiff
-from retold.care.watch import SECOND_HAND, News, SessionWatch, WatchListener
+from retold.maintenance.watch import SECOND_HAND, EventDiff, News, SessionWatch, WatchListener
 from retold.model.events import (
     AnyStep,
     AssistantText,

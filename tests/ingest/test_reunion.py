@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from retold.archive.store import Store
-from retold.care.watch import SessionWatch, WatchListener
+from retold.maintenance.watch import SessionWatch, WatchListener
 from retold.model.events import UserPrompt
 from retold.synchronization import run as syncing
 from retold.synchronization.update import Task

@@ -2,7 +2,7 @@
 
 import re
 
-from retold.export.guide import guide
+from retold.maintenance.connect import guide
 from retold.mcp.prompts import PROMPTS
 from retold.mcp.tools import TOOLS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.serving.names import HostNames
+from retold.server import HostNames
 from retold.web import browser, peers
 from retold.web.entrance import LASTS, MOST, LoginTokens
 from retold.web.server import PageAddress

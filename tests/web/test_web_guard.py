@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import pytest
 
+from retold import server
 from retold.archive.store import Store
-from retold.serving import connection
 from retold.web import guard
 from retold.web import request as web_request
 from retold.web.answer import Answer, Download, PageRequest, PageRoute, Redirect
@@ -233,7 +233,7 @@ def test_a_body_without_end_is_not_read_to_its_end(visit: Visit) -> None:
 
 
 def test_the_slow_and_the_silent_keep_nobody_waiting(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "PATIENCE", 2.0)
+    monkeypatch.setattr(server, "PATIENCE", 2.0)
     monkeypatch.setattr(web_request, "PATIENCE", 2.0)
     place = ("127.0.0.1", visit.web.port)
     starts = [
@@ -262,11 +262,9 @@ def outcome(link: socket.socket) -> int:
 def test_those_who_wait_longest_make_room(visit: Visit) -> None:
     """As many connections as a stranger likes, and none of them is in the way."""
     place = ("127.0.0.1", visit.web.port)
-    idle = [
-        socket.create_connection(place, timeout=PATIENCE) for _ in range(connection.MOST_CONNECTIONS + 40)
-    ]
+    idle = [socket.create_connection(place, timeout=PATIENCE) for _ in range(server.MOST_CONNECTIONS + 40)]
     assert shown(visit.get("/"))
-    idle[0].settimeout(connection.PATIENCE / 2)  # by itself it would be let go later
+    idle[0].settimeout(server.PATIENCE / 2)  # by itself it would be let go later
     assert outcome(idle[0]) == 0
     for link in idle:
         link.close()

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from retold.care.doctor.survey import survey
+from retold.maintenance.doctor.survey import survey
 from retold.web import checkups
 from support.demo_person import DemoPerson
 from support.web_server import Visit, run_web_server

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.serving import connection
+from retold import server
 from support.one_session import person_with_one_session
 from support.web_server import PATIENCE, Visit, run_web_server
 
@@ -21,7 +21,7 @@ BOUND = 4.0
 def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visit]:
     with run_web_server(str(person_with_one_session(tmp_path).archive)) as visit:
         visit.enter()
-        monkeypatch.setattr(connection, "PATIENCE", BOUND)
+        monkeypatch.setattr(server, "PATIENCE", BOUND)
         yield visit
 
 

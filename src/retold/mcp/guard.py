@@ -10,8 +10,7 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from retold.serving.allowance import Allowance
-from retold.serving.server import MOST_HEADER_BYTES
+from retold.server import MOST_HEADER_BYTES, Allowance
 
 STRANGERS = (40, 2.0)
 """How many requests at once, and a second, by all together who do not know the token."""

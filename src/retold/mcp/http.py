@@ -9,8 +9,7 @@ from mcp.server.lowlevel import Server as Protocol
 from mcp.server.transport_security import TransportSecuritySettings
 
 from retold.mcp.guard import HttpGuard
-from retold.serving.names import LOOPBACK, HostNames
-from retold.serving.server import LoopbackServer, bound
+from retold.server import LOOPBACK, HostNames, LoopbackServer, bound
 
 HOST, PATH = "127.0.0.1", "/mcp"
 LARGEST = 1 << 20

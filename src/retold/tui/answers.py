@@ -11,16 +11,15 @@ from retold.archive.ledger import PRICED_BY
 from retold.archive.queries.listing import fates as fate_rows
 from retold.archive.store import Store
 from retold.archive.sync_state import DAY, due_soon
-from retold.care.doctor.checkup import checkup
-from retold.care.doctor.survey import survey
-from retold.care.restore import RestorePlan, Wish, planned, write
-from retold.care.resume import way_on, whole_line
 from retold.export.files import free_path, to_file
 from retold.export.formats.registry import ExportOptions
 from retold.export.load import document
 from retold.export.text.findings import finding_lines
 from retold.export.text.report_overview import overview as overview_lines
 from retold.export.text.times import zone_name
+from retold.maintenance.doctor.checks import checkup
+from retold.maintenance.doctor.survey import survey
+from retold.maintenance.restore import RestorePlan, Wish, planned, way_on, whole_line, write
 from retold.model.session import Session
 from retold.reports.stats import overview
 from retold.search import dates

@@ -7,7 +7,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from retold.archive.database import RetoldError
-from retold.care.restore import RestorePlan
+from retold.maintenance.restore import RestorePlan
 from retold.tui.answers import ArchiveQueries, StyledLine, restored, restoring, resuming
 from retold.tui.box import Box
 from retold.tui.threads import answer

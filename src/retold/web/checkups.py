@@ -9,12 +9,11 @@ from threading import Lock
 import msgspec
 
 from retold.archive.store import Store
-from retold.care.doctor.checkup import checkup
-from retold.care.doctor.standing import Room, Standing, room, standings
-from retold.care.doctor.survey import Survey, survey
-from retold.care.keep import timer
-from retold.care.timers.machine import Machine
 from retold.export.text.findings import Gathered, gathered
+from retold.maintenance.doctor.checks import checkup
+from retold.maintenance.doctor.survey import Room, Standing, Survey, room, standings, survey
+from retold.maintenance.hooks import timer
+from retold.maintenance.timers.machine import Machine
 
 LASTS = 10.0
 """Seconds for which a look is good enough."""

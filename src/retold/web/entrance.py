@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
 
-from retold.serving.allowance import Allowance
+from retold.server import Allowance
 
 LASTS = 60.0
 """Seconds for which a link works."""

@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from threading import BoundedSemaphore
 
-from retold.care.calling import own_command
+from retold.maintenance.invocation import own_command
 
 AT_ONCE = 2
 """Documents that are made at the same time; whoever comes later waits."""

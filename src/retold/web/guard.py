@@ -10,8 +10,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from retold.serving.allowance import Allowance
-from retold.serving.server import MOST_HEADER_BYTES
+from retold.server import MOST_HEADER_BYTES, Allowance
 from retold.web.entrance import LoginTokens
 
 ENTER, STATIC = "/enter", "/static/"

@@ -8,8 +8,7 @@ from contextlib import suppress
 
 import msgspec
 
-from retold.serving.names import LOOPBACK, HostNames
-from retold.serving.server import LoopbackServer, bound
+from retold.server import LOOPBACK, HostNames, LoopbackServer, bound
 from retold.web.answer import PageRoute
 from retold.web.app import application
 from retold.web.entrance import LoginTokens

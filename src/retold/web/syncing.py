@@ -7,7 +7,7 @@ from threading import Lock
 
 import msgspec
 
-from retold.care.calling import own_command
+from retold.maintenance.invocation import own_command
 
 _alone = Lock()
 

@@ -36,9 +36,8 @@ def watching(env: Mapping[str, str]) -> Iterator[None]:
 
 def follow() -> None:
     """Keep the archive up to date, for as long as the one who started this lives."""
-    from retold.care.moments import change_events
-    from retold.care.watch import rested
     from retold.config import read_config, retold_home
+    from retold.maintenance.watch import change_events, rested
     from retold.synchronization.update import Task, update
 
     Thread(target=_end_with_others, daemon=True).start()

@@ -12,9 +12,9 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.care.connect import ConnectWork
-    from retold.care.timers.machine import Machine
     from retold.cli.console import Console
+    from retold.maintenance.connect import ConnectWork
+    from retold.maintenance.timers.machine import Machine
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -41,9 +41,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Connect or disconnect; 1 if the agent is not there, or nobody agreed."""
-    from retold.care.calling import server
-    from retold.care.connect import connection, disconnection, homes_of
-    from retold.care.timers.machine import Machine
+    from retold.maintenance.connect import connection, disconnection, homes_of
+    from retold.maintenance.invocation import server
+    from retold.maintenance.timers.machine import Machine
 
     machine = Machine(os.environ, sys.platform)
     if options.remove:
@@ -68,9 +68,9 @@ def run(options: Namespace, console: Console) -> int:
 
 def _done(work: ConnectWork, machine: Machine, options: Namespace, console: Console) -> int:
     """Show what is to be done, and do it if that is wanted."""
-    from retold.care.changes import difference
-    from retold.care.connect import carry_out_work
     from retold.cli.confirm import is_confirmed
+    from retold.maintenance.connect import carry_out_work
+    from retold.maintenance.file_changes import difference
 
     if not work.changes:
         told = "not connected" if options.remove else "connected"
@@ -106,7 +106,7 @@ def _catch_up(console: Console) -> None:
 def _tell_connected(machine: Machine, options: Namespace, console: Console) -> None:
     """Tell how to try it, what else it needs, and how to undo it."""
     from retold.agents.registry import AGENTS
-    from retold.care.connect import plans
+    from retold.maintenance.connect import plans
 
     plan = next(plans(options.agent, machine, None))
     program = AGENTS[options.agent].PROGRAM

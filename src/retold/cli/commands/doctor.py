@@ -10,8 +10,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.care.doctor.survey import Survey
     from retold.cli.console import Console
+    from retold.maintenance.doctor.survey import Survey
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -26,11 +26,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print what was found; 1 if something is at risk, 4 if the archive is damaged or cannot be used."""
-    from retold.care.doctor.checkup import checkup
-    from retold.care.doctor.finding import DAMAGE
-    from retold.care.doctor.survey import survey
     from retold.cli.syncing import tell_unknown_settings
     from retold.export.text.findings import finding_json, finding_lines
+    from retold.maintenance.doctor.checks import DAMAGE, checkup
+    from retold.maintenance.doctor.survey import survey
 
     seen = survey(os.environ, is_full=options.full)
     tell_unknown_settings(console, seen.folder, seen.config)
@@ -52,7 +51,7 @@ def run(options: Namespace, console: Console) -> int:
 
 def _well(seen: Survey) -> str:
     """Return what is said where nothing is at risk."""
-    from retold.care.doctor.standing import room
+    from retold.maintenance.doctor.survey import room
 
     found = room(seen.folder)
     count = seen.conversations

@@ -9,9 +9,9 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.care.keep import Done, HookWork
-    from retold.care.timers.machine import Machine
     from retold.cli.console import Console
+    from retold.maintenance.hooks import Done, HookWork
+    from retold.maintenance.timers.machine import Machine
 
 HOOKS = {
     "yes": "hook: yes",
@@ -46,8 +46,8 @@ def run(options: Namespace, console: Console) -> int:
     """Tell, install or remove."""
     if options.hook or options.now:
         return _served(options)
-    from retold.care.keep import installation, removal
-    from retold.care.timers.machine import Machine
+    from retold.maintenance.hooks import installation, removal
+    from retold.maintenance.timers.machine import Machine
 
     machine = Machine(os.environ, sys.platform)
     if options.install:
@@ -63,10 +63,10 @@ def run(options: Namespace, console: Console) -> int:
 
 def _served(options: Namespace) -> int:
     """Do what a hook or a timer has called for; an agent must never fail because of it."""
-    from retold.care.calling import NOW, as_environment, own_command
-    from retold.care.errand import ask, log
-    from retold.care.errand import run as run_errand
     from retold.config import retold_home
+    from retold.maintenance.hooks import ask, log
+    from retold.maintenance.hooks import run as run_errand
+    from retold.maintenance.invocation import NOW, as_environment, own_command
 
     for name, value in as_environment(options.told).items():
         os.environ.setdefault(name, value)
@@ -81,7 +81,7 @@ def _served(options: Namespace) -> int:
 
 
 def _tell_state(machine: Machine, console: Console) -> None:
-    from retold.care.keep import hooks, timer
+    from retold.maintenance.hooks import hooks, timer
 
     for hook in hooks(machine):
         if hook.home is None:
@@ -96,7 +96,7 @@ def _tell_state(machine: Machine, console: Console) -> None:
 
 
 def _installed(work: HookWork, machine: Machine, console: Console, *, is_dry: bool) -> int:
-    from retold.care.keep import carry_out_installation, hooks, timer
+    from retold.maintenance.hooks import carry_out_installation, hooks, timer
 
     for hook in hooks(machine):
         if hook.home is None:
@@ -120,7 +120,7 @@ def _installed(work: HookWork, machine: Machine, console: Console, *, is_dry: bo
 
 
 def _removed(work: HookWork, machine: Machine, console: Console, *, is_dry: bool) -> int:
-    from retold.care.keep import carry_out_removal
+    from retold.maintenance.hooks import carry_out_removal
 
     if not work.is_any:
         console.tell("retold: nothing to do: nothing is installed")
@@ -135,7 +135,7 @@ def _removed(work: HookWork, machine: Machine, console: Console, *, is_dry: bool
 
 def _show(work: HookWork, console: Console) -> None:
     """Print every change before it is made."""
-    from retold.care.changes import difference
+    from retold.maintenance.file_changes import difference
 
     for change in (*work.settings, *(one for _, changes in work.timers for one in changes)):
         console.lines(difference(change))
@@ -154,9 +154,9 @@ def _tell_done(done: Done, console: Console, what: str) -> None:
 def _catch_up(console: Console) -> None:
     """Archive what there is, so that a hook has little to do, and remove the ghosts that are there already."""
     from retold.archive.store import Store
-    from retold.care.ghosts import own_homes, remove_ghosts
     from retold.cli.syncing import coverage_line, run_sync
     from retold.config import retold_home
+    from retold.maintenance.restore import own_homes, remove_ghosts
 
     console.tell(coverage_line(run_sync(console)))
     with Store(retold_home(os.environ)) as record:

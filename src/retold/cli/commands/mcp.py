@@ -107,7 +107,7 @@ def _over_http(server: Server[Any], options: Namespace, console: Console) -> int
     from secrets import token_urlsafe
 
     from retold.mcp.http import Http
-    from retold.serving.token import weakness
+    from retold.server import weakness
 
     chosen = os.environ.get(TOKEN)
     if chosen and (weak := weakness(chosen)):

@@ -10,8 +10,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.care.restore import RestorePlan
     from retold.cli.console import Console
+    from retold.maintenance.restore import RestorePlan
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Write it back; 1 if no session is meant, 2 if several are, 4 if it cannot be."""
-    from retold.care.restore import Wish, planned, write
+    from retold.maintenance.restore import Wish, planned, write
     from retold.search.listing import named
 
     wish = Wish(options.home, options.project, options.version, options.view, options.clean)
@@ -51,7 +51,7 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _tell(plan: RestorePlan, console: Console, *, is_dry: bool) -> None:
-    from retold.care.resume import command_line
+    from retold.maintenance.restore import command_line
 
     if not plan.additions:
         console.tell("retold: the agent has it: nothing to write")

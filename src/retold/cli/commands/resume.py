@@ -41,7 +41,7 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _print(record: Store, key: str, console: Console) -> int:
-    from retold.care.resume import endangered, quoted, way_on, whole_line
+    from retold.maintenance.restore import endangered, quoted, way_on, whole_line
 
     plan = way_on(record, key, os.environ)
     if plan.additions:
@@ -58,10 +58,9 @@ def _print(record: Store, key: str, console: Console) -> int:
 
 
 def _run(record: Store, key: str, console: Console) -> int:
-    from retold.care.restore import write
-    from retold.care.resume import clear_ghosts, command_line, way_on
-    from retold.care.resume import run as run_agent
     from retold.cli.syncing import run_sync
+    from retold.maintenance.restore import clear_ghosts, command_line, way_on, write
+    from retold.maintenance.restore import run as run_agent
 
     plan = way_on(record, key, os.environ)
     for addition in plan.additions:

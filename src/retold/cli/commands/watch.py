@@ -6,8 +6,8 @@ TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace
 
-    from retold.care.watch import News
     from retold.cli.console import Console
+    from retold.maintenance.watch import News
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -21,9 +21,8 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Bring the archive up to date, then tell what is new until Ctrl-C."""
-    from retold.care.moments import change_events, session_folders
-    from retold.care.watch import SessionWatch, WatchListener, rested
     from retold.cli.syncing import Progress, asked_task, coverage_line
+    from retold.maintenance.watch import SessionWatch, WatchListener, change_events, rested, session_folders
 
     task = asked_task(console, options.home or (), options.agent or ())
     progress = Progress(console)

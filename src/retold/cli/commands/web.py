@@ -56,7 +56,7 @@ def run(options: Namespace, console: Console) -> int:
     """Serve until Ctrl-C; 2 if others could come in without a token."""
     from contextlib import nullcontext
 
-    from retold.serving.token import weakness
+    from retold.server import weakness
     from retold.web.server import PageAddress, Web
     from retold.web.watcher import watching
 

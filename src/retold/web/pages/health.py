@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from retold.archive.store import Store
-from retold.care.doctor.finding import KEEP
 from retold.config import retold_home
 from retold.export.text.findings import THREATS, Gathered
+from retold.maintenance.doctor.checks import KEEP
 from retold.model.problem import Finding
 from retold.web.answer import Answer, PageRequest, PageRoute, Redirect, TemplatePage
 from retold.web.checkups import Checked, Checkups

@@ -4,9 +4,8 @@ import os
 
 from retold.archive.database import RetoldError
 from retold.archive.store import Store
-from retold.care.restore import RestorePlan, Wish, planned, write
-from retold.care.resume import command_line
 from retold.config import retold_home
+from retold.maintenance.restore import RestorePlan, Wish, command_line, planned, write
 from retold.search.listing import named
 from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, Redirect, TemplatePage
 from retold.web.pages.health import desk

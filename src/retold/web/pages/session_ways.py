@@ -6,9 +6,9 @@ import os
 
 from retold.archive.database import RetoldError
 from retold.archive.store import Store
-from retold.care.resume import endangered, way_on, whole_line
 from retold.export.files import file_name
 from retold.export.formats.registry import FORMATS
+from retold.maintenance.restore import endangered, way_on, whole_line
 from retold.redaction import Redactor
 from retold.web.answer import Answer, Download, NotFound, PageRequest, PageRoute
 from retold.web.exporting import exported
