@@ -11,9 +11,9 @@ from mcp_types import TextResourceContents
 from textual.pilot import Pilot
 
 import retold
-from retold.mcp.desk import QueryService
-from retold.mcp.desk import ServerPlace as Reach
-from retold.tui.answers import ArchiveQueries
+from retold.mcp.service import QueryService
+from retold.mcp.service import ServerPlace as Reach
+from retold.tui.data import ArchiveQueries
 from support.demo_person import DemoPerson
 from support.mcp_client import McpClient
 from support.session_list_page import facets, list_rows, session_count

@@ -16,8 +16,8 @@ from retold.search.filters import ALIASES
 from retold.search.listing import Scope
 from retold.search.query import FIELDS
 from retold.search.quick_find import by_name
-from retold.tui import help as browser_help
-from retold.tui.answers import ArchiveQueries, listed
+from retold.tui import dialogs as browser_help
+from retold.tui.data import ArchiveQueries, listed
 from support.demo_person import DemoPerson
 from support.person import Person
 from support.web_server import run_web_server

@@ -18,8 +18,8 @@ import retold
 from retold.export.text.numbers import count
 from retold.export.text.table import short_number
 from retold.search.listing import Scope
-from retold.tui import answers
-from retold.tui.card import facts as card_facts
+from retold.tui import data
+from retold.tui.list_rows import facts as card_facts
 from support.gemini_home import GeminiHome, Json, gemini, user
 from support.local_clock import local_clock
 from support.person import Person
@@ -190,19 +190,17 @@ def test_stats_counts_the_requests_of_these_days(week: Week, word: str) -> None:
 @pytest.mark.parametrize("word", WORDS)
 def test_the_terminal_browser_shows_the_sessions_of_these_days(week: Week, word: str) -> None:
     folder, everywhere = str(week.person.archive), Scope("all")
-    archive = answers.ArchiveQueries(folder, tuple(WORDS[word].items()))
+    archive = data.ArchiveQueries(folder, tuple(WORDS[word].items()))
     keys, turns = week.keys(word), week.turns(word)
-    cards = [named.card for named in answers.listed(archive, everywhere)]
+    cards = [named.card for named in data.listed(archive, everywhere)]
     assert {card.key for card in cards} == keys
     for card in cards:
         at = week.talks[card.key][0].at
         facts = "\n".join(text for line in card_facts(card, {}, week.now) for _, text in line)
         assert f"{at:%Y-%m-%d %H:%M} {zone_name(at)}, " in facts
     typed = f"otter {fields(word)}"
-    assert {one.key for one in answers.found(answers.ArchiveQueries(folder), everywhere, typed)} == keys
-    text = "\n".join(
-        "".join(piece for _, piece in line) for line in answers.stats(archive, everywhere, "", 100)
-    )
+    assert {one.key for one in data.found(data.ArchiveQueries(folder), everywhere, typed)} == keys
+    text = "\n".join("".join(piece for _, piece in line) for line in data.stats(archive, everywhere, "", 100))
     assert f"{len(turns)} request" in text
     assert f"{len(keys)} session" in text
 

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 import retold
 from retold.export.formats.registry import ExportOptions
 from retold.export.html import index_pieces
-from retold.tui.answers import ArchiveQueries
+from retold.tui.data import ArchiveQueries
 from support.gemini_home import GeminiHome, gemini, user
 from support.local_clock import local_clock
 from support.mcp_client import connect

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from retold.cli.console import Console
-from retold.cli.syncing import Progress, run_sync
+from retold.cli.progress import Progress, run_sync
 from support.conversation_files import FORMS, turns
 from support.person import Person
 

@@ -10,8 +10,8 @@ from retold.cli.console import Console
 from retold.export.html.blocks import show_control_chars
 from retold.export.text.escape import harmless as harmless_cell
 from retold.export.text.escape import safe_for_terminal
-from retold.mcp.passage import plain as plain_for_agents
-from retold.tui.words import plain, styled
+from retold.mcp.reply import plain as plain_for_agents
+from retold.tui.widgets import plain, styled
 
 HIDDEN = {
     "zero width space": "\u200b",

@@ -1,8 +1,8 @@
 """The strip beside a conversation."""
 
-from retold.export.minimap import LENGTH, MOST, blocks, paths
 from retold.model.session import Fate
 from retold.sessions.pages import SessionTurn
+from retold.web.charts import LENGTH, MOST, blocks, paths
 
 
 def turn(place: int, fate: Fate = "live", errors: int = 0) -> SessionTurn:

@@ -120,7 +120,8 @@ def test_only_the_part_with_a_change_is_written(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(
-    "what", ["retold.lake.dataset.VERSION", "retold.lake.dataset.REVISION", "retold.cli.datasets.__version__"]
+    "what",
+    ["retold.lake.dataset.VERSION", "retold.lake.dataset.REVISION", "retold.cli.export_tables.__version__"],
 )
 def test_another_version_writes_everything_anew(
     ann: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str

@@ -8,9 +8,9 @@ from threading import Event
 import pytest
 from mcp.client.client import Client
 
-from retold.mcp.desk import QueryService, ServerPlace
 from retold.mcp.resources import address
 from retold.mcp.server import made_server
+from retold.mcp.service import QueryService, ServerPlace
 from support.gemini_home import ROOT, GeminiHome, user
 from support.synced_archive import sync_archive
 

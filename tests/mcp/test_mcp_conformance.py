@@ -19,10 +19,10 @@ from mcp.shared.exceptions import MCPError
 
 from conftest import available
 from retold.archive.store import Store
-from retold.mcp.budget import LEAST, MOST
-from retold.mcp.desk import QueryService, ServerPlace
 from retold.mcp.prompts import PROMPTS
+from retold.mcp.reply import LEAST, MOST
 from retold.mcp.server import Counter
+from retold.mcp.service import QueryService, ServerPlace
 from retold.mcp.tool import Tool
 from retold.mcp.tools import TOOLS
 from retold.search.scan_job import ScanJob, Scanned

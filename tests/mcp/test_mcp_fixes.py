@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retold.mcp.desk import NARROW
+from retold.mcp.service import NARROW
 from retold.mcp.tools.find_decisions import FIND_DECISIONS
 from retold.mcp.tools.find_fix import FIND_FIX
 from support.gemini_home import ROOT, GeminiHome, gemini, user

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from retold.mcp.passage import LONGEST_HEAD
-from retold.mcp.reply import NOTE
+from retold.mcp.reply import LONGEST_HEAD, NOTE
 from support.gemini_home import ROOT, GeminiHome, call, gemini, user
 from support.hostile_texts import SHORT
 from support.mcp_client import McpClient, ToolAnswer, connect

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from retold.mcp import guard
+from retold.mcp import http as guard
 from retold.mcp.http import LARGEST, SESSIONS
 from support.mcp_process import (
     PATIENCE,

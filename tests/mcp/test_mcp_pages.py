@@ -6,8 +6,8 @@ import re
 import mcp_types as types
 import pytest
 
-from retold.mcp.desk import QueryService, ServerPlace
 from retold.mcp.server import Counter
+from retold.mcp.service import QueryService, ServerPlace
 from retold.mcp.tools import search_history
 from support.mcp_process import answer_text
 

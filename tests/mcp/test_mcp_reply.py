@@ -8,11 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retold.mcp.budget import LEAST, MOST, fitting, units
-from retold.mcp.cursor import BadCursor, Cursor, cursor_of
-from retold.mcp.desk import STOPPED
-from retold.mcp.passage import LONGEST_HEAD, QUOTE, Passage, head_line, plain
-from retold.mcp.reply import NOTE, Reply, fenced, replied
+from retold.mcp.reply import (
+    LEAST,
+    LONGEST_HEAD,
+    MOST,
+    NOTE,
+    QUOTE,
+    BadCursor,
+    Cursor,
+    Passage,
+    Reply,
+    cursor_of,
+    fenced,
+    fitting,
+    head_line,
+    plain,
+    replied,
+    units,
+)
+from retold.mcp.service import STOPPED
 from support.token_budget import tokens
 
 MORE = 'There is more: call a_tool_with_a_long_name with the same arguments and cursor "{cursor}".'

@@ -8,8 +8,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from syrupy.assertion import SnapshotAssertion
 
-from retold.mcp.budget import MOST
 from retold.mcp.prompts import BUDGET, PROMPTS, PromptOffer
+from retold.mcp.reply import MOST
 from retold.mcp.resources import PAGE, address
 from support.gemini_home import ROOT, GeminiHome, gemini, user
 from support.mcp_client import McpClient, connect, connect_person

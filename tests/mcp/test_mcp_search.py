@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from retold.mcp.desk import NARROW, STOPPED, ServerPlace
+from retold.mcp.service import NARROW, STOPPED, ServerPlace
 from retold.mcp.tools.find_fix import FIND_FIX
 from retold.mcp.tools.search_history import SEARCH_HISTORY
 from support.gemini_home import ROOT, GeminiHome, call, gemini, user

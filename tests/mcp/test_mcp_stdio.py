@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from retold.mcp.wire import LONGEST, Cutter, TooLong
+from retold.mcp.stdio import LONGEST, Cutter, TooLong
 from support.mcp_process import (
     SLOW_PATTERN,
     LineClient,
@@ -30,7 +30,7 @@ SOON, BEFORE_SCAN_ENDS = 15.0, 4.0
 WORD = "herons"
 SLOW = """
 import sys, time
-from retold.mcp.desk import Desk
+from retold.mcp.service import Desk
 async def answered(self, tool, arguments):
     sys.stderr.write("called\\n")
     sys.stderr.flush()
@@ -188,7 +188,7 @@ def test_lines_are_the_same_however_they_come() -> None:
 def test_what_anybody_prints_is_not_on_the_wire(person: Person) -> None:
     code = """
 import os, subprocess, sys, warnings
-from retold.mcp.desk import Desk
+from retold.mcp.service import Desk
 once = Desk.answered
 async def answered(self, tool, arguments):
     print("a print")
@@ -215,7 +215,7 @@ def test_a_bug_of_ours_is_told_without_content_and_the_server_goes_on(tmp_path: 
     ann = person_with_one_session(tmp_path)
     code = """
 import sys
-from retold.mcp.desk import Desk
+from retold.mcp.service import Desk
 once = Desk.answered
 async def answered(self, tool, arguments):
     if arguments.query == "crash":
@@ -373,7 +373,7 @@ def test_a_call_that_the_sdks_client_gives_up_does_not_disturb_others(endless: P
 def test_questions_that_were_cancelled_leave_the_threads_to_others(person: Person) -> None:
     code = """
 import sys
-from retold.mcp.desk import Desk
+from retold.mcp.service import Desk
 once = Desk.answered
 async def answered(self, tool, arguments):
     if arguments.query == "slow":

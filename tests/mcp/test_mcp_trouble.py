@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 WORD = "herons"
 ALONE = "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; CREATE TABLE other (x)"
 PATIENT = """
-import retold.mcp.desk, sys
+import retold.mcp.service, sys
 from retold.search.archive_pool import Readers
 retold.mcp.desk.PATIENCE = 30_000
 answered = Readers._answer

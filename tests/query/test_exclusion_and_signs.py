@@ -20,7 +20,7 @@ from retold.search.pages import SearchRequest, finding, found_inside
 from retold.search.query import parse
 from retold.search.quick_find import leap
 from retold.search.spread_matches import Unwanted
-from retold.tui.answers import ArchiveQueries, found
+from retold.tui.data import ArchiveQueries, found
 from support.conversation_files import Turn, claude, claude_key
 from support.mcp_client import connect_person
 from support.person import Person

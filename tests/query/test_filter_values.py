@@ -6,7 +6,7 @@ import retold
 from retold.archive.queries.conditions import TOOL_KINDS
 from retold.model.session import CATEGORIES
 from retold.search.listing import Scope
-from retold.tui.answers import ArchiveQueries, found, unknown
+from retold.tui.data import ArchiveQueries, found, unknown
 from support.demo_person import DemoPerson
 from support.mcp_client import connect_person
 from support.person import Json

@@ -12,13 +12,13 @@ from unittest.mock import patch
 import pytest
 
 if TYPE_CHECKING:
-    from retold.tui.answers import ArchiveQueries
+    from retold.tui.data import ArchiveQueries
 
 # Imports are inside the fixtures, because other tests do not need the browser.
 
 
 def _archived(env: dict[str, str], here: str) -> ArchiveQueries:
-    from retold.tui.answers import ArchiveQueries  # noqa: PLC0415
+    from retold.tui.data import ArchiveQueries  # noqa: PLC0415
     from support.synced_archive import sync_archive  # noqa: PLC0415
 
     sync_archive(env["RETOLD_HOME"], env)
@@ -39,7 +39,7 @@ def demo_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture
 def demo(demo_env: dict[str, str], tmp_path: Path) -> Iterator[ArchiveQueries]:
     """The demo home's archive, opened from an empty folder."""
-    from retold.tui.answers import ArchiveQueries  # noqa: PLC0415
+    from retold.tui.data import ArchiveQueries  # noqa: PLC0415
 
     with patch.dict(os.environ, demo_env):
         yield ArchiveQueries(demo_env["RETOLD_HOME"], (), str(tmp_path))
@@ -60,11 +60,11 @@ def small_env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 @pytest.fixture
 def small(small_env: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> ArchiveQueries:
     """An archive of three conversations at a fixed time, without a deletion warning."""
-    from retold.tui.answers import ArchiveQueries  # noqa: PLC0415
+    from retold.tui.data import ArchiveQueries  # noqa: PLC0415
     from support.terminal_browser import NOW, OTHER  # noqa: PLC0415
 
-    monkeypatch.setattr("retold.tui.home.now", lambda: NOW)
-    monkeypatch.setattr("retold.tui.home.warning", lambda _: "")
+    monkeypatch.setattr("retold.tui.app.now", lambda: NOW)
+    monkeypatch.setattr("retold.tui.app.warning", lambda _: "")
     return ArchiveQueries(small_env["RETOLD_HOME"], (), OTHER)
 
 

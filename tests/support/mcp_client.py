@@ -10,9 +10,9 @@ from typing import Any, NamedTuple, TypeVar
 import mcp_types as types
 from mcp.client.client import Client
 
-from retold.mcp.desk import QueryService, ServerPlace
 from retold.mcp.reply import NOTE
 from retold.mcp.server import made_server
+from retold.mcp.service import QueryService, ServerPlace
 from support.gemini_home import ROOT
 from support.synced_archive import sync_archive
 

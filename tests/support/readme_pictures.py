@@ -13,8 +13,8 @@ from playwright.sync_api import Page
 from retold.demo.home import home_files
 from retold.demo.story import stories
 from retold.demo.timeline import StorySetting
-from retold.tui.answers import ArchiveQueries
 from retold.tui.app import Browser
+from retold.tui.data import ArchiveQueries
 from support.chromium import start_chromium
 from support.person import Person
 from support.terminal_browser import press, wait_until_idle

@@ -9,9 +9,9 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from retold.search.quick_find import TitleMatch
-from retold.tui.answers import ArchiveQueries
 from retold.tui.app import Browser
-from retold.tui.rows import Rows
+from retold.tui.data import ArchiveQueries
+from retold.tui.widgets import Rows
 from support.gemini_home import GeminiHome, at, call, gemini, user
 
 SMALL, LARGE = (80, 24), (120, 40)

@@ -1,6 +1,6 @@
 """Counts tokens as the budget of an MCP answer does."""
 
-from retold.mcp.budget import CHARACTERS_PER_TOKEN, units
+from retold.mcp.reply import CHARACTERS_PER_TOKEN, units
 
 
 def tokens(text: str) -> int:

@@ -7,7 +7,7 @@ from threading import Event, Thread
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from retold.web.answer import PageRoute
+from retold.web.page import PageRoute
 from retold.web.pages import PAGES
 from retold.web.server import PageAddress, Web
 

@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 
 from retold.archive.database import RetoldError
 from retold.export.formats.registry import FORMATS
-from retold.tui.answers import ArchiveQueries
-from retold.tui.exporting import ExportDialog
-from retold.tui.rows import Rows
+from retold.tui.data import ArchiveQueries
+from retold.tui.dialogs import ExportDialog
+from retold.tui.widgets import Rows
 from support.terminal_browser import drive, listed_matches, press, screen_after, screen_text, wait_until_idle
 
 
@@ -60,7 +60,7 @@ def test_secrets_stay_out_unless_they_are_asked_for(
         asked.append(is_redacted)
         return "/x/y.md", 1
 
-    monkeypatch.setattr("retold.tui.exporting.exported", written)
+    monkeypatch.setattr("retold.tui.dialogs.exported", written)
 
     async def play(pilot: Pilot[str]) -> None:
         await press(pilot, "ctrl+e")
@@ -167,7 +167,7 @@ def test_the_doctor_tells_what_is_at_risk(demo: ArchiveQueries) -> None:
 
 
 def test_nothing_at_risk_is_told_too(small: ArchiveQueries, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retold.tui.answers.checkup", lambda _: iter(()))
+    monkeypatch.setattr("retold.tui.data.checkup", lambda _: iter(()))
     assert "Nothing is at risk" in screen_after(small, "tab", "d")
 
 
@@ -177,8 +177,8 @@ def test_an_answer_that_fails_is_told_in_its_box(
     def broken(*_: Any) -> None:
         raise RetoldError("the disk is gone")
 
-    monkeypatch.setattr("retold.tui.home.findings", broken)
-    monkeypatch.setattr("retold.tui.home.stats", broken)
+    monkeypatch.setattr("retold.tui.app.findings", broken)
+    monkeypatch.setattr("retold.tui.app.stats", broken)
     assert "the disk is gone" in screen_after(small, "ctrl+d")
     assert "the disk is gone" in screen_after(small, "ctrl+s")
 

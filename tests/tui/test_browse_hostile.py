@@ -6,9 +6,9 @@ import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from retold.tui.answers import ArchiveQueries, StyledLine
-from retold.tui.box import Report
-from retold.tui.words import plain, styled, wrapped
+from retold.tui.data import ArchiveQueries, StyledLine
+from retold.tui.dialogs import Report
+from retold.tui.widgets import plain, styled, wrapped
 from support.terminal_browser import (
     HOSTILE,
     LARGE,

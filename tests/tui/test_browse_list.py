@@ -10,11 +10,11 @@ import pytest
 from textual.pilot import Pilot
 
 from retold.search.results import SearchResult
-from retold.tui import answers
-from retold.tui.answers import ArchiveQueries
+from retold.tui import data
 from retold.tui.app import Browser
-from retold.tui.rows import Rows
+from retold.tui.data import ArchiveQueries
 from retold.tui.transcript import TranscriptScreen
+from retold.tui.widgets import Rows
 from support.terminal_browser import (
     OTHER,
     drive,
@@ -82,7 +82,7 @@ def test_names_answer_before_the_text_was_searched(
         gate.wait(120)
         return []
 
-    monkeypatch.setattr("retold.tui.found.found", slow)
+    monkeypatch.setattr("retold.tui.list_rows.found", slow)
 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press(*"moon")
@@ -104,9 +104,9 @@ def test_an_answer_that_comes_too_late_is_dropped(
         asked.append(typed)
         if typed == "walrus":
             first.wait(120)
-        return answers.found(archive, scope, typed)
+        return data.found(archive, scope, typed)
 
-    monkeypatch.setattr("retold.tui.found.found", answered)
+    monkeypatch.setattr("retold.tui.list_rows.found", answered)
 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press(*"walrus")
@@ -262,7 +262,7 @@ def test_what_goes_soon_is_not_told_over_what_was_found_meanwhile(
         may_answer.wait(120)
         return "soon deleted"
 
-    monkeypatch.setattr("retold.tui.home.warning", late)
+    monkeypatch.setattr("retold.tui.app.warning", late)
 
     async def run() -> None:
         async with Browser(small).run_test(size=(80, 24)) as pilot:

@@ -4,7 +4,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.pilot import Pilot
 
-from retold.tui.answers import ArchiveQueries
+from retold.tui.data import ArchiveQueries
 from support.terminal_browser import LARGE, SMALL, drive, press, screen_after, screen_text
 
 SIZES = pytest.mark.parametrize("size", [SMALL, LARGE], ids=lambda size: f"{size[0]}x{size[1]}")

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from retold.tui import pages
-from retold.tui.answers import ArchiveQueries
-from retold.tui.pages import ENTRIES, TranscriptPage
+from retold.tui import transcript_pages
+from retold.tui.data import ArchiveQueries
 from retold.tui.transcript import TranscriptScreen
+from retold.tui.transcript_pages import ENTRIES, TranscriptPage
 from support.terminal_browser import (
     drive,
     press,
@@ -180,7 +180,7 @@ def test_a_large_conversation_does_not_keep_the_screen_from_answering(
     def slow(*asked: Any) -> TranscriptPage:
         started.set()
         gate.wait(120)
-        return pages.page(*asked)
+        return transcript_pages.page(*asked)
 
     monkeypatch.setattr("retold.tui.transcript.page", slow)
 
@@ -212,7 +212,7 @@ def test_a_large_conversation_does_not_keep_the_list_from_moving(
         gate.wait(120)
         return [[("plain", f"preview of {match.card.title}")]]
 
-    monkeypatch.setattr("retold.tui.home.preview", slow)
+    monkeypatch.setattr("retold.tui.app.preview", slow)
 
     async def play(pilot: Pilot[str]) -> None:
         await pilot.press("down")

@@ -14,11 +14,11 @@ from starlette.datastructures import Headers
 
 from conftest import available
 from retold.archive.store import Store
-from retold.web.answer import Answer, PageRequest, Redirect
-from retold.web.answer import PageRoute as WebPage
-from retold.web.guard import Refusal, WebGuard
-from retold.web.looks import static_address
+from retold.web.auth import Refusal, WebGuard
+from retold.web.page import Answer, PageRequest, Redirect
+from retold.web.page import PageRoute as WebPage
 from retold.web.pages import PAGES
+from retold.web.templating import static_address
 from support.chromium import OpenPage, start_chromium
 from support.one_session import QUESTION, person_with_one_session
 from support.web_page import visit_page

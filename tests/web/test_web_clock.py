@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from retold.web.clock import ago, local_day, local_time
+from retold.web.templating import ago, local_day, local_time
 
 NOW = datetime(2026, 3, 20, 1, 30, tzinfo=UTC)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from retold.server import HostNames
-from retold.web import browser, peers
-from retold.web.entrance import LASTS, MOST, LoginTokens
+from retold.web import auth, server
+from retold.web.auth import LASTS, MOST, LoginTokens
 from retold.web.server import PageAddress
 from support.one_session import QUESTION, person_with_one_session
 from support.person import Person, is_root
@@ -237,16 +237,16 @@ def test_another_user_who_saw_the_link_does_not_get_in(visit: Visit) -> None:
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux tells whose a connection is")
 def test_the_system_tells_whose_a_connection_is(visit: Visit, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert peers.is_told(visit.web.port)
+    assert auth.is_told(visit.web.port)
     with socket.create_connection(("127.0.0.1", visit.web.port), timeout=PATIENCE) as link:
         ends = link.getsockname(), link.getpeername()
-        assert not peers.is_of_others(*ends)
-        assert not peers.is_of_others((f"::ffff:{ends[0][0]}", ends[0][1]), ends[1])
-        assert not peers.is_of_others(*reversed(ends))
+        assert not auth.is_of_others(*ends)
+        assert not auth.is_of_others((f"::ffff:{ends[0][0]}", ends[0][1]), ends[1])
+        assert not auth.is_of_others(*reversed(ends))
         own = os.getuid()
         monkeypatch.setattr(os, "getuid", lambda: own + 1)
-        assert peers.is_of_others(*ends) is (own != 0)
-        assert not peers.is_told(visit.web.port)
+        assert auth.is_of_others(*ends) is (own != 0)
+        assert not auth.is_told(visit.web.port)
 
 
 ROWS = """  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -267,10 +267,10 @@ def test_a_closed_connection_is_nobodys(tmp_path: Path, monkeypatch: pytest.Monk
     tables = (str(table), str(tmp_path / "none"))
     monkeypatch.setattr(os, "getuid", lambda: 1000, raising=False)
     server = ("127.0.0.1", 0x1F90)
-    found = [peers.is_of_others(("127.0.0.1", port), server, tables) for port in range(0xC001, 0xC006)]
+    found = [auth.is_of_others(("127.0.0.1", port), server, tables) for port in range(0xC001, 0xC006)]
     assert found == [True, True, False, True, False]
-    assert peers.is_told(0x1F90, tables)
-    assert not peers.is_of_others(None, server)
+    assert auth.is_told(0x1F90, tables)
+    assert not auth.is_of_others(None, server)
 
 
 # The browser -----------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ def test_a_link_is_told_directly_where_no_other_user_gets_in_by_it(monkeypatch: 
         return True
 
     monkeypatch.setattr(webbrowser, "open", look)
-    assert browser.open_link("http://127.0.0.1:1/enter?key=k", is_safe_to_tell=True)
+    assert server.open_link("http://127.0.0.1:1/enter?key=k", is_safe_to_tell=True)
     assert opened == ["http://127.0.0.1:1/enter?key=k"]
 
 
@@ -298,8 +298,8 @@ def test_elsewhere_a_file_that_only_its_owner_reads_leads_there(monkeypatch: pyt
         return True
 
     monkeypatch.setattr(webbrowser, "open", look)
-    monkeypatch.setattr(browser, "_LASTS", 0)
-    assert browser.open_link("http://127.0.0.1:1/enter?key=k", is_safe_to_tell=False)
+    monkeypatch.setattr(server, "_LASTS", 0)
+    assert server.open_link("http://127.0.0.1:1/enter?key=k", is_safe_to_tell=False)
     assert seen[0][0] == 0
     assert "url=http://127.0.0.1:1/enter?key=k" in seen[0][1]
     assert "key=k" not in seen[1][1]

@@ -6,12 +6,12 @@ from itertools import islice
 
 import pytest
 
-from retold.web import exporting
-from retold.web.exporting import Unfinished, exported
+from retold.web import background
+from retold.web.background import Unfinished, exported
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
-    monkeypatch.setattr(exporting, "own_command", lambda: [sys.executable, "-c", program])
+    monkeypatch.setattr(background, "own_command", lambda: [sys.executable, "-c", program])
 
 
 def is_running(process: int) -> bool:

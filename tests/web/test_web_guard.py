@@ -12,10 +12,10 @@ import pytest
 
 from retold import server
 from retold.archive.store import Store
-from retold.web import guard
-from retold.web import request as web_request
-from retold.web.answer import Answer, Download, PageRequest, PageRoute, Redirect
-from retold.web.guard import STRANGERS
+from retold.web import app as web_request
+from retold.web import auth
+from retold.web.auth import STRANGERS
+from retold.web.page import Answer, Download, PageRequest, PageRoute, Redirect
 from retold.web.pages import PAGES
 from support.one_session import QUESTION, person_with_one_session
 from support.web_server import PATIENCE, PageResponse, Visit, run_web_server
@@ -293,7 +293,7 @@ def test_strangers_are_limited_without_shutting_out_others(visit: Visit) -> None
 def test_what_others_ask_in_the_name_of_a_visitor_is_not_at_their_expense(
     archive: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guard, "KNOWN", (10, 0.001))
+    monkeypatch.setattr(auth, "KNOWN", (10, 0.001))
     with run_web_server(archive) as visit:
         visit.enter()
         assert until_refused(visit, "/", {"Sec-Fetch-Site": "same-site"})[-1] == 429

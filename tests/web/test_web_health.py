@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from retold.maintenance.doctor.survey import survey
-from retold.web import checkups
+from retold.web import background
 from support.demo_person import DemoPerson
 from support.web_server import Visit, run_web_server
 
@@ -164,7 +164,7 @@ def test_a_look_is_good_for_a_moment_and_renewed_when_asked(
         looks.append(1)
         return survey(env)
 
-    monkeypatch.setattr(checkups, "survey", look)
+    monkeypatch.setattr(background, "survey", look)
     for _ in range(3):
         visit.get("/health")
     assert len(looks) == 1
@@ -172,7 +172,7 @@ def test_a_look_is_good_for_a_moment_and_renewed_when_asked(
     assert "is gone" not in visit.get("/health").text
     assert "is gone" in again(visit)
     assert len(looks) == 2
-    monkeypatch.setattr(checkups, "LASTS", 0.0)
+    monkeypatch.setattr(background, "LASTS", 0.0)
     visit.get("/health")
     assert len(looks) == 3
 

@@ -6,10 +6,11 @@ import os
 import re
 import sys
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import TextIO
+
 
 WIDTH = 80
 CODES = {
@@ -109,3 +110,39 @@ class Console:
         except BrokenPipeError:
             # Python flushes stdout once more at exit; give it something that listens.
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.out.fileno())
+
+
+STDOUT = "-"
+
+
+def to_stdout(pieces: Iterable[bytes], console: Console) -> None:
+    """Write a document as it is; on a terminal nothing in it is obeyed."""
+    if console.out.isatty():
+        text = b"".join(pieces).decode("utf-8", "replace")
+        console.lines(text.removesuffix("\n").split("\n"))
+        return
+    console.out.flush()
+    raw = console.out.buffer
+    for piece in pieces:
+        raw.write(piece)
+    raw.flush()
+
+
+def is_confirmed(console: Console, question: str, *, yes: bool) -> bool:
+    """Return whether the person agrees; `yes` is an agreement that the command line gives.
+
+    Without a terminal nobody can answer, so nothing may change, and the console says so.
+    """
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        console.tell(
+            "retold: nothing was changed: there is no terminal to ask on; --yes agrees without a question"
+        )
+        return False
+    console.err.write(f"{question} [y/N] ")
+    console.err.flush()
+    if sys.stdin.readline().strip().lower() in ("y", "yes"):
+        return True
+    console.tell("retold: nothing was changed")
+    return False

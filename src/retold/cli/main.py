@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import platform
 import sys
+import traceback
+from datetime import UTC, datetime
 
 from retold import __version__
 
-TYPE_CHECKING = False  # typing's own costs half a start of Python to import
+TYPE_CHECKING = False  # importing typing would cost half a start of Python
 if TYPE_CHECKING:
     from argparse import ArgumentParser, HelpFormatter, Namespace
     from collections.abc import Sequence
 
     from retold.cli.console import Console
+
 
 COMMANDS = {
     "sync": "bring the archive up to date with what your agents have kept",
@@ -42,7 +46,7 @@ COMMANDS = {
     "read": "read transcript files as they are, without an archive",
     "demo": "make a home with weeks of invented work, to try everything on",
 }
-FRONT = "front"
+FRONT = "default"
 """What `retold` alone does."""
 COMPLETE = ("list", "stats", "sync")
 """Commands that are mostly typed without any option; then nothing has to be parsed, nor argparse imported."""
@@ -163,7 +167,6 @@ def _failed(error: Exception, console: Console) -> int:
         console.tell(f"retold: {error}")
         return EXIT_MACHINE
     from retold.archive.examination import damage
-    from retold.cli.crash import crash_log
     from retold.config import retold_home
 
     if (told := damage(retold_home(os.environ))) is not None:
@@ -172,3 +175,23 @@ def _failed(error: Exception, console: Console) -> int:
 
     console.tell(f"retold: a bug of ours: {type(error).__name__}: {error} (log: {crash_log(error)})")
     return EXIT_BUG
+
+
+def crash_log(error: BaseException) -> str:
+    """Write the log and return where it is; the traceback goes to stderr if it cannot be written."""
+    from retold.config import retold_home
+
+    told = "".join(traceback.format_exception(error))
+    about = f"retold {__version__}, Python {platform.python_version()} on {sys.platform}\n\n{told}"
+    folder = os.path.join(retold_home(os.environ), "logs")
+    path = os.path.join(folder, f"crash-{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{os.getpid()}.log")
+    try:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        with os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as log:
+            log.write(about)
+    except OSError:
+        sys.stderr.write(about)
+        return "not written"
+    return path

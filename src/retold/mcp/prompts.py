@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any
 
 import mcp_types as types
 import msgspec
 from mcp.server.context import ServerRequestContext
 
-from retold.mcp.cursor import BadCursor
-from retold.mcp.desk import QueryService
-from retold.mcp.handover import HANDOVER
-from retold.mcp.reply import Reply, fenced
-from retold.mcp.tool import Tool, understood
+from retold.export.load import Quoting, one_line, worked
+from retold.export.transcript import TranscriptOptions
+from retold.mcp import tool
+from retold.mcp.errors import TROUBLES, as_error
+from retold.mcp.passages import resolve_session, told, top
+from retold.mcp.reply import BadCursor, Passage, Reply, fenced
+from retold.mcp.service import QueryService
+from retold.mcp.tool import Tool, ToolContext, understood
 from retold.mcp.tools.project_brief import PROJECT_BRIEF
-from retold.mcp.trouble import TROUBLES, as_error
+from retold.model.session import words_of
+from retold.search.pages import SessionSummary
+from retold.sessions.pages import turn_places
+
+
+class Arguments(tool.Arguments, frozen=True, kw_only=True):
+    """Which conversation."""
+
+    session: Annotated[
+        str,
+        msgspec.Meta(
+            description="the session's key, its native id, or the start of either",
+            min_length=1,
+            max_length=400,
+        ),
+    ]
+
+
+def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
+
+    return islice(summed_up(asking, resolve_session(asking, arguments.session)), asking.first, None)
+
+
+HANDOVER = Tool(
+    name="handover",
+    title="What to know of a conversation",
+    about="For prompts: agents read with read_session.",
+    arguments=Arguments,
+    answer=_answer,
+    nothing="There is nothing in it.",
+)
+
 
 BUDGET = 8_000
 """Tokens of history behind a prompt."""
@@ -125,3 +160,27 @@ def _offer(name: str) -> PromptOffer:
     if name not in _BY_NAME:
         raise BadCursor(f"no prompt {name[:40]!r}: there are {', '.join(_BY_NAME)}")
     return _BY_NAME[name]
+
+
+_LAST_TURNS = 3
+_MOST_PROMPTS = 40
+"""Of a long conversation, the last ones."""
+
+
+def summed_up(asking: ToolContext, card: SessionSummary) -> Iterator[Passage]:
+    """Yield what to know of it, the shortest first."""
+    quoting = Quoting(asking.record, card.key, asking.redactors)
+    begins = turn_places(asking.record, card.session, card.key)
+    yield from top(asking, quoting, len(begins))
+    yield Passage("what it came to", "\n".join(worked(asking.record, card, quoting)), is_clean=True)
+    yield Passage("what was asked", "\n".join(_prompts(quoting, begins)), is_clean=True)
+    yield from told(asking, quoting, begins, TranscriptOptions(), begins[-_LAST_TURNS:][0], None)
+
+
+def _prompts(quoting: Quoting, begins: Sequence[int]) -> Iterator[str]:
+    """Yield what began each turn, on a line."""
+    skipped = max(len(begins) - _MOST_PROMPTS, 0)
+    for turn, place in enumerate(begins[skipped:], skipped + 1):
+        for _, entry in quoting.entries(place, place + 1):
+            if line := one_line(words_of(entry)):
+                yield f"turn {turn}: {line}"

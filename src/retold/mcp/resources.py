@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 from urllib.parse import quote, unquote
 
@@ -11,18 +12,55 @@ from mcp.server.context import ServerRequestContext
 
 from retold.archive.queries.listing import begun
 from retold.archive.store import Store, as_text
-from retold.mcp.budget import MOST
-from retold.mcp.citing import cited, title
-from retold.mcp.cursor import BadCursor
-from retold.mcp.desk import QueryService
-from retold.mcp.passage import head_line
-from retold.mcp.project import PROJECT, ProjectArguments
-from retold.mcp.reply import fenced
-from retold.mcp.tool import understood
+from retold.mcp import tool
+from retold.mcp.errors import TROUBLES, as_error
+from retold.mcp.passages import cited, title
+from retold.mcp.reply import MOST, BadCursor, Passage, fenced, head_line
+from retold.mcp.service import QueryService
+from retold.mcp.tool import Tool, ToolContext, understood
 from retold.mcp.tools.read_session import READ_SESSION
 from retold.mcp.tools.read_session import Arguments as OfSession
-from retold.mcp.trouble import TROUBLES, as_error
+from retold.search.facets import extent
 from retold.search.pages import BASE, SessionSummary, glances
+
+_NEWEST = 20
+_MOST = 50
+"""Projects that are told of, those with most conversations."""
+
+
+class ProjectArguments(tool.Arguments, frozen=True, kw_only=True):
+    """Nothing but how much, and from where on."""
+
+
+def _answer(asking: ToolContext, _arguments: ProjectArguments) -> Iterator[Passage]:
+    return islice(_passages(asking), asking.first, None)
+
+
+def _passages(asking: ToolContext) -> Iterator[Passage]:
+    from retold.export.transcript import plural
+
+    conditions = [*BASE, *asking.reach.conditions()]
+    found = extent(asking.record, conditions)
+    if not found.projects:
+        return
+    told = [f"{name}: {plural(count, 'conversation')}" for name, count in found.projects[:_MOST]]
+    left = len(found.projects) - _MOST
+    more = [f"and {plural(left, 'more project')}"] if left > 0 else []
+    agents = ", ".join(f"{agent} {count:,}" for agent, count in found.agents)
+    yield Passage("past conversations within reach", "\n".join([agents, *told, *more]))
+    newest = glances(asking.record, conditions, _NEWEST)
+    yield Passage("the newest", "\n".join(map(cited, newest)))
+
+
+PROJECT = Tool(
+    name="project",
+    title="What is within reach",
+    about="For a resource: agents ask recent_work.",
+    arguments=ProjectArguments,
+    answer=_answer,
+    nothing="There are no past conversations within reach.",
+)
+
 
 PAGE = 50
 """Conversations that are listed at once."""

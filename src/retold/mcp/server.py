@@ -11,14 +11,13 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from retold import __version__
-from retold.mcp.bugs import Bugs, Log
-from retold.mcp.desk import QueryService
+from retold.mcp.errors import TROUBLES, Bugs, Log, told_trouble
 from retold.mcp.prompts import Prompts
 from retold.mcp.reply import Reply, fenced
 from retold.mcp.resources import Resources
+from retold.mcp.service import QueryService
 from retold.mcp.tool import Tool, understood
 from retold.mcp.tools import TOOLS
-from retold.mcp.trouble import TROUBLES, told_trouble
 
 ABOUT = (
     "The history of conversations with coding agents (Gemini CLI, Claude Code, Codex CLI) on this machine. Ask it before"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 import traceback
@@ -9,7 +10,7 @@ from collections.abc import AsyncIterator, Container, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, parse_qsl, quote
 
 import msgspec
 from starlette.applications import Starlette
@@ -22,14 +23,68 @@ from retold.archive.database import RetoldError
 from retold.archive.store import Store
 from retold.search.archive_pool import ArchivePool
 from retold.search.scan_pool import Scans
-from retold.web.answer import Answer, Download, NotFound, PageRequest, PageRoute, Redirect, TemplatePage
-from retold.web.entrance import LoginTokens
-from retold.web.entry import entered
-from retold.web.following import Following
-from retold.web.guard import ENTER, STATIC, Refusal, WebGuard, refused
-from retold.web.looks import address, rendered, static
+from retold.web.auth import ENTER, STATIC, LoginTokens, Refusal, WebGuard, cookies_of, is_of_others, refused
+from retold.web.background import Following
+from retold.web.page import Answer, Download, NotFound, PageRequest, PageRoute, Redirect, TemplatePage
 from retold.web.pages import PAGES
-from retold.web.request import asked_of, form_of
+from retold.web.templating import address, rendered, static
+
+LARGEST = 65_536
+"""Bytes of a form: names and choices."""
+PATIENCE = 10.0
+"""Seconds within which all of it must have come."""
+_FIELDS = 64
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """Return the fields of a form; raises ValueError for what is none of ours."""
+    body = bytearray()
+    try:
+        async with asyncio.timeout(PATIENCE):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > LARGEST:
+                    raise ValueError("too large")
+    except TimeoutError:
+        raise ValueError("too slow") from None
+    return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS, errors="strict"))
+
+
+def asked_of(request: Request, form: dict[str, str], form_token: str) -> PageRequest:
+    """Return a request as pages get it; raises ValueError for an address that is none of ours."""
+    query = parse_qs(
+        request.scope["query_string"].decode("latin-1"), errors="replace", max_num_fields=_FIELDS
+    )
+    return PageRequest(request.scope["path"], query, form, cookies_of(request.headers), form_token)
+
+
+_WAIT = Refusal(429, "Too many tokens were tried: wait a minute")
+
+
+async def entered(request: Request, entrance: LoginTokens) -> Response:
+    """Let somebody in, or tell them how to come in."""
+    if is_of_others(request.client, request.scope["server"]):
+        return refused(Refusal(403, "Another user of this machine asked for this"))
+    if request.method == "POST":
+        try:
+            typed = (await form_of(request)).get("token", "")
+        except (ValueError, ClientDisconnect):
+            return refused(Refusal(400, "This form cannot be understood"))
+        if not entrance.may_try():
+            return refused(_WAIT)
+        visitor = entrance.by_token(typed)
+        told = "" if visitor else "That is not the token."
+    else:
+        key = request.query_params.get("key")
+        visitor = entrance.by_link(key) if key else None
+        told = "This link has been used, or is older than a minute." if key and not visitor else ""
+    values = {"has_token": entrance.has_token, "told": told, "is_in": visitor is not None}
+    response = HTMLResponse(rendered("enter.html", values), 200 if visitor or not told else 403)
+    if visitor is not None:
+        # Strict: no other site can make a browser send it. The page that this is goes on by itself, as our own.
+        response.set_cookie(entrance.cookie, visitor, httponly=True, samesite="strict", path="/")
+    return response
+
 
 _FOR_EVER = {"cache-control": "private, max-age=31536000, immutable"}
 

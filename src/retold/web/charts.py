@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
+import msgspec
 from markupsafe import Markup
 
 from retold.export.svg import Datum, calendar, columns, length
@@ -14,7 +16,8 @@ from retold.export.text.report_table import cost
 from retold.export.text.table import project_names
 from retold.model.report import Line
 from retold.reports.selection import Period
-from retold.web.chosen import ReportUrl
+from retold.sessions.pages import SessionTurn
+from retold.web.url_state import ReportUrl
 
 MEASURES = {"cost": "Cost", "tokens": "Tokens", "sessions": "Sessions"}
 _YEAR = 364
@@ -140,3 +143,47 @@ def _day(text: str) -> date | None:
         return date.fromisoformat(text)
     except ValueError:
         return None
+
+
+WIDTH, LENGTH = 10, 1000
+"""Of the strip."""
+MOST = 200
+"""Blocks: of a session with more turns, some are told in one."""
+_KINDS = ("turn", "compacted", "failed", "taken")
+"""The later ones win where several turns are one block."""
+
+
+class MinimapBlock(msgspec.Struct, frozen=True):
+    """One or several turns."""
+
+    begin: float
+    length: float
+    kind: str
+    """`turn`, `compacted`, `failed` for one in which a call failed, `taken` for one that was taken back or replaced."""
+
+
+def paths(turns: Sequence[SessionTurn], total: int) -> tuple[tuple[str, str], ...]:
+    """Return the strip of a session with so many entries: for each kind of blocks, all of them as one SVG path."""
+    drawn: dict[str, list[str]] = defaultdict(list)
+    for block in blocks(turns, total):
+        drawn[block.kind].append(f"M0 {block.begin:g}h{WIDTH}v{block.length:g}h-{WIDTH}z")
+    return tuple((kind, "".join(drawn[kind])) for kind in _KINDS if kind in drawn)
+
+
+def blocks(turns: Sequence[SessionTurn], total: int) -> Iterator[MinimapBlock]:
+    """Yield the blocks of a session with so many entries."""
+    step = -(-len(turns) // MOST) or 1
+    for place in range(0, len(turns), step):
+        held = turns[place : place + step]
+        end = turns[place + step].place if place + step < len(turns) else total
+        kind = max(map(kind_of, held), key=_KINDS.index)
+        yield MinimapBlock(held[0].place * LENGTH / total, (end - held[0].place) * LENGTH / total, kind)
+
+
+def kind_of(turn: SessionTurn) -> str:
+    """Return what became of a turn."""
+    if turn.fate in ("rewound", "superseded"):
+        return "taken"
+    if turn.errors:
+        return "failed"
+    return "compacted" if turn.fate == "compacted" else "turn"

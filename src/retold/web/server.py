@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import socket
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import tempfile
+import time
+import webbrowser
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from html import escape
+from pathlib import Path
 
 import msgspec
 
 from retold.server import LOOPBACK, HostNames, LoopbackServer, bound
-from retold.web.answer import PageRoute
 from retold.web.app import application
-from retold.web.entrance import LoginTokens
-from retold.web.guard import ENTER
-from retold.web.looks import address
+from retold.web.auth import ENTER, LoginTokens
+from retold.web.page import PageRoute
 from retold.web.pages import PAGES
+from retold.web.templating import address
 
 
 class PageAddress(msgspec.Struct, frozen=True):
@@ -77,3 +83,43 @@ def _reached(host: str) -> str:
 
 def _named(host: str) -> str:
     return f"[{host}]" if ":" in host else host
+
+
+_LASTS = 60
+
+
+def open_link(link: str, *, is_safe_to_tell: bool) -> bool:
+    """Open a link; tell whether a browser was found.
+
+    Every user of a machine can see with what a program was started. Where the server cannot tell its visitors apart, the
+    browser is started with a file that only its owner can read, and which leads on; a browser that was packed by itself
+    (snap, flatpak) could not read that.
+    """
+    if is_safe_to_tell:
+        return webbrowser.open(link)
+    with _leading_to(link) as file:
+        is_opened = webbrowser.open(file.as_uri())
+        if is_opened:
+            time.sleep(_LASTS)
+    return is_opened
+
+
+@contextmanager
+def _leading_to(link: str) -> Iterator[Path]:
+    """Make a page that leads on; it is gone when the link does not work any more, or the process ends."""
+    handle, name = tempfile.mkstemp(prefix="retold-", suffix=".html")  # owner-only from the start
+    atexit.register(_remove, name)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(
+            f'<!doctype html><meta http-equiv="refresh" content="0; url={escape(link)}"><title>retold</title>\n'
+        )
+    try:
+        yield Path(name)
+    finally:
+        _remove(name)
+        atexit.unregister(_remove)
+
+
+def _remove(name: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name)

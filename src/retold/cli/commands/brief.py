@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `brief` understands."""
-    from retold.cli.filters import count, date_arguments
+    from retold.cli.options import count, date_arguments
 
     parser.description = (
         "A digest of a project, as Markdown: its sessions, what was left open, what was decided, commands that failed and"
@@ -84,7 +84,7 @@ def _meant(record: Store, text: str | None, console: Console) -> ProjectPlace | 
 
 
 def _digest(record: Store, place: ProjectPlace, options: Namespace) -> Digest:
-    from retold.cli.filters import add_filters
+    from retold.cli.options import add_filters
     from retold.insights.digest import MOST, digest
     from retold.search.filters import Filters
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from retold.cli.filters import filter_arguments
+from retold.cli.options import filter_arguments
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def run(options: Namespace, console: Console) -> int:
     from retold.cli.project_names import find_project
     from retold.config import retold_home
     from retold.search.filters import FILTERS
-    from retold.tui.answers import ArchiveQueries
     from retold.tui.app import Browser
+    from retold.tui.data import ArchiveQueries
 
     with opened(console) as record:
         if options.project is not None:

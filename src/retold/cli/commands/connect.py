@@ -68,7 +68,7 @@ def run(options: Namespace, console: Console) -> int:
 
 def _done(work: ConnectWork, machine: Machine, options: Namespace, console: Console) -> int:
     """Show what is to be done, and do it if that is wanted."""
-    from retold.cli.confirm import is_confirmed
+    from retold.cli.console import is_confirmed
     from retold.maintenance.connect import carry_out_work
     from retold.maintenance.file_changes import difference
 
@@ -95,7 +95,7 @@ def _done(work: ConnectWork, machine: Machine, options: Namespace, console: Cons
 def _catch_up(console: Console) -> None:
     """Archive what there is, so that there is something to ask for."""
     from retold.archive.store import exists
-    from retold.cli.syncing import coverage_line, run_sync
+    from retold.cli.progress import coverage_line, run_sync
     from retold.config import retold_home
 
     if not exists(retold_home(os.environ)):

@@ -26,7 +26,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Print what was found; 1 if something is at risk, 4 if the archive is damaged or cannot be used."""
-    from retold.cli.syncing import tell_unknown_settings
+    from retold.cli.progress import tell_unknown_settings
     from retold.export.text.findings import finding_json, finding_lines
     from retold.maintenance.doctor.checks import DAMAGE, checkup
     from retold.maintenance.doctor.survey import survey

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from retold.agents import NAMES
 from retold.cli.console import Console
-from retold.cli.files import sessions, view_argument
+from retold.cli.transcripts import sessions, view_argument
 from retold.model.problem import Problem
 from retold.model.session import Session
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from retold.cli.archive import no_such_session, opened
-from retold.cli.datasets import DATASETS
-from retold.cli.filters import add_filters, filter_arguments, tell_unknown
+from retold.cli.export_tables import DATASETS
+from retold.cli.options import add_filters, filter_arguments, tell_unknown
 from retold.export.formats.registry import FORMATS
 from retold.search.filters import FILTERS
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `export` understands."""
-    from retold.cli.files import view_argument
+    from retold.cli.transcripts import view_argument
 
     told = {name: form.told for name, form in FORMATS.items()} | DATASETS
     parser.description = (
@@ -61,7 +61,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Write the files; 1 if there is nothing to export, 2 if it is not clear what or where to."""
-    from retold.cli.exporting import ExportRun
+    from retold.cli.export_files import ExportRun
 
     if not (options.sessions or options.all or any(getattr(options, name) is not None for name in FILTERS)):
         console.tell("retold: name a session or a filter, or --all")
@@ -80,7 +80,7 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _dataset(options: Namespace, console: Console) -> int:
-    from retold.cli.datasets import DatasetExport, is_dataset, refused_agents, unclear
+    from retold.cli.export_tables import DatasetExport, is_dataset, refused_agents, unclear
 
     if (told := unclear(options)) is not None:
         console.tell(f"retold: {told}")

@@ -35,7 +35,7 @@ def arguments(parser: ArgumentParser) -> None:
 def run(options: Namespace, console: Console) -> int:
     """Forget; 1 if nothing matches or nobody agrees, 2 if the command line is not clear."""
     from retold.archive.store import FORGETTING, Store
-    from retold.cli.confirm import is_confirmed
+    from retold.cli.console import is_confirmed
     from retold.config import retold_home
     from retold.synchronization.user_changes import forget
 

@@ -30,7 +30,7 @@ def run(options: Namespace, console: Console) -> int:
     """Import, and tell what was taken; 1 if FILE is no archive, 2 if LABEL is none."""
     from retold.archive.foreign import NoArchive
     from retold.cli.archive import tell_if_emptied
-    from retold.cli.syncing import Progress, told_config
+    from retold.cli.progress import Progress, told_config
     from retold.config import retold_home
     from retold.synchronization.import_selection import DEFAULT, is_label
     from retold.synchronization.importer import Import, Tells, import_archive

@@ -154,7 +154,7 @@ def _tell_done(done: Done, console: Console, what: str) -> None:
 def _catch_up(console: Console) -> None:
     """Archive what there is, so that a hook has little to do, and remove the ghosts that are there already."""
     from retold.archive.store import Store
-    from retold.cli.syncing import coverage_line, run_sync
+    from retold.cli.progress import coverage_line, run_sync
     from retold.config import retold_home
     from retold.maintenance.restore import own_homes, remove_ghosts
 

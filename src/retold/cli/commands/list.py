@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.cli.filters import add_filters, count, filter_arguments, tell_unknown
+from retold.cli.options import add_filters, count, filter_arguments, tell_unknown
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:

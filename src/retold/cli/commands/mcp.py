@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from retold.cli.console import Console
-    from retold.mcp.desk import QueryService
+    from retold.mcp.service import QueryService
 
 SCOPES = ("project", "all")
 TOKEN = "RETOLD_MCP_TOKEN"  # noqa: S105 - the name of a variable
@@ -53,7 +53,7 @@ def run(options: Namespace, console: Console) -> int:
         console.tell(f"retold: {wrong}")
         return 2
     from retold.config import retold_home
-    from retold.mcp.desk import QueryService, ServerPlace
+    from retold.mcp.service import QueryService, ServerPlace
 
     here, named = os.getcwd(), os.environ.get("PWD")
     desk = QueryService(
@@ -85,7 +85,7 @@ def _wrong(options: Namespace) -> str | None:
 def _served(desk: QueryService, options: Namespace, console: Console) -> int:
     import logging
 
-    from retold.cli.crash import crash_log
+    from retold.cli.main import crash_log
     from retold.mcp.server import made_server
 
     logging.getLogger().addHandler(logging.NullHandler())  # what others send us is not for the terminal

@@ -21,7 +21,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Give the session its title; 1 if none is meant, 2 if several are."""
-    from retold.cli.hand import changed
+    from retold.cli.archive import changed
     from retold.synchronization.user_changes import name_session
 
     return changed(

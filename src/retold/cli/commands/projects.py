@@ -31,7 +31,7 @@ def run(options: Namespace, console: Console) -> int:
     with opened(console) as record:
         found = places(record)
     if options.scan:
-        from retold.cli.scanning import scan_for
+        from retold.cli.project_scan import scan_for
 
         unknown = [place.hash for place in found if place.hash and not place.is_proven]
         found = with_roots(found, scan_for(unknown, console))

@@ -3,8 +3,7 @@
 from argparse import ArgumentParser, Namespace
 
 from retold.cli.console import Console
-from retold.cli.files import sessions
-from retold.cli.transcripts import print_session, transcript_arguments
+from retold.cli.transcripts import print_session, sessions, transcript_arguments
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -29,7 +29,7 @@ def run(options: Namespace, console: Console) -> int:
     from retold.search.listing import named
 
     if options.run:
-        from retold.cli.syncing import run_sync
+        from retold.cli.progress import run_sync
 
         run_sync(console)
     with opened(console) as record:
@@ -58,7 +58,7 @@ def _print(record: Store, key: str, console: Console) -> int:
 
 
 def _run(record: Store, key: str, console: Console) -> int:
-    from retold.cli.syncing import run_sync
+    from retold.cli.progress import run_sync
     from retold.maintenance.restore import clear_ghosts, command_line, way_on, write
     from retold.maintenance.restore import run as run_agent
 

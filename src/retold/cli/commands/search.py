@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.cli.filters import add_filters, count, filter_arguments, tell_unknown
+from retold.cli.options import add_filters, count, filter_arguments, tell_unknown
 from retold.search.query import SYNTAX
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
@@ -73,8 +73,7 @@ def run(options: Namespace, console: Console) -> int:
 
 
 def _found(options: Namespace, console: Console) -> Iterator[SearchResult]:
-    from retold.cli.archive import opened
-    from retold.cli.indexed import searched
+    from retold.cli.archive import opened, searched
     from retold.cli.project_names import project_finder
 
     text = " ".join(options.query).strip()

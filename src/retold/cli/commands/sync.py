@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retold.cli.syncing import coverage_line, home_arguments, missing_homes, run_sync
+from retold.cli.progress import coverage_line, home_arguments, missing_homes, run_sync
 
 TYPE_CHECKING = False  # typing's own costs half a start of Python to import
 if TYPE_CHECKING:

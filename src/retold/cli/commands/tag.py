@@ -28,7 +28,7 @@ def as_words(given: list[str]) -> list[str]:
 
 def run(options: Namespace, console: Console) -> int:
     """Change the tags and print them; 1 if no session is meant, 2 if several are or a tag is none."""
-    from retold.cli.hand import changed
+    from retold.cli.archive import changed
 
     tags = [tag.strip() for tag in options.tags]
     wrong = [tag for tag in tags if tag.split() != [tag] or not tag.lstrip("+-")]

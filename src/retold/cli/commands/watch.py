@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def arguments(parser: ArgumentParser) -> None:
     """Add what `watch` understands."""
-    from retold.cli.syncing import home_arguments
+    from retold.cli.progress import home_arguments
 
     home_arguments(parser, "also follow this home folder: another machine's, or one that will be there later")
     parser.add_argument("--thoughts", action="store_true", help="also what the model thought")
@@ -21,7 +21,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 def run(options: Namespace, console: Console) -> int:
     """Bring the archive up to date, then tell what is new until Ctrl-C."""
-    from retold.cli.syncing import Progress, asked_task, coverage_line
+    from retold.cli.progress import Progress, asked_task, coverage_line
     from retold.maintenance.watch import SessionWatch, WatchListener, change_events, rested, session_folders
 
     task = asked_task(console, options.home or (), options.agent or ())

@@ -57,8 +57,8 @@ def run(options: Namespace, console: Console) -> int:
     from contextlib import nullcontext
 
     from retold.server import weakness
+    from retold.web.background import watching
     from retold.web.server import PageAddress, Web
-    from retold.web.watcher import watching
 
     token = options.token or os.environ.get(TOKEN) or None
     place = PageAddress(retold_home(os.environ), options.host, options.port, token, tuple(options.name))
@@ -86,8 +86,8 @@ def _begin(web: Web, console: Console, *, has_browser: bool, is_open: bool) -> N
         return
     _tell_link(web, console)
     if has_browser:
-        from retold.web.browser import open_link
-        from retold.web.peers import is_told
+        from retold.web.auth import is_told
+        from retold.web.server import open_link
 
         safe = {"is_safe_to_tell": is_told(web.port)}
         Thread(target=open_link, args=(web.link(),), kwargs=safe, daemon=True).start()

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import msgspec
 
-from retold.mcp.filters import Filtered, narrowed
-from retold.mcp.passage import Passage
-from retold.mcp.tool import Tool, ToolContext
+from retold.mcp.reply import Passage
+from retold.mcp.tool import Filtered, Tool, ToolContext, narrowed
 
 
 class Arguments(Filtered, frozen=True, kw_only=True):
@@ -26,7 +25,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 
 def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
-    from retold.mcp.changing import changes
+    from retold.mcp.passages import changes
 
     return changes(asking, arguments.path, narrowed(asking, arguments))
 

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import msgspec
 
-from retold.mcp.filters import Filtered, narrowed
-from retold.mcp.passage import Passage
-from retold.mcp.placing import place_lines, turn_words
-from retold.mcp.tool import Tool, ToolContext
+from retold.mcp.passages import place_lines, turn_words
+from retold.mcp.reply import Passage
+from retold.mcp.tool import Filtered, Tool, ToolContext, narrowed
 
 TYPE_CHECKING = False  # what reads sessions is imported when it is asked for
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ class Arguments(Filtered, frozen=True, kw_only=True):
 
 def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     from retold.insights.past_answers import PastQuestion, decided
-    from retold.mcp.remembered import passages
+    from retold.mcp.passages import passages
 
     question = PastQuestion(arguments.about, narrowed(asking, arguments), asking.clean)
     return passages(asking, decided(asking.record, question, asking.first), _lines)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from retold.archive.queries.conditions import register_functions
-from retold.mcp.filters import Filtered, narrowed
-from retold.mcp.passage import Passage
-from retold.mcp.tool import Tool, ToolContext
+from retold.mcp.reply import Passage
+from retold.mcp.tool import Filtered, Tool, ToolContext, narrowed
 from retold.projects.matching import is_meant, last_name
 from retold.search.filters import Filters
 

@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from retold.mcp import tool
-from retold.mcp.cursor import BadCursor
-from retold.mcp.meaning import resolve_session
-from retold.mcp.passage import Passage
+from retold.mcp.passages import resolve_session
+from retold.mcp.reply import BadCursor, Passage
 from retold.mcp.tool import Tool, ToolContext
 from retold.sessions.pages import turn_places
 
@@ -42,7 +41,7 @@ class Arguments(tool.Arguments, frozen=True, kw_only=True):
 def _answer(asking: ToolContext, arguments: Arguments) -> Iterator[Passage]:
     from retold.export.load import Quoting
     from retold.export.transcript import TranscriptOptions, plural
-    from retold.mcp.reading import told, top
+    from retold.mcp.passages import told, top
 
     card = resolve_session(asking, arguments.session)
     begins = turn_places(asking.record, card.session, card.key)

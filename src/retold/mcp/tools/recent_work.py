@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from retold.archive.queries.conditions import register_functions
-from retold.mcp.citing import cleanly_cited
-from retold.mcp.filters import Filtered, narrowed
-from retold.mcp.passage import Passage
-from retold.mcp.tool import Tool, ToolContext
+from retold.mcp.passages import cleanly_cited
+from retold.mcp.reply import Passage
+from retold.mcp.tool import Filtered, Tool, ToolContext, narrowed
 from retold.projects.matching import is_meant
 from retold.search.pages import BASE, glances
 

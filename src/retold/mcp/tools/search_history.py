@@ -9,12 +9,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from retold.archive.index.reader import kept_index
-from retold.mcp.citing import cited
-from retold.mcp.cursor import BadCursor
-from retold.mcp.filters import Filtered, filtered, narrowed
-from retold.mcp.passage import Passage
-from retold.mcp.placing import is_untold, place_lines
-from retold.mcp.tool import Tool, ToolContext
+from retold.mcp.passages import cited, is_untold, place_lines
+from retold.mcp.reply import BadCursor, Passage
+from retold.mcp.tool import Filtered, Tool, ToolContext, filtered, narrowed
 from retold.projects.matching import is_meant
 from retold.search.engine import Search
 from retold.search.filters import Filters

@@ -1,29 +1,17 @@
-"""The pages: each file has those of one thing, and names what answers where."""
+"""The pages: a module for each topic. `PAGES` lists their routes."""
 
-from retold.web.pages import (
-    files,
-    health,
-    palette,
-    projects,
-    restore,
-    session,
-    session_pieces,
-    session_ways,
-    sessions,
-    spend,
-    tools,
-)
+from retold.web.pages import files, health, projects, session, sessions, spend
 
 PAGES = (
     *sessions.PAGES,
-    *palette.PALETTE_PAGES,
+    *sessions.PALETTE_PAGES,
     *session.PAGES,
-    *session_pieces.PIECE_PAGES,
-    *session_ways.EXPORT_PAGES,
+    *session.PIECE_PAGES,
+    *session.EXPORT_PAGES,
     *projects.PAGES,
     *files.PAGES,
     *spend.PAGES,
-    *tools.TOOL_PAGES,
+    *projects.TOOL_PAGES,
     *health.PAGES,
-    *restore.RESTORE_PAGES,
+    *health.RESTORE_PAGES,
 )

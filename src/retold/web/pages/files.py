@@ -8,10 +8,10 @@ from retold.export.svg import length
 from retold.projects.matching import in_project
 from retold.reports.dashboards import changed, changers
 from retold.sessions.pages import slices
-from retold.web.answer import Answer, NotFound, PageRequest, PageRoute, TemplatePage
-from retold.web.chosen import PAGE, chosen_in, page_of
-from retold.web.looks import address
-from retold.web.parts import part_from
+from retold.web.page import Answer, NotFound, PageRequest, PageRoute, TemplatePage
+from retold.web.session_parts import part_from
+from retold.web.templating import address
+from retold.web.url_state import PAGE, chosen_in, page_of
 
 
 def files(asked: PageRequest, record: Store) -> Answer:

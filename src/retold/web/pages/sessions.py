@@ -18,9 +18,11 @@ from retold.search.pages import (
     scanned_shelf,
 )
 from retold.search.query import QuerySyntaxError, parse
+from retold.search.quick_find import QuickFind, leap
 from retold.search.scan_job import BOUND, ScanJob, Scanned
-from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
-from retold.web.looking import MODES, ORDERS, ListUrl, as_sentence, looking_of, session_address
+from retold.web.page import Answer, PageRequest, PageRoute, TemplatePage
+from retold.web.templating import WAYS
+from retold.web.url_state import LONGEST, MODES, ORDERS, ListUrl, as_sentence, looking_of, session_address
 
 LISTED, FOUND = 50, 8
 """Rows of a page: to show where something was said takes a millisecond each."""
@@ -124,3 +126,28 @@ def _unknown(record: Store, looking: ListUrl) -> list[str]:
 
 
 PAGES = (PageRoute("/", sessions, scan=scan),)
+
+
+def palette(asked: PageRequest, record: Store) -> Answer:
+    """Answer with what is offered for what was typed so far."""
+    text = asked.get("q").strip()[:LONGEST]
+    try:
+        offered = leap(record, text)
+    except IndexDamagedError:
+        offered = QuickFind()
+    words = text.casefold()
+    values = {
+        "text": text,
+        "offered": offered,
+        "places": [
+            (way.path, way.name) for way in WAYS if words and words in f"{way.name.casefold()} {way.also}"
+        ],
+        "marked": marked,
+        "speaker": speaker,
+        "project_name": project_name,
+        "session_address": session_address,
+    }
+    return TemplatePage("palette.html", values)
+
+
+PALETTE_PAGES = (PageRoute("/palette", palette),)

@@ -16,8 +16,8 @@ from retold.reports.requests import explained
 from retold.reports.stats import basis, brief_lines, lines, titles
 from retold.search.report_query import ReportQuery
 from retold.web import charts
-from retold.web.answer import Answer, PageRequest, PageRoute, TemplatePage
-from retold.web.chosen import PAGE, PERIODS, ReportUrl, chosen_in, page_of
+from retold.web.page import Answer, PageRequest, PageRoute, TemplatePage
+from retold.web.url_state import PAGE, PERIODS, ReportUrl, chosen_in, page_of
 
 _DEAREST = 10
 _WIDE = 10_000
