@@ -92,7 +92,10 @@ def test_every_problem_code_is_documented(code: str) -> None:
 @pytest.mark.parametrize("code", FINDINGS)
 def test_every_finding_is_documented_and_made_in_a_test(code: str) -> None:
     assert f"\n| `{code}` | {FINDINGS[code]} |" in text_of(DOCS / "reference" / "findings.md")
-    tests = (ROOT / "tests" / "care" / "test_doctor.py", ROOT / "tests" / "ingest" / "test_isolation.py")
+    tests = (
+        ROOT / "tests" / "care" / "test_doctor.py",
+        ROOT / "tests" / "synchronization" / "test_isolation.py",
+    )
     assert any(f'"{code}"' in text_of(test) for test in tests)
 
 

@@ -284,8 +284,8 @@ def test_outputs_are_compared_with_many_sessions_in_linear_time(tmp_path: Path) 
 
 
 SHORT_COPIES = {
-    ("agents/gemini/resumable.py", "parts"),  # a new list for each record
-    ("reading/decoding.py", "mended"),  # two at most
+    ("agents/gemini/restore_plan.py", "parts"),  # a new list for each record
+    ("reading/json_decode.py", "mended"),  # two at most
 }
 """Copies in loops that do not grow with the loop, by module and variable."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 HIDDEN = "forgotten:"
-"""Stands before the keyed hash of a path that only forgotten sessions lead to: `archive/hiding.py`."""
+"""Stands before the keyed hash of a path that only forgotten sessions lead to: `archive/keyed_hashes.py`."""
 BELOW = "below"
 """The kind of an answer that names a folder in which hidden paths are."""
 

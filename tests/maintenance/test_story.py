@@ -31,7 +31,7 @@ EXPECTED = {
 def lines() -> list[str]:
     """Return the lines of the story, without what is said about them."""
     block = re.search(
-        r"<!-- run by tests/care/test_story.py -->\n\n```sh\n(.*?)```",
+        r"<!-- run by tests/maintenance/test_story.py -->\n\n```sh\n(.*?)```",
         README.read_text(encoding="utf-8"),
         re.DOTALL,
     )
