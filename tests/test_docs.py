@@ -93,7 +93,7 @@ def test_every_problem_code_is_documented(code: str) -> None:
 def test_every_finding_is_documented_and_made_in_a_test(code: str) -> None:
     assert f"\n| `{code}` | {FINDINGS[code]} |" in text_of(DOCS / "reference" / "findings.md")
     tests = (
-        ROOT / "tests" / "care" / "test_doctor.py",
+        ROOT / "tests" / "maintenance" / "test_doctor.py",
         ROOT / "tests" / "synchronization" / "test_isolation.py",
     )
     assert any(f'"{code}"' in text_of(test) for test in tests)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from support.conversation_files import FORMS, Turn, dice
 
-FOLDER = Path(__file__).parents[1] / "query"
+FOLDER = Path(__file__).parents[1] / "search"
 FORM_NAMES = sorted(FORMS)
 AROUND = (
     Turn(

@@ -27,6 +27,8 @@ QUIET = (
     "ignore::pytest.PytestUnraisableExceptionWarning",
 )
 """Filters for warnings that Spark itself causes."""
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+"""Options of Java: to compile for speed takes longer than these tests run."""
 EXECUTOR_CLASS = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
@@ -90,7 +92,8 @@ def _settings(folder: Path) -> dict[str, str]:
         "spark.local.dir": str(folder / "local"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
-        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder}",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={folder} {QUICK_START}",
+        "spark.executor.extraJavaOptions": QUICK_START,
         "spark.ui.showConsoleProgress": "false",
     }
 
