@@ -1,4 +1,4 @@
-"""Made-up homes, made once and kept outside the repository, and what their files say."""
+"""Generated homes, kept in the cache outside of the repository, and the messages in them."""
 
 import importlib.util
 import json
@@ -14,8 +14,8 @@ import orjson
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "retold-bench"
-MAKER = SHARED / "truth" / "make_big_corpus.py"
-PRICED_MAKER = SHARED / "truth" / "make_priced_corpus.py"
+GENERATOR = SHARED / "truth" / "make_big_corpus.py"
+PRICED_GENERATOR = SHARED / "truth" / "make_priced_corpus.py"
 SEED = 42
 REFERENCED = "\n--- Content from referenced files ---"
 PATTERNS = (
@@ -26,7 +26,7 @@ PATTERNS = (
 
 
 class Corpus(NamedTuple):
-    """What a made-up home is made of."""
+    """The parameters of a generated home."""
 
     form: str
     sessions: int
@@ -41,24 +41,24 @@ class Corpus(NamedTuple):
 
     @property
     def home(self) -> Path:
-        """The folder, made if it is not there."""
+        """The folder, generated if needed."""
         home = CACHE / self.name
         if not (home / "needles.json").exists():
             home.mkdir(parents=True, exist_ok=True)
             sizes = (str(self.sessions), str(self.megabytes))
-            maker: list[str | Path] = [sys.executable, MAKER, home, *sizes]
+            maker: list[str | Path] = [sys.executable, GENERATOR, home, *sizes]
             options = ("--fmt", self.form, "--seed", str(self.seed))
             subprocess.run([*maker, *options], check=True, stdout=subprocess.DEVNULL)
         return home
 
     @property
     def files(self) -> list[Path]:
-        """Its session files."""
+        """The session files."""
         return sorted(file for pattern in PATTERNS for file in self.home.glob(pattern))
 
     @property
     def needles(self) -> list[dict[str, str]]:
-        """What was hidden in it: queries, and the sessions that they mean."""
+        """The queries whose answers were hidden in the corpus, with their sessions."""
         needles: list[dict[str, str]] = json.loads((self.home / "needles.json").read_bytes())
         return needles
 
@@ -66,8 +66,8 @@ class Corpus(NamedTuple):
         return f"{self.sessions:,} sessions, {self.megabytes:,} MB"
 
 
-class Priced(NamedTuple):
-    """What a made-up home is made of whose tokens and cost are known: clean sessions of Gemini CLI, all of one size."""
+class PricedCorpus(NamedTuple):
+    """The parameters of a generated home with known tokens and cost: Gemini CLI sessions of one size."""
 
     sessions: int
     kilobytes: int
@@ -79,16 +79,16 @@ class Priced(NamedTuple):
 
     @property
     def home(self) -> Path:
-        """The folder, made if it is not there."""
+        """The folder, generated if needed."""
         home = CACHE / self.name
         if not (home / ".gemini" / "projects.json").exists():
             sizes = (str(self.sessions), str(self.kilobytes))
-            subprocess.run([sys.executable, PRICED_MAKER, home, *sizes], check=True)
+            subprocess.run([sys.executable, PRICED_GENERATOR, home, *sizes], check=True)
         return home
 
     @property
     def megabytes(self) -> int:
-        """About how large it is."""
+        """The approximate size."""
         return round(size_of(self.home / ".gemini") / 1e6)
 
     def __str__(self) -> str:
@@ -97,15 +97,10 @@ class Priced(NamedTuple):
 
 SMALL = Corpus("gemini", 200, 40)
 IS_TRIAL = bool(os.environ.get("RETOLD_BENCH_TRIAL"))
-"""Whether the bench itself is tried: on a small corpus, whose numbers mean nothing."""
+"""Whether this run only tests the benchmarks, on small corpora."""
 MEDIUM = SMALL if IS_TRIAL else Corpus("gemini", 2000, 400)
-PRICED = Priced(100, 100) if IS_TRIAL else Priced(1000, 100)
+PRICED = PricedCorpus(100, 100) if IS_TRIAL else PricedCorpus(1000, 100)
 LARGE = Corpus("gemini", 300, 60) if IS_TRIAL else Corpus("gemini", 10_000, 2000)
-
-
-def corpus(form: str, sessions: int, megabytes: int) -> list[Path]:
-    """Return the session files of a made-up home."""
-    return Corpus(form, sessions, megabytes).files
 
 
 def size_of(folder: Path) -> int:
@@ -113,8 +108,8 @@ def size_of(folder: Path) -> int:
     return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def said(file: Path) -> Iterator[tuple[str, str]]:
-    """Yield who said what in a whole-file session: prompts and answers, without what was pasted from files."""
+def read_messages(file: Path) -> Iterator[tuple[str, str]]:
+    """Yield role and text of the prompts and answers in a session in one JSON document, without referenced files."""
     for message in orjson.loads(file.read_bytes())["messages"]:
         if message["type"] in {"user", "gemini"}:
             yield message["type"], _text(message["content"]).partition(REFERENCED)[0]
@@ -126,10 +121,10 @@ def _text(content: Any) -> str:
 
 @cache
 def plain_words() -> frozenset[str]:
-    """Return the English words that the maker of corpora strews everywhere."""
-    spec = importlib.util.spec_from_file_location("make_big_corpus", MAKER)
+    """Return the English words that the generator puts into every session."""
+    spec = importlib.util.spec_from_file_location("make_big_corpus", GENERATOR)
     if spec is None or spec.loader is None:
-        raise FileNotFoundError(MAKER)
+        raise FileNotFoundError(GENERATOR)
     maker = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(maker)
     return frozenset(maker.ENG)

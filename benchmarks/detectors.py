@@ -1,9 +1,9 @@
-"""Compare detectors of secrets on the seen half of the labelled set: ours, and what is installed of others.
+"""Compare our detector of secrets with other installed ones, on the seen half of the labelled set.
 
     pip install detect-secrets
     benchmarks/detectors.py
 
-No part of `make bench`: it is run when a detector is to be chosen, and what came of it stands in decision 28.
+Not part of `make bench`. Decision 28 has the results.
 """
 
 import sys
@@ -21,7 +21,7 @@ from support.labelled_secrets import hand_written_samples, samples
 Spans = Iterable[tuple[int, int]]
 
 
-def by_detect_secrets(text: str) -> Spans:
+def detect_with_detect_secrets(text: str) -> Spans:
     """Return what detect-secrets finds in a file with this text, with all its plugins."""
     scan_file = import_module("detect_secrets.core.scan").scan_file
     settings = import_module("detect_secrets.settings").default_settings
@@ -32,8 +32,8 @@ def by_detect_secrets(text: str) -> Spans:
     return _spans(text, found)
 
 
-def by_detect_secrets_eagerly(text: str) -> Spans:
-    """Return what it finds line by line, where it takes more for a secret."""
+def detect_by_line(text: str) -> Spans:
+    """Return what detect-secrets finds line by line, which reports more secrets."""
     scan_line = import_module("detect_secrets.core.scan").scan_line
     settings = import_module("detect_secrets.settings").default_settings
     with settings():
@@ -53,8 +53,8 @@ def _spans(text: str, found: Iterable[tuple[int, str | None]]) -> Iterator[tuple
 
 DETECTORS: dict[str, tuple[str, Callable[[str], Spans]]] = {
     "retold": ("retold", detect_with_retold),
-    "detect-secrets": ("detect_secrets", by_detect_secrets),
-    "detect-secrets, line by line": ("detect_secrets", by_detect_secrets_eagerly),
+    "detect-secrets": ("detect_secrets", detect_with_detect_secrets),
+    "detect-secrets, line by line": ("detect_secrets", detect_by_line),
 }
 
 

@@ -1,4 +1,4 @@
-"""A home with two large sessions, and how they grow."""
+"""A home with two large sessions that grow."""
 
 import random
 import shutil
@@ -12,11 +12,11 @@ from corpora import CACHE, SMALL, Corpus
 LINES = Corpus("gemini-jsonl", 1, 22, seed=43)
 WHOLE = Corpus("gemini", 1, 22, seed=44)
 NEW = 5
-_DICE = random.Random(5)  # noqa: S311 - steady words are wanted, not secret ones
+_RNG = random.Random(5)  # noqa: S311 - steady words are wanted, not secret ones
 
 
-def grown_home() -> Path:
-    """Return a home of many small sessions and two large ones, as they were before they grew."""
+def make_grown_home() -> Path:
+    """Return a new home of many small sessions and two large ones."""
     home = CACHE / "work" / "grown-home"
     shutil.rmtree(home, ignore_errors=True)
     for part in (SMALL, LINES, WHOLE):
@@ -25,18 +25,18 @@ def grown_home() -> Path:
 
 
 class JsonLines:
-    """A session to which lines are added."""
+    """A session that grows by lines at its end."""
 
     def __init__(self, home: Path) -> None:
         self.file = home / LINES.files[0].relative_to(LINES.home)
 
     @property
     def megabytes(self) -> float:
-        """How large it is."""
+        """The size of the file."""
         return self.file.stat().st_size / 1e6
 
     def grow(self) -> str:
-        """Add messages, each with its line of metadata; return a word that only they have."""
+        """Add messages, each with a line of metadata; return a word that only they contain."""
         word = _word()
         with self.file.open("ab") as stream:
             for message in _messages(word):
@@ -46,18 +46,18 @@ class JsonLines:
 
 
 class WholeFile:
-    """A session that is written anew whenever it grows."""
+    """A session that is rewritten whenever it grows."""
 
     def __init__(self, home: Path) -> None:
         self.file = home / WHOLE.files[0].relative_to(WHOLE.home)
 
     @property
     def megabytes(self) -> float:
-        """How large it is."""
+        """The size of the file."""
         return self.file.stat().st_size / 1e6
 
     def grow(self) -> str:
-        """Write it with more messages; return a word that only they have."""
+        """Rewrite the file with more messages; return a word that only they contain."""
         word = _word()
         session = orjson.loads(self.file.read_bytes())
         session["messages"] += _messages(word)
@@ -66,7 +66,7 @@ class WholeFile:
 
 
 def _word() -> str:
-    return "grown" + "".join(_DICE.choices("bcdfghjklmnp", k=9))
+    return "grown" + "".join(_RNG.choices("bcdfghjklmnp", k=9))
 
 
 def _messages(word: str) -> list[dict[str, Any]]:

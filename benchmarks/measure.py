@@ -1,4 +1,4 @@
-"""A measure: a ratio, the bar it is held to, and the numbers it was made of."""
+"""Measures: a ratio, its bound, and the figures that it was made from."""
 
 import statistics
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Measure(NamedTuple):
-    """One ratio, with the bound it is held to."""
+    """A ratio with its bound."""
 
     what: str
     ratio: float
@@ -16,51 +16,51 @@ class Measure(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether the goal is met."""
+        """Whether the ratio meets its bound."""
         return self.ratio >= self.bound if self.is_floor else self.ratio <= self.bound
 
     @property
     def goal(self) -> str:
-        """The bound, with its direction."""
+        """The bound with its direction."""
         return f"{'>=' if self.is_floor else '<='} {self.bound:g}"
 
     @property
     def verdict(self) -> str:
-        """What to say of it."""
+        """The result as text."""
         return "ok" if self.holds else "FALLS SHORT"
 
 
 def at_least(what: str, ratio: float, bound: float, detail: str) -> Measure:
-    """Return a measure that is good when it is large."""
+    """Return a measure with a lower bound."""
     return Measure(what, ratio, bound, is_floor=True, detail=detail)
 
 
 def at_most(what: str, ratio: float, bound: float, detail: str) -> Measure:
-    """Return a measure that is good when it is small."""
+    """Return a measure with an upper bound."""
     return Measure(what, ratio, bound, is_floor=False, detail=detail)
 
 
-def line(measure: Measure) -> str:
-    """Return a measure as it is printed."""
+def format_measure(measure: Measure) -> str:
+    """Return a measure as one line."""
     return f"{measure.what:<58} {measure.ratio:6.2f}  goal {measure.goal:<7} {measure.verdict:<12} {measure.detail}"
 
 
-def told(seconds: float) -> str:
-    """Return a time in the unit that suits it."""
+def format_seconds(seconds: float) -> str:
+    """Return a time in seconds or milliseconds."""
     return f"{seconds:.1f} s" if seconds >= 1 else f"{seconds * 1000:.0f} ms"
 
 
-class Spread(NamedTuple):
-    """The usual and the unusual of many times."""
+class Percentiles(NamedTuple):
+    """The median and the 95th percentile of many times."""
 
     p50: float
     p95: float
 
     def __str__(self) -> str:
-        return f"p50 {told(self.p50)} p95 {told(self.p95)}"
+        return f"p50 {format_seconds(self.p50)} p95 {format_seconds(self.p95)}"
 
 
-def spread(times: Sequence[float]) -> Spread:
-    """Return how times are spread; there are at least two."""
+def percentiles(times: Sequence[float]) -> Percentiles:
+    """Return the percentiles of at least two times."""
     cuts = statistics.quantiles(times, n=20, method="inclusive")
-    return Spread(cuts[9], cuts[18])
+    return Percentiles(cuts[9], cuts[18])

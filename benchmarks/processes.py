@@ -1,4 +1,4 @@
-"""Whole processes: how long they take, and how much memory they and those that they start have at most."""
+"""Whole processes: their time, and their peak memory including child processes."""
 
 import os
 import subprocess
@@ -13,15 +13,15 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 PYTHON = sys.executable
 RETOLD = str(Path(PYTHON).with_name("retold"))
-MARK = "RETOLD_BENCH_RUN"
-"""A variable that all processes of one measurement have, also those that outlive the one that started them."""
+RUN_VARIABLE = "RETOLD_BENCH_RUN"
+"""The variable that marks all processes of one measurement, also those that outlive their parent."""
 STEP = 0.05
 PROC = Path("/proc")
 PSS = b"\nPss:"
 
 
-class Ran(NamedTuple):
-    """A process that has ended."""
+class ProcessResult(NamedTuple):
+    """The result of a process."""
 
     seconds: float
     output: bytes
@@ -30,22 +30,24 @@ class Ran(NamedTuple):
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
-    """Return what a process may know of its surroundings: nothing that is the user's own.
+    """Return the environment of a process, without anything of the user's own.
 
-    Nothing forbids byte code to be written, so that a start is as fast as on a normal machine.
+    Python may write byte code, so that a start is as fast as on a normal machine.
     """
     return {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8", "HOME": str(home), **more}
 
 
-def run(command: Sequence[str | Path], env: Mapping[str, str], codes: Collection[int] = (0,)) -> Ran:
-    """Run a process to its end, its output through a pipe."""
+def run(
+    command: Sequence[str | Path], env: Mapping[str, str], codes: Collection[int] = (0,)
+) -> ProcessResult:
+    """Run a process and collect its output."""
     start = time.perf_counter()
     process = subprocess.run(command, env=env, check=False, stdin=subprocess.DEVNULL, capture_output=True)
     seconds = time.perf_counter() - start
     if process.returncode not in codes:
         told = process.stderr.decode(errors="replace")
         raise RuntimeError(f"{' '.join(map(str, command))} ended with {process.returncode}: {told}")
-    return Ran(seconds, process.stdout, process.stderr, process.returncode)
+    return ProcessResult(seconds, process.stdout, process.stderr, process.returncode)
 
 
 def compile_sources() -> None:
@@ -55,26 +57,26 @@ def compile_sources() -> None:
 
 
 def has_pss() -> bool:
-    """Whether this system tells how much memory a process has, with what is shared counted once."""
+    """Return whether this system reports the proportional set size of processes."""
     return (PROC / "self" / "smaps_rollup").exists()
 
 
 def peak_pss(command: Sequence[str | Path], env: Mapping[str, str]) -> float:
-    """Return the megabytes that a process and all that come of it have at most, in sum, looked at in small steps."""
+    """Return the peak memory of a process and all its descendants in MB, sampled every 50 ms."""
     mark = uuid.uuid4().hex
-    watch = _Watch(f"{MARK}={mark}".encode())
+    watch = _MemoryWatch(f"{RUN_VARIABLE}={mark}".encode())
     thread = threading.Thread(target=watch.look, daemon=True)
     thread.start()
     try:
-        run(command, {**env, MARK: mark})
+        run(command, {**env, RUN_VARIABLE: mark})
     finally:
         watch.ends.set()
         thread.join()
     return watch.peak / 1e6
 
 
-class _Watch:
-    """Looks at the memory of the processes that bear a mark, until it is told to end."""
+class _MemoryWatch:
+    """Samples the memory of all marked processes until it is stopped."""
 
     def __init__(self, mark: bytes) -> None:
         self.peak, self.ends = 0, threading.Event()
@@ -88,7 +90,7 @@ class _Watch:
             self.peak = max(self.peak, sum(_pss(process) for process in self._ours))
 
     def _find(self) -> None:
-        """Find who is ours: a process bears the mark from its first `exec`, and is asked until then."""
+        """Find marked processes: a process has the mark after its first `exec`."""
         processes = _processes()
         self._ours &= processes
         for process in processes - self._before - self._ours:
@@ -103,13 +105,13 @@ def _processes() -> set[str]:
 def _environ(process: str) -> bytes:
     try:
         return (PROC / process / "environ").read_bytes()
-    except OSError:  # it has ended, or is another user's
+    except OSError:  # the process has ended, or is another user's
         return b""
 
 
 def _pss(process: str) -> int:
     try:
         told = (PROC / process / "smaps_rollup").read_bytes()
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return 0
     return int(told.partition(PSS)[2].split(maxsplit=1)[0]) * 1024 if PSS in told else 0

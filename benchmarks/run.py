@@ -1,10 +1,10 @@
-"""Measure what `make bench` promises: ratios against a limit or a peer, taken in one run, and what falls short.
+"""Run the benchmarks: ratios against a limit or a peer, measured in one run, with the bounds that are missed.
 
-    benchmarks/run.py                 everything but the 2 GB corpus, and docs/benchmarks.md
-    benchmarks/run.py sync search     only these groups, and no page
+    benchmarks/run.py                 everything but the 2 GB corpus; writes docs/benchmarks.md
+    benchmarks/run.py sync search     only these groups; writes no page
 
-The 2 GB corpus takes long: RETOLD_BENCH_LARGE=1 adds it, or its name, `large`. With RETOLD_BENCH_TRIAL=1 the corpus is
-small, to try the bench itself.
+RETOLD_BENCH_LARGE=1, or the group `large`, adds the 2 GB corpus. RETOLD_BENCH_TRIAL=1 uses small corpora, to test the
+benchmarks themselves.
 """
 
 import os
@@ -13,57 +13,64 @@ from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-import archiving
-import asking
-import counter
-import counting
-import decoding
-import exporting
+import ccusage
 import known_items
-import redacting
-import searching
-import serving
-import sparking
+import mcp_tools
+import spark_tables
+import stats
+import sync
 import tables
+import web_page
+from agentsview import install_agentsview, isolate_network
 from corpora import IS_TRIAL
-from measure import Measure, line
-from page import PAGE, facts, page
-from peers import binary, leave_the_network
+from measure import Measure, format_measure
 from processes import compile_sources
+from report import PAGE, facts, page
+
+import export
+import reading
+import redaction
+import search
 
 
 class Group(NamedTuple):
-    """Measures that are taken together."""
+    """A group of measures."""
 
     title: str
     measures: Callable[[], Iterable[Measure]]
 
 
 GROUPS = {
-    "reading": Group("Reading", decoding.measures),
-    "export": Group("Export", exporting.export_measures),
+    "reading": Group("Reading", reading.measures),
+    "export": Group("Export", export.export_measures),
     "lake": Group("Tables", tables.measures),
-    "sync": Group("Sync", archiving.sync_measures),
-    "growth": Group("A session that grew", archiving.growth_measures),
-    "list": Group("List", archiving.list_measures),
-    "sql": Group("SQL", archiving.sql_measures),
-    "disk": Group("Disk", archiving.disk_measures),
-    "stats": Group("Stats", counting.measures),
-    "search": Group("Search", searching.search_measures),
-    "page": Group("The local page", serving.measures),
-    "mcp": Group("The tools for agents", asking.measures),
+    "sync": Group("Sync", sync.sync_measures),
+    "growth": Group("A session that grew", sync.growth_measures),
+    "list": Group("List", sync.list_measures),
+    "sql": Group("SQL", sync.sql_measures),
+    "disk": Group("Disk", sync.disk_measures),
+    "stats": Group("Stats", stats.measures),
+    "search": Group("Search", search.search_measures),
+    "page": Group("The local page", web_page.measures),
+    "mcp": Group("The tools for agents", mcp_tools.measures),
     "known": Group("Known items", known_items.known_measures),
-    "redaction": Group("Redaction", redacting.measures),
-    "spark": Group("Spark", sparking.measures),
-    "large": Group("Search in 2 GB", searching.large_measures),
+    "redaction": Group("Redaction", redaction.measures),
+    "spark": Group("Spark", spark_tables.measures),
+    "large": Group("Search in 2 GB", search.large_measures),
 }
 USUAL = [name for name in GROUPS if name != "large" or os.environ.get("RETOLD_BENCH_LARGE")]
-PEERS = {"sync": binary, "search": binary, "page": binary, "large": binary, "stats": counter.program}
-"""What installs the peer of a group."""
+PEERS = {
+    "sync": install_agentsview,
+    "search": install_agentsview,
+    "page": install_agentsview,
+    "large": install_agentsview,
+    "stats": ccusage.install_ccusage,
+}
+"""The function that installs the peer of a group."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print every measure as it is taken; 1 if any goal is missed."""
+    """Print each measure; return 1 if a bound is missed."""
     parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
     parser.add_argument("groups", nargs="*", metavar="GROUP", help=", ".join(GROUPS))
     asked = parser.parse_args(arguments[1:]).groups
@@ -72,10 +79,10 @@ def main(arguments: Sequence[str]) -> int:
     names = [name for name in GROUPS if name in (asked or USUAL)]
     for install in {PEERS[name] for name in names if name in PEERS}:
         install()  # while there is a network
-    leave_the_network(arguments)
+    isolate_network(arguments)
     compile_sources()
     print("\n".join(facts()), flush=True)
-    results = {name: _taken(name) for name in names}
+    results = {name: _run_group(name) for name in names}
     if not asked and not IS_TRIAL:
         PAGE.write_text(
             page(results, {name: group.title for name, group in GROUPS.items()}), encoding="utf-8"
@@ -85,11 +92,11 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if missed else 0
 
 
-def _taken(name: str) -> list[Measure]:
+def _run_group(name: str) -> list[Measure]:
     print(f"\n{GROUPS[name].title}", flush=True)
     measures = []
     for measure in GROUPS[name].measures():
-        print(line(measure), flush=True)
+        print(format_measure(measure), flush=True)
         measures.append(measure)
     return measures
 

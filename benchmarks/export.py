@@ -1,4 +1,4 @@
-"""How long it takes to write a session in the forms of an export, in times of reading it."""
+"""Export: the time to write a session, relative to reading it."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from corpora import Corpus
-from measure import Measure, at_most, told
+from measure import Measure, at_most, format_seconds
 
 from retold.agents.registry import read
 from retold.export.formats.registry import FORMATS, ExportOptions, ExportSession
@@ -15,7 +15,7 @@ from retold.model.session import Session
 ROUNDS = 7
 MADE = (Corpus("gemini", 1, 22, 44), Corpus("gemini-jsonl", 1, 22, 43))
 GOALS = {"md": 3.0}
-"""How many times as long as reading it may take, where that was promised."""
+"""The bound for each measured format."""
 
 
 def export_measures() -> Iterator[Measure]:
@@ -28,7 +28,7 @@ def export_measures() -> Iterator[Measure]:
         for form, goal in GOALS.items():
             writing = _seconds(partial(_write, form, session))
             what = f"{form} of a {made.form} session, in times of reading it"
-            yield at_most(what, writing / reading, goal, f"{told(writing)} for {size:.0f} MB")
+            yield at_most(what, writing / reading, goal, f"{format_seconds(writing)} for {size:.0f} MB")
 
 
 def _read(file: Path) -> None:
@@ -36,7 +36,7 @@ def _read(file: Path) -> None:
 
 
 def _write(form: str, session: Session) -> None:
-    for _ in FORMATS[form].pieces()([ExportSession(session)], ExportOptions()):
+    for _ in FORMATS[form].encode([ExportSession(session)], ExportOptions()):
         pass
 
 

@@ -1,4 +1,4 @@
-"""How fast homes are read on Spark, by the core, in times of what one process reads by itself."""
+"""Spark: the speed of reading homes per core, relative to one process."""
 
 import os
 import sys
@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from corpora import IS_TRIAL, MEDIUM, Corpus
-from measure import Measure, at_least, told
+from measure import Measure, at_least, format_seconds
 
-from retold.lake.batches import prices
-from retold.lake.batches import told as sessions_of
-from retold.lake.jobs import TablePlan, planned
-from retold.projects.resolver import Atlas
+from retold.lake.batches import load_prices
+from retold.lake.batches import read_sessions as sessions_of
+from retold.lake.jobs import TablePlan, plan_jobs
+from retold.projects.resolver import ProjectResolver
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,39 +27,39 @@ HOMES = (
     if IS_TRIAL
     else (MEDIUM, Corpus("gemini-jsonl", 500, 100), Corpus("claude", 500, 100), Corpus("codex", 500, 100))
 )
-"""Homes of all agents, as a team has them."""
+"""Homes of all agents."""
 FLOOR = 0.4
 
 
 def measures() -> Iterator[Measure]:
     """Compare the table of requests on a warm Spark with reading the same sessions."""
-    plan = planned([(made.name, made.home) for made in HOMES])
+    plan = plan_jobs([(made.name, made.home) for made in HOMES])
     size = sum(job.size for job in plan.jobs) / 1e6
     _read(plan)
-    alone = _fastest(lambda: _read(plan))
+    alone = _best_time(lambda: _read(plan))
     with _spark() as spark:
-        seconds = _fastest(lambda: _count(spark))
-    detail = f"{size:.0f} MB: {told(seconds)} on {CORES} cores, one process alone {told(alone)}"
+        seconds = _best_time(lambda: _count(spark))
+    detail = f"{size:.0f} MB: {format_seconds(seconds)} on {CORES} cores, one process alone {format_seconds(alone)}"
     yield at_least(
         "Spark: requests, by the core, in times of reading", alone / seconds / CORES, FLOOR, detail
     )
 
 
 def _read(plan: TablePlan) -> None:
-    atlas = Atlas(plan.clues, {}, "")
+    atlas = ProjectResolver(plan.clues, {}, "")
     for job in plan.jobs:
-        deque(sessions_of(job, atlas, prices().cost), maxlen=0)
+        deque(sessions_of(job, atlas, load_prices().cost), maxlen=0)
 
 
 def _count(spark: "SparkSession") -> None:
-    """Have the table made with all its columns, and thrown away."""
+    """Compute the table with all its columns, and discard it."""
     paths = [str(made.home) for made in HOMES]
     found = spark.read.format("retold").options(table="requests", maxPartitionBytes="16m").load(paths)
     found.write.format("noop").mode("overwrite").save()
 
 
-def _fastest(work: Callable[[], object]) -> float:
-    """Return the seconds of the fastest of several rounds, after one that warms up."""
+def _best_time(work: Callable[[], object]) -> float:
+    """Return the best time of several rounds after a warm-up."""
     work()
     times = []
     for _ in range(ROUNDS):

@@ -1,4 +1,4 @@
-"""The page docs/benchmarks.md, and the facts that stand above the numbers."""
+"""The page docs/benchmarks.md, with versions, machine and results."""
 
 import importlib.metadata
 import os
@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import apsw
-from counter import VERSION as COUNTER
+from agentsview import OFFLINE
+from agentsview import VERSION as AGENTSVIEW_VERSION
+from ccusage import VERSION as CCUSAGE_VERSION
 from measure import Measure
-from peers import OFFLINE
-from peers import VERSION as PEER
 from processes import ROOT
 
 from retold import __version__
@@ -18,19 +18,18 @@ from retold import __version__
 PAGE = ROOT / "docs" / "benchmarks.md"
 NOTE = "<!-- Written by benchmarks/run.py: run `make bench`. -->\n\n"
 INTRODUCTION = """\
-What `make bench` measured, written by it. Every number is a ratio of two things measured in one run, in turns, each at
-its best, because seconds alone say more about a machine than about a program. The corpora are made up, always the same,
-and 2,000 sessions of Gemini CLI in 400 MB unless something else is said; nothing was dropped from the page cache. The
-peer is [agentsview](https://github.com/kenn-io/agentsview), which archives and searches sessions as well; it does other
-work besides, and its full-text search looks at messages only, ours at everything that was said. It is asked to search
-all sessions, as we do (`--include-one-shot`), and both answer in JSON. What was spent is compared with
-[ccusage](https://github.com/ccusage/ccusage), which keeps nothing and reads every file each time; its own program is
-run, not npm's start of it, and both must count the same tokens.
+The results of `make bench`. Every number is a ratio of two times or sizes, measured in one run, in turns, with the best
+value of each, because seconds alone say more about a machine than about a program. The corpora are generated and always
+the same: 2,000 sessions of Gemini CLI in 400 MB unless stated otherwise. The page cache is warm. The peer is
+[agentsview](https://github.com/kenn-io/agentsview), which archives and searches sessions as well. It also does other
+work, and its full-text search covers messages only, ours all text. It searches all sessions, as we do
+(`--include-one-shot`), and both print JSON. Reports are compared with [ccusage](https://github.com/ccusage/ccusage),
+which has no archive and reads every file each time; it is started without npm, and both must count the same tokens.
 """
 
 
 def facts() -> list[str]:
-    """Return what the numbers hang on: versions and the machine."""
+    """Return the versions and the machine."""
     libraries = ("msgspec", "apsw", "zstandard", "orjson")
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in libraries)
     python = f"{platform.python_implementation()} {platform.python_version()}"
@@ -38,7 +37,7 @@ def facts() -> list[str]:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return [
         f"retold {__version__} on {python}, {versions}, SQLite {apsw.sqlite_lib_version()}",
-        f"agentsview {PEER} and ccusage {COUNTER}, {network}",
+        f"agentsview {AGENTSVIEW_VERSION} and ccusage {CCUSAGE_VERSION}, {network}",
         f"{os.cpu_count()} CPUs ({_processor()}), {memory:.0f} GB, {platform.system()} {platform.release()}",
     ]
 
@@ -53,7 +52,7 @@ def _processor() -> str:
 
 
 def page(results: Mapping[str, Sequence[Measure]], titles: Mapping[str, str]) -> str:
-    """Return the page: the facts, a table a group, and what falls short."""
+    """Return the page: facts, a table for each group, and the missed bounds."""
     lines = [f"{NOTE}# Benchmarks\n", INTRODUCTION, *(f"- {fact}" for fact in facts()), ""]
     for group, measures in results.items():
         lines += [f"## {titles[group]}\n", "| measure | ratio | bar | | from |", "|---|---|---|---|---|"]

@@ -1,16 +1,16 @@
-"""retold with an archive that is ours to fill and to throw away."""
+"""The `retold` command with an archive that the benchmarks fill and remove."""
 
 import shutil
 from pathlib import Path
 
-from corpora import CACHE, Corpus, Priced, size_of
-from processes import RETOLD, Ran, environment, peak_pss, run
+from corpora import CACHE, Corpus, PricedCorpus, size_of
+from processes import RETOLD, ProcessResult, environment, peak_pss, run
 
 FOUND, NOTHING = 0, 1
 
 
 class Retold:
-    """The command, with a home in which the sessions are, and an archive."""
+    """The command, with a home and an archive."""
 
     def __init__(self, home: Path, name: str) -> None:
         self.archive = CACHE / "work" / f"retold-{name}"
@@ -18,34 +18,34 @@ class Retold:
 
     @property
     def size(self) -> int:
-        """The bytes of archive and index."""
+        """The size of archive and index in bytes."""
         return size_of(self.archive)
 
-    def forget(self) -> None:
-        """Make the next sync a first one."""
+    def remove_archive(self) -> None:
+        """Remove the archive."""
         shutil.rmtree(self.archive, ignore_errors=True)
 
-    def sync(self) -> Ran:
+    def sync(self) -> ProcessResult:
         """Bring the archive up to date."""
         return run([RETOLD, "sync"], self.env)
 
     def peak_of_sync(self) -> float:
-        """Bring the archive up to date; return the megabytes that all its processes take at most."""
+        """Bring the archive up to date; return the peak memory of all processes in MB."""
         return peak_pss([RETOLD, "sync"], self.env)
 
-    def list(self, *arguments: str) -> Ran:
-        """List all that is in the archive."""
+    def list(self, *arguments: str) -> ProcessResult:
+        """List the conversations."""
         return run([RETOLD, "list", *arguments], self.env)
 
-    def stats(self, *arguments: str) -> Ran:
-        """Report what was spent."""
+    def stats(self, *arguments: str) -> ProcessResult:
+        """Report tokens and cost."""
         return run([RETOLD, "stats", *arguments], self.env)
 
-    def sql(self, query: str) -> Ran:
-        """Ask a question in SQL."""
+    def sql(self, query: str) -> ProcessResult:
+        """Run a SQL query."""
         return run([RETOLD, "sql", query], self.env)
 
-    def search(self, query: str, *, is_substring: bool = False) -> Ran:
+    def search(self, query: str, *, is_substring: bool = False) -> ProcessResult:
         """Search the archive."""
         how = ("--substring",) if is_substring else ()
         return run([RETOLD, "search", *how, "--json", "--", query], self.env, codes=(FOUND, NOTHING))
@@ -54,11 +54,11 @@ class Retold:
 _FRESH: set[str] = set()
 
 
-def synced(corpus: Corpus | Priced) -> Retold:
-    """Return retold with an archive of a corpus, made anew once a run: the code may have changed since the last."""
+def sync_corpus(corpus: Corpus | PricedCorpus) -> Retold:
+    """Return retold with an archive of a corpus; in each run the archive is built once, because the code may have changed."""
     retold = Retold(corpus.home, corpus.name)
     if corpus.name not in _FRESH:
-        retold.forget()
+        retold.remove_archive()
         _FRESH.add(corpus.name)
     retold.sync()
     return retold

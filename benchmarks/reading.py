@@ -1,4 +1,4 @@
-"""Reading alone: decoding, folding and joining, against the decoding of JSON; its memory; and start-up."""
+"""Reading of files against the decoding of their JSON, its memory, and start-up."""
 
 import shutil
 import sys
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 import orjson
-from corpora import CACHE, Corpus, corpus
-from measure import Measure, at_least, at_most, told
+from corpora import CACHE, Corpus
+from measure import Measure, at_least, at_most, format_seconds
 from processes import PYTHON, RETOLD, environment, peak_pss, run
 
 from retold.agents.claude import raw as claude_raw
-from retold.agents.codex import replay as codex_usual
+from retold.agents.codex.replay import _decode_checked_line
 from retold.agents.protocol import Agent, Source
 from retold.agents.registry import AGENTS
 from retold.model.problem import Problem
@@ -25,30 +25,30 @@ RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def measures() -> Iterator[Measure]:
-    """Yield what reading is held to."""
-    yield reading_speed("gemini", 2000, 400, lambda file: orjson.loads(file.read_bytes()), 0.5)
-    yield reading_speed("gemini-jsonl", 500, 100, _lines_by_orjson, 0.5)
-    yield decoding_speed("claude", 500, 100, claude_raw.DECODER.decode)
-    yield decoding_speed("codex", 500, 100, codex_usual.decode)
-    yield reading_speed("claude", 500, 100, _lines_by_orjson, 0.4)
-    yield reading_speed("codex", 500, 100, _lines_by_orjson, 0.4)
-    yield memory()
-    yield listing()
-    yield from one_large_file("claude")
-    yield from one_large_file("codex")
-    yield from start_up()
+    """Yield the measures of reading."""
+    yield measure_reading("gemini", 2000, 400, lambda file: orjson.loads(file.read_bytes()), 0.5)
+    yield measure_reading("gemini-jsonl", 500, 100, _decode_lines, 0.5)
+    yield measure_decoding("claude", 500, 100, claude_raw.DECODER.decode)
+    yield measure_decoding("codex", 500, 100, _decode_checked_line)
+    yield measure_reading("claude", 500, 100, _decode_lines, 0.4)
+    yield measure_reading("codex", 500, 100, _decode_lines, 0.4)
+    yield measure_memory()
+    yield measure_first_list()
+    yield from measure_large_file("claude")
+    yield from measure_large_file("codex")
+    yield from measure_start_up()
 
 
-def reading_speed(
+def measure_reading(
     form: str, sessions: int, megabytes: int, limit: Callable[[Path], object], bound: float
 ) -> Measure:
-    """Compare decoding, folding and joining with orjson's decoding alone."""
-    files, ours = corpus(form, sessions, megabytes), partial(_by_retold, AGENTS[form.partition("-")[0]])
-    return compared(f"read {form}, of orjson.loads alone", files, ours, limit, bound)
+    """Compare reading with orjson's decoding alone."""
+    files, ours = Corpus(form, sessions, megabytes).files, partial(_read_file, AGENTS[form.partition("-")[0]])
+    return compare(f"read {form}, of orjson.loads alone", files, ours, limit, bound)
 
 
-def decoding_speed(form: str, sessions: int, megabytes: int, decode: Callable[[bytes], object]) -> Measure:
-    """Compare the decoding of lines into typed records alone with orjson's decoding of the same lines."""
+def measure_decoding(form: str, sessions: int, megabytes: int, decode: Callable[[bytes], object]) -> Measure:
+    """Compare the decoding of lines into typed records with orjson's decoding of the same lines."""
     plain = msgspec.json.Decoder().decode
 
     def typed(file: Path) -> None:
@@ -58,18 +58,18 @@ def decoding_speed(form: str, sessions: int, megabytes: int, decode: Callable[[b
             except msgspec.ValidationError:  # not one of the lines that hold the conversation
                 plain(line)
 
-    files = corpus(form, sessions, megabytes)
-    return compared(f"decode lines of {form} as typed records", files, typed, _lines_by_orjson, 0.4)
+    files = Corpus(form, sessions, megabytes).files
+    return compare(f"decode lines of {form} as typed records", files, typed, _decode_lines, 0.4)
 
 
-def compared(
+def compare(
     what: str,
     files: Sequence[Path],
     ours_alone: Callable[[Path], object],
     limit: Callable[[Path], object],
     bound: float,
 ) -> Measure:
-    """Compare what we do with a limit, batch by batch, each at its best."""
+    """Compare our work with a limit, batch by batch, with the best time of each."""
     size = sum(file.stat().st_size for file in files) / 1e6
     batches = [files[start : start + BATCH] for start in range(0, len(files), BATCH)]
     ours, theirs = 0.0, 0.0
@@ -89,12 +89,12 @@ def _seconds(work: Callable[[Path], object], files: Sequence[Path]) -> float:
     return time.perf_counter() - start
 
 
-def _lines_by_orjson(file: Path) -> None:
+def _decode_lines(file: Path) -> None:
     for line in file.read_bytes().splitlines():
         orjson.loads(line)
 
 
-def _by_retold(agent: Agent, file: Path) -> None:
+def _read_file(agent: Agent, file: Path) -> None:
     readings = agent.read(Source(file))
     if isinstance(readings, Problem):
         raise TypeError(readings.message)
@@ -102,21 +102,21 @@ def _by_retold(agent: Agent, file: Path) -> None:
         agent.join([reading])
 
 
-def memory() -> Measure:
-    """Compare the peak memory of reading the largest file with its size; the interpreter is counted in."""
-    largest = max(corpus("gemini", 2000, 400), key=lambda file: file.stat().st_size)
+def measure_memory() -> Measure:
+    """Compare the peak memory of reading the largest file with its size; the interpreter is included."""
+    largest = max(Corpus("gemini", 2000, 400).files, key=lambda file: file.stat().st_size)
     script = (
         "import sys; from pathlib import Path; from retold.agents import gemini; "
         "from retold.agents.protocol import Source; gemini.join(gemini.read(Source(Path(sys.argv[1]))))"
     )
-    peak = _high_water(script, [str(largest)])
+    peak = _peak_of_script(script, [str(largest)])
     size = largest.stat().st_size / 1e6
     what = "peak memory, in sizes of the largest file"
     return at_most(what, peak / size, 6, f"{peak:.0f} MB for {size:.1f} MB")
 
 
-def _high_water(script: str, arguments: Sequence[str]) -> float:
-    """Return the megabytes that a Python script had at most."""
+def _peak_of_script(script: str, arguments: Sequence[str]) -> float:
+    """Return the peak memory of a Python script in MB."""
     end = (
         "; import re, resource; status = Path('/proc/self/status'); "
         "told = re.search(r'VmHWM:\\s+(\\d+)', status.read_text()) if status.exists() else None; "
@@ -127,32 +127,32 @@ def _high_water(script: str, arguments: Sequence[str]) -> float:
     return int(run(command, environment(CACHE)).errors.split()[-1]) * RSS_UNIT / 1e6
 
 
-def listing() -> Measure:
-    """Compare the memory of a first list of many sessions, for which all are read, with the size of their files."""
+def measure_first_list() -> Measure:
+    """Compare the peak memory of a first list, which reads all sessions, with the size of their files."""
     made = Corpus("gemini", 10_000, 300)
     files = made.files
-    peak = _first_list(made.home)
+    peak = _first_list_peak(made.home)
     size = sum(file.stat().st_size for file in files) / 1e6
     detail = f"{peak:.0f} MB for {len(files):,} files of {size:.0f} MB"
     return at_most("peak memory of a first list, in sizes of all files", peak / size, 0.5, detail)
 
 
-def one_large_file(form: str) -> Iterator[Measure]:
-    """Compare the peak memory of listing and of reading one file of a gigabyte with bounds that are not its size."""
+def measure_large_file(form: str) -> Iterator[Measure]:
+    """Compare the peak memory of a first list and of `read` for one file of a gigabyte with fixed bounds."""
     made = Corpus(form, 1, 1000)
     (file,) = made.files
     size = file.stat().st_size / 1e6
-    peak = _first_list(made.home)
+    peak = _first_list_peak(made.home)
     what = f"peak memory of a first list, one {form} file, in 300 MB"
     yield at_most(what, peak / 300, 1, f"{peak:.0f} MB for {size:.0f} MB")
     script = "import sys; from retold.cli.main import main; main(['read', '--json', sys.argv[1]])"
-    peak = _high_water(script, [str(file)])
+    peak = _peak_of_script(script, [str(file)])
     what = f"peak memory of read, one {form} file, in {size:.0f} MB"
     yield at_most(what, peak / size, 3, f"{peak:.0f} MB for {size:.0f} MB")
 
 
-def _first_list(home: Path) -> float:
-    """Return the megabytes of a list that finds no archive, in sum of all its processes."""
+def _first_list_peak(home: Path) -> float:
+    """Return the peak memory of a list without an archive in MB, over all its processes."""
     archive = CACHE / "work" / "first"
     shutil.rmtree(archive, ignore_errors=True)
     peak = peak_pss([RETOLD, "list", "--json"], environment(home, RETOLD_HOME=str(archive)))
@@ -160,8 +160,8 @@ def _first_list(home: Path) -> float:
     return peak
 
 
-def start_up() -> list[Measure]:
-    """Compare whole processes with `python -c pass`, one after the other, each at its best."""
+def measure_start_up() -> list[Measure]:
+    """Compare whole processes with `python -c pass`, in turns, with the best time of each."""
     commands = {
         "pass": [PYTHON, "-c", "pass"],
         "--version": [RETOLD, "--version"],
@@ -177,7 +177,7 @@ def start_up() -> list[Measure]:
             f"retold {name}, in python -c pass",
             best[name] / best["pass"],
             bound,
-            f"{told(best[name])}, {told(best['pass'])}",
+            f"{format_seconds(best[name])}, {format_seconds(best['pass'])}",
         )
         for name, bound in (("--version", 2), ("--help", 3))
     ]

@@ -1,4 +1,4 @@
-"""The peer that we are measured against, in a place of its own."""
+"""agentsview, the peer for sync, search and pages: installed and run in its own folder."""
 
 import fcntl
 import os
@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from corpora import CACHE, Corpus
-from processes import Ran, environment, peak_pss, run
+from processes import ProcessResult, environment, peak_pss, run
 
 VERSION = "0.46.1"
 OFFLINE = "RETOLD_BENCH_OFFLINE"
-"""Set where there is no network but loopback."""
+"""The variable that is set when only the loopback network exists."""
 _SET_FLAGS, _UP = 0x8914, 0x41  # SIOCSIFFLAGS; IFF_UP | IFF_RUNNING
 
 
-def binary() -> Path:
-    """Return agentsview's own binary, installed if it is not there: its Python wrapper costs 130 ms a start."""
+def install_agentsview() -> Path:
+    """Return agentsview's binary, and install it first if needed; its Python wrapper takes 130 ms per start."""
     venv = CACHE / "peers" / f"agentsview-{VERSION}"
     found = next(venv.glob("lib/python*/site-packages/agentsview/bin/agentsview"), None)
     if found is not None:
@@ -41,26 +41,26 @@ def binary() -> Path:
     return next(venv.glob("lib/python*/site-packages/agentsview/bin/agentsview"))
 
 
-def leave_the_network(arguments: Sequence[str]) -> None:
-    """Start again where there is no network but loopback, if this system lets us."""
+def isolate_network(arguments: Sequence[str]) -> None:
+    """Restart this process without a network except loopback, if the system allows it."""
     if OFFLINE in os.environ:
-        _raise_loopback()
+        _enable_loopback()
         return
-    probe = [*_ALONE, sys.executable, "-c", "pass"]
+    probe = [*_UNSHARE, sys.executable, "-c", "pass"]
     if shutil.which("unshare") and subprocess.run(probe, check=False, capture_output=True).returncode == 0:
-        os.execvpe("unshare", [*_ALONE, sys.executable, *arguments], {**os.environ, OFFLINE: "1"})  # noqa: S606 - ourselves again
+        os.execvpe("unshare", [*_UNSHARE, sys.executable, *arguments], {**os.environ, OFFLINE: "1"})  # noqa: S606 - ourselves again
 
 
-_ALONE = ("unshare", "--map-root-user", "--net")
+_UNSHARE = ("unshare", "--map-root-user", "--net")
 
 
-def _raise_loopback() -> None:
+def _enable_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as some:
         fcntl.ioctl(some, _SET_FLAGS, struct.pack("16sh14x", b"lo", _UP))
 
 
 class Agentsview:
-    """agentsview with a home in which the sessions of a corpus are, and its daemon."""
+    """agentsview and its daemon, with the sessions of a corpus."""
 
     def __init__(self, corpus: Corpus) -> None:
         self._home = CACHE / "work" / f"agentsview-{corpus.name}"
@@ -68,35 +68,35 @@ class Agentsview:
         sessions = self._home / ".gemini"
         if not sessions.is_symlink():
             sessions.symlink_to(corpus.home / ".gemini")
-        self._binary = binary()
+        self._binary = install_agentsview()
         self._env = environment(self._home, AGENTSVIEW_TELEMETRY_ENABLED="0")
 
     @property
     def data(self) -> Path:
-        """Where it keeps what it knows."""
+        """The folder of its data."""
         return self._home / ".agentsview"
 
-    def forget(self) -> None:
-        """Make the next sync a first one."""
+    def remove_data(self) -> None:
+        """Stop the daemon and remove all data."""
         self.stop()
         shutil.rmtree(self.data, ignore_errors=True)
 
-    def sync(self) -> Ran:
-        """Bring it up to date; its daemon is started if there is none, and stays."""
+    def sync(self) -> ProcessResult:
+        """Sync; the command starts a daemon if there is none, and the daemon stays."""
         return run([self._binary, "sync"], self._env)
 
     def peak_of_sync(self) -> float:
-        """Bring it up to date; return the megabytes that command and daemon take at most."""
+        """Sync; return the peak memory of command and daemon in MB."""
         return peak_pss([self._binary, "sync"], self._env)
 
-    def search(self, pattern: str, *, is_substring: bool = False) -> Ran:
-        """Search through its daemon, in all sessions: by default it leaves out those of one prompt."""
+    def search(self, pattern: str, *, is_substring: bool = False) -> ProcessResult:
+        """Search all sessions through the daemon: by default it leaves out sessions with one prompt."""
         how = ("--include-one-shot",) if is_substring else ("--include-one-shot", "--fts")
-        asked = pattern if is_substring else _in_its_words(pattern)
+        asked = pattern if is_substring else _translate_query(pattern)
         return run([self._binary, "session", "search", *how, "--json", "--", asked], self._env)
 
     def stop(self) -> None:
-        """End its daemon, if one is running: also one of an earlier run, which was in a network of its own."""
+        """Stop the daemon, also that of an earlier run in another network."""
         run([self._binary, "daemon", "stop"], self._env, codes=(0, 1))
         for note in self.data.glob("daemon.*.json"):
             process = int(note.name.split(".")[1])
@@ -105,8 +105,8 @@ class Agentsview:
                 _wait_for(process, self._binary)
 
 
-def _in_its_words(query: str) -> str:
-    """Return a query as agentsview wants it: it takes `abc*` for a word, and `"abc"*` for the start of one."""
+def _translate_query(query: str) -> str:
+    """Return a query in the syntax of agentsview, which writes the prefix `abc*` as `"abc"*`."""
     return re.sub(r"^(\w+)\*$", r'"\1"*', query)
 
 
@@ -126,10 +126,10 @@ def _wait_for(process: int, program: Path) -> None:
 
 
 @contextmanager
-def agentsview(corpus: Corpus) -> Iterator[Agentsview]:
-    """Lend agentsview; its daemon is ended at the end."""
+def run_agentsview(corpus: Corpus) -> Iterator[Agentsview]:
+    """Yield agentsview for a corpus, and stop its daemon afterwards."""
     peer = Agentsview(corpus)
-    peer.stop()  # one that an earlier run left behind
+    peer.stop()  # the daemon of an earlier run
     try:
         yield peer
     finally:
